@@ -1,0 +1,8 @@
+"""Modwatch watches a content-moderation system in which a model decides most comments.
+
+A comment's path, and where each stop lives:
+
+    ingest → check → score → route → review → measure
+
+Read `modwatch.pipeline` first: one short function per stop, in this order.
+"""

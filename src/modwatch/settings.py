@@ -1,0 +1,199 @@
+"""All settings, in one frozen object, read once at the edge from `MODWATCH_*`.
+
+Every field's description is its documentation; the README's table is generated from it
+(`modwatch settings --markdown`) and tested against it.
+"""
+
+import datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from modwatch.errors import SettingsError
+
+
+class FileSourceSettings(BaseModel):
+    """Comments in files."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["files"] = "files"
+    path: str = Field(description="File, folder or glob; `{dt}` stands for the day")
+    timestamp_column: str = Field("created_at", description="Column that holds the time")
+    assume_timezone: str | None = Field(None, description="Zone of times that carry none")
+    encoding: str = Field("utf-8", description="Text encoding of CSV and JSONL files")
+    platform: str | None = Field(None, description="Platform name for rows that carry none")
+    columns: dict[str, str] = Field(
+        default_factory=dict, description="Our column names to the file's, as JSON"
+    )
+
+
+class SqlSourceSettings(BaseModel):
+    """Comments in a database."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["sql"] = "sql"
+    url: SecretStr = Field(description="SQLAlchemy URL")
+    query: str = Field(description="Query with :start and :end, half open")
+    assume_timezone: str | None = Field(None, description="Zone of times that carry none")
+    platform: str | None = Field(None, description="Platform name for rows that carry none")
+
+
+class ReplaySourceSettings(BaseModel):
+    """A labelled corpus spread over consecutive days."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["replay"] = "replay"
+    corpus: str = Field("wikipedia_talk", description="Which published format")
+    path: Path = Field(description="File or folder of the corpus")
+    first_day: datetime.date = Field(description="The day that gets the first rows")
+    days: int = Field(10, ge=1, description="Over how many days the rows are spread")
+
+
+class CommunitySourceSettings(BaseModel):
+    """The synthetic community."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["community"] = "community"
+    seed: int = Field(7, description="Seed of everything in it")
+    comments_per_day: int = Field(2000, ge=0, description="Mean daily volume")
+    dirt_rate: float = Field(0.0, ge=0, le=0.2, description="Share of rows broken on purpose")
+    drift_from: datetime.date | None = Field(None, description="Day from which topics drift")
+
+
+SourceSettings = Annotated[
+    FileSourceSettings | SqlSourceSettings | ReplaySourceSettings | CommunitySourceSettings,
+    Field(discriminator="kind"),
+]
+
+
+class Settings(BaseSettings):
+    """What one installation of Modwatch is told.
+
+    >>> Settings(review_fraction=0.05).review_fraction
+    0.05
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="MODWATCH_", env_nested_delimiter="__", frozen=True, extra="forbid"
+    )
+
+    home: Path = Field(Path("var"), description="Folder of everything that a run leaves behind")
+    lake: str | None = Field(
+        None, description="Folder or object-store URL of the Delta tables; `HOME/lake` by default"
+    )
+    database_url: SecretStr | None = Field(
+        None, description="PostgreSQL URL; unset: an embedded server in `HOME/postgres`"
+    )
+    mlflow_url: str = Field("http://127.0.0.1:5000", description="MLflow tracking server")
+    console_url: str = Field("http://127.0.0.1:8090", description="Address of the review console")
+    airflow_url: str = Field("http://127.0.0.1:8080", description="Address of Airflow's pages")
+    source: SourceSettings = Field(
+        default_factory=CommunitySourceSettings,
+        description="Where comments come from: `kind` is files, sql, replay or community",
+    )
+    first_day: datetime.date = Field(
+        datetime.date(2010, 1, 1), description="First day that schedules and backfills cover"
+    )
+    last_day: datetime.date | None = Field(
+        None, description="Last day that the schedules cover; unset: no end"
+    )
+    model_name: str = Field("toxicity", description="Name in the model registry")
+    shard_rows: int = Field(50_000, ge=1, description="Comments that one scoring task takes")
+    torch_threads: int = Field(2, ge=1, description="CPU threads of one scoring task")
+    strategy: Literal["uncertainty", "toxicity", "hybrid"] = Field(
+        "uncertainty", description="Review score: what is reviewed first"
+    )
+    toxic_share: float = Field(
+        0.5, ge=0, le=1, description="Share of the capacity by toxicity, for `hybrid`"
+    )
+    review_fraction: float = Field(
+        0.05, gt=0, le=1, description="α: share of the day's comments that people see"
+    )
+    slice_share: float = Field(
+        0.1, ge=0, lt=1, description="ρ: share of the capacity spent on the random slice"
+    )
+    sampling_salt: SecretStr = Field(
+        SecretStr(""), description="Secret that makes the random slice unpredictable to outsiders"
+    )
+    lease_minutes: float = Field(10, gt=0, description="How long a moderator holds an item")
+    window_days: int = Field(14, ge=1, description="Trailing days that are measured again")
+    history_days: int = Field(14, ge=1, description="Trailing days that a day is checked against")
+    max_text_length: int = Field(
+        50_000, ge=1, description="Characters; longer comments are quarantined"
+    )
+
+    @model_validator(mode="after")
+    def _days_in_order(self) -> "Settings":
+        if self.last_day and self.first_day > self.last_day:
+            raise ValueError("MODWATCH_FIRST_DAY is after MODWATCH_LAST_DAY; swap them")
+        return self
+
+    @property
+    def lake_root(self) -> str:
+        """The lake's folder or URL."""
+        return self.lake or str(self.home / "lake")
+
+    @property
+    def checks_root(self) -> str:
+        """Where verdicts and check pages are kept: beside the tables."""
+        return f"{self.lake_root.rstrip('/')}/_checks"
+
+    @property
+    def models_folder(self) -> Path:
+        """Local copies of registered models, by version."""
+        return self.home / "models"
+
+
+def load_settings() -> Settings:
+    """Return the settings of this process, from the environment.
+
+    Raises:
+        SettingsError: a value is out of range; the message names its variable.
+    """
+    try:
+        return Settings()
+    except ValidationError as exc:
+        raise SettingsError("; ".join(_sentence(error) for error in exc.errors())) from None
+
+
+def _sentence(error: ErrorDetails) -> str:
+    """Return one pydantic error as a sentence, without the value (it may be a secret)."""
+    where = "__".join(str(part) for part in error["loc"]).upper()
+    return f"MODWATCH_{where}: {error['msg']}" if where else str(error["msg"])
+
+
+def settings_table() -> str:
+    """Return every setting as a Markdown table: variable, default, meaning."""
+    rows = ["| variable | default | meaning |", "|---|---|---|"]
+    for name, info in Settings.model_fields.items():
+        if name == "source":
+            rows.append(
+                "| `MODWATCH_SOURCE__KIND` | `community` | Where comments come from: "
+                "`files`, `sql`, `replay` or `community` |"
+            )
+        else:
+            rows.append(_row(f"MODWATCH_{name}", info))
+    for model in SourceSettings.__origin__.__args__:  # type: ignore[attr-defined]
+        kind = model.model_fields["kind"].default
+        for name, info in model.model_fields.items():
+            if name != "kind":
+                rows.append(_row(f"MODWATCH_SOURCE__{name}", info, prefix=f"source `{kind}`: "))
+    return "\n".join(rows)
+
+
+def _row(variable: str, info: FieldInfo, prefix: str = "") -> str:
+    if info.is_required():
+        default = "required"
+    else:
+        value = info.get_default(call_default_factory=True)
+        value = value.get_secret_value() if isinstance(value, SecretStr) else value
+        default = "" if value in (None, "", {}) else f"`{value}`"
+    return f"| `{variable.upper()}` | {default} | {prefix}{info.description} |"
