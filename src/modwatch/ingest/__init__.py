@@ -1,0 +1,1 @@
+"""Where comments come from, and the lake they are kept in."""

@@ -1,0 +1,154 @@
+"""From values as a source gave them to Arrow batches of the table `landed`.
+
+Nothing is dropped here: a value that cannot be read leaves its column null and names its problem.
+"""
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from modwatch.records import LANDED
+
+#: A batch is handed on at this many rows …
+BATCH_ROWS = 10_000
+#: … or at this many characters of text, whichever comes first.
+BATCH_CHARACTERS = 16_000_000
+
+#: The columns of `landed` that a source may fill from a field of its own.
+FILLABLE = (
+    "comment_id",
+    "text",
+    "platform",
+    "thread_id",
+    "parent_text",
+    "language",
+    "author_id",
+    "groups",
+    "label",
+)
+
+_LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LandedRow:
+    """One row on its way into `landed`; `dt` and `row` are added when batches are cut."""
+
+    #: Where it came from: file and line, or the query.
+    origin: str
+    #: UTC, or None when it could not be read.
+    created_at: dt.datetime | None = None
+    #: Values by the names of FILLABLE, already converted.
+    values: Mapping[str, Any] = field(repr=False)
+    #: Why it could not be read, or None.
+    problem: str | None = None
+
+
+def batches(day: dt.date, rows: Iterable[LandedRow]) -> Iterator[pa.RecordBatch]:
+    """Yield `rows` as batches with the schema LANDED, numbered from 0 in their order."""
+    pending: list[LandedRow] = []
+    first, characters = 0, 0
+    for row in rows:
+        pending.append(row)
+        characters += len(row.values.get("text") or "") + len(row.values.get("parent_text") or "")
+        if len(pending) >= BATCH_ROWS or characters >= BATCH_CHARACTERS:
+            yield _batch(day, first, pending)
+            first, characters, pending = first + len(pending), 0, []
+    if pending:
+        yield _batch(day, first, pending)
+
+
+def column_batch(
+    day: dt.date, first: int, columns: Mapping[str, Sequence[Any] | pa.Array]
+) -> pa.RecordBatch:
+    """Return one batch with the schema LANDED from whole columns; absent ones are null.
+
+    `columns` must hold `origin`; `first` is the ordinal of its first row within the day.
+    """
+    size = len(columns["origin"])
+    given = {"dt": [day] * size, "row": range(first, first + size), **columns}
+    arrays = [
+        pa.array(given[field.name], field.type)
+        if field.name in given
+        else pa.nulls(size, field.type)
+        for field in LANDED
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=LANDED)
+
+
+def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatch:
+    columns: dict[str, list[Any]] = {
+        "origin": [row.origin for row in rows],
+        "created_at": [row.created_at for row in rows],
+        "problem": [row.problem for row in rows],
+    }
+    for name in FILLABLE:
+        columns[name] = [row.values.get(name) for row in rows]
+    return column_batch(day, first, columns)
+
+
+def convert(name: str, value: object) -> tuple[Any, str | None]:
+    """Return a value fit for column `name` of `landed`, and its problem or None.
+
+    >>> convert("label", "1"), convert("label", "maybe")
+    ((1, None), (None, 'unreadable_label'))
+    >>> convert("comment_id", 17), convert("comment_id", "")
+    (('17', None), (None, None))
+    >>> convert("groups", "bakers|shepherds")
+    (['bakers', 'shepherds'], None)
+    """
+    if value is None:
+        return None, None
+    if name == "label":
+        return _label(value)
+    if name == "groups":
+        return _groups(value)
+    if value == "" and name != "text":  # a CSV file cannot say null otherwise
+        return None, None
+    return _string(value)
+
+
+def _string(value: object) -> tuple[str | None, str | None]:
+    if isinstance(value, bool | list | dict):
+        return str(value), "malformed_record"
+    return decodable(str(value))
+
+
+def decodable(text: str) -> tuple[str, str | None]:
+    """Return `text` fit for UTF-8, and `undecodable_text` when bytes of it had to be replaced.
+
+    >>> decodable("fine"), decodable(b"caf\\xe9".decode("utf-8", "surrogateescape"))
+    (('fine', None), ('caf\ufffd', 'undecodable_text'))
+    """
+    if text.isascii():
+        return text, None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # errors="replace" would write "?", which is an ordinary character of comments.
+        mended = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+        return mended, "undecodable_text"
+    return text, None
+
+
+def _label(value: object) -> tuple[int | None, str | None]:
+    written = str(value).strip().lower()
+    if not written:
+        return None, None
+    if written not in _LABELS:
+        return None, "unreadable_label"
+    return _LABELS[written], None
+
+
+def _groups(value: object) -> tuple[list[str] | None, str | None]:
+    if isinstance(value, str):
+        names: list[object] = [name for name in value.split("|") if name]
+    elif isinstance(value, list | tuple):
+        names = [name for name in value if name is not None]
+    else:
+        return None, "malformed_record"
+    pairs = [_string(name) for name in names]
+    return [text for text, _ in pairs if text], next((p for _, p in pairs if p), None)

@@ -1,0 +1,243 @@
+"""Records out of files, one at a time: CSV, JSON lines, Parquet; a broken record is marked.
+
+Every reader yields `Record`s in file order and opens the file when it is first advanced.
+"""
+
+import csv
+import gzip
+import io
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from modwatch.errors import SourceError
+
+#: The longest field of a CSV file; a longer one is a quotation mark that nobody closed.
+MAX_FIELD = 10_000_000
+
+#: Formats by suffix; `.gz` may follow the first five.
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
+
+#: Records read ahead at a time, fewer when they are long.
+_CHUNK = 500
+_CHUNK_CHARACTERS = 4_000_000
+_FIELD_LIMIT_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """One record of a file."""
+
+    #: Line on which it begins, from 1; the ordinal from 1 in Parquet files.
+    line: int
+    #: Values by the file's column names; empty when the record is broken.
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    #: `malformed_record`, or None.
+    problem: str | None = None
+    #: The broken record as it stands in the file, so that nothing is lost.
+    raw: str | None = field(default=None, repr=False)
+
+
+def file_format(path: Path) -> str:
+    """Return `csv`, `tsv`, `jsonl` or `parquet`; SourceError for any other suffix.
+
+    >>> file_format(Path("day.csv.gz"))
+    'csv'
+    """
+    suffix = Path(path.name.removesuffix(".gz")).suffix
+    if suffix not in FORMATS or (suffix == ".parquet" and path.name.endswith(".gz")):
+        raise SourceError(
+            f"The format of {path} is unknown; name the file *{', *'.join(FORMATS)} "
+            "(text formats also .gz)."
+        )
+    return FORMATS[suffix]
+
+
+def read_records(path: Path, *, encoding: str = "utf-8") -> Iterator[Record]:
+    """Yield the records of `path`, whatever its format.
+
+    Raises SourceError naming the file when it cannot be opened or is not what its suffix says.
+    """
+    kind = file_format(path)
+    with _mapped(path, encoding):
+        if kind == "parquet":
+            yield from _parquet(path)
+        elif kind == "jsonl":
+            yield from _jsonl(path, encoding)
+        else:
+            yield from read_delimited(
+                path, delimiter="\t" if kind == "tsv" else ",", encoding=encoding
+            )
+
+
+def read_delimited(
+    path: Path,
+    *,
+    delimiter: str = ",",
+    header: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+) -> Iterator[Record]:
+    """Yield the records of a CSV file, gzipped or not; `header` names the columns if it has none.
+
+    A record with a wrong number of fields, or with a quotation mark that is not closed, is
+    `malformed_record`; reading goes on with the line after it. Empty lines are no records.
+    """
+    names = list(header) if header else None
+    with _mapped(path, encoding), _open_text(path, encoding) as text:
+        for line, fields, raw in _csv_rows(text, delimiter):
+            if fields is not None and names is None:
+                names = fields
+            elif fields is None or len(fields) != len(names or ()):
+                yield Record(line=line, problem="malformed_record", raw=raw)
+            else:
+                yield Record(line=line, values=dict(zip(names or (), fields, strict=True)))
+
+
+def column_names(path: Path, *, encoding: str = "utf-8") -> tuple[str, ...]:
+    """Return the columns of `path`: its header, its schema, or the keys of its first records."""
+    kind = file_format(path)
+    with _mapped(path, encoding):
+        if kind == "parquet":
+            return tuple(pq.read_schema(path).names)
+        if kind == "jsonl":
+            first = islice(_jsonl(path, encoding), 1000)
+            return tuple(dict.fromkeys(key for record in first for key in record.values))
+        with _open_text(path, encoding) as text:
+            _, header, _ = next(_csv_rows(text, "\t" if kind == "tsv" else ","), (0, None, ""))
+            return tuple(header or ())
+
+
+class _Lines:
+    """The lines of a file, remembering those that the record being read has used so far."""
+
+    def __init__(self, text: io.TextIOBase) -> None:
+        self._text = text
+        self._used: list[str] = []
+        self._begin = 1
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._text:
+            self._used.append(line)
+            yield line
+
+    def take(self) -> tuple[int, str]:
+        """Return where the record began and its raw text, and begin the next."""
+        begin, raw = self._begin, "".join(self._used)
+        self._begin += len(self._used)
+        self._used = []
+        return begin, raw
+
+
+def _csv_rows(text: io.TextIOBase, delimiter: str) -> Iterator[tuple[int, list[str] | None, str]]:
+    """Yield line, fields (None when broken) and raw text of each record."""
+    lines = _Lines(text)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    more: bool = True
+    while more:
+        chunk: list[tuple[int, list[str] | None, str]] = []
+        characters = 0
+        with _field_limit():
+            while more and len(chunk) < _CHUNK and characters < _CHUNK_CHARACTERS:
+                try:
+                    fields = next(reader, None)
+                    more = fields is not None
+                except csv.Error:
+                    fields = None
+                line, raw = lines.take()
+                characters += len(raw)
+                if fields or (more and fields is None):
+                    chunk.append((line, fields, raw))
+        yield from chunk
+
+
+@contextmanager
+def _field_limit() -> Iterator[None]:
+    """Raise the csv module's limit, which belongs to the whole process, and put it back."""
+    with _FIELD_LIMIT_LOCK:
+        before = csv.field_size_limit(MAX_FIELD)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
+
+
+def _jsonl(path: Path, encoding: str) -> Iterator[Record]:
+    with _open_text(path, encoding) as text:
+        for number, line in enumerate(text, start=1):
+            if not line.strip():
+                continue
+            try:
+                values = json.loads(line)
+            except (ValueError, RecursionError):
+                values = None
+            if isinstance(values, dict):
+                yield Record(line=number, values=values)
+            else:
+                yield Record(line=number, problem="malformed_record", raw=line)
+
+
+def _parquet(path: Path) -> Iterator[Record]:
+    number = 0
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=_CHUNK):
+            columns = [_values(column) for column in batch.columns]
+            for values in zip(*columns, strict=True):
+                number += 1
+                yield Record(line=number, values=dict(zip(batch.schema.names, values, strict=True)))
+
+
+def _values(column: pa.Array) -> list[Any]:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        # Parquet does not promise valid UTF-8, and pyarrow fails on a whole column at once.
+        raw = column.cast(pa.large_binary()).to_pylist()
+        return [None if v is None else v.decode("utf-8", "surrogateescape") for v in raw]
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
+    return cast(list[Any], column.to_pylist())
+
+
+@contextmanager
+def _open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
+    """Open a text file; bytes that do not fit the encoding become lone surrogates."""
+    bom = "utf-8-sig" if encoding.lower().replace("_", "-") in {"utf-8", "utf8"} else encoding
+    with (
+        gzip.open(path) if path.suffix == ".gz" else path.open("rb") as binary,
+        io.TextIOWrapper(
+            cast(BinaryIO, binary), encoding=bom, errors="surrogateescape", newline=""
+        ) as text,
+    ):
+        yield text
+
+
+@contextmanager
+def _mapped(path: Path, encoding: str) -> Iterator[None]:
+    """Turn what files and decoders raise into SourceError."""
+    try:
+        yield
+    except UnicodeError as exc:
+        raise SourceError(
+            f"{path} is not {encoding} text at all; set `encoding` to the one it was written in."
+        ) from exc
+    except FileNotFoundError as exc:
+        raise SourceError(f"{path} does not exist; check the path.") from exc
+    except (OSError, EOFError, pa.ArrowException, ValueError) as exc:
+        raise SourceError(
+            f"{path} cannot be read ({type(exc).__name__}); check that it is complete, of the "
+            "format its suffix says, and readable by this user."
+        ) from exc

@@ -1,0 +1,80 @@
+"""A labelled corpus, replayed as if it had been written over consecutive days."""
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from modwatch.errors import SourceError
+from modwatch.ingest.corpora.corpus import Corpus
+from modwatch.ingest.landing import BATCH_ROWS, column_batch
+
+_DAY_MICROSECONDS = 24 * 3600 * 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaySource:
+    """The items of a corpus, spread evenly over `days` days from `first_day`.
+
+    Every item comes exactly once, at evenly spaced times of its day. Its label stands in the
+    column `label` and nowhere else, and the corpus's own `score` is not handed on at all. Days
+    before and after are empty.
+
+    >>> from modwatch.ingest.corpora.corpus import ITEMS, table
+    >>> items = table(ITEMS, [{"comment_id": str(i), "text": "hello"} for i in range(5)])
+    >>> start = dt.date(2024, 1, 1)
+    >>> source = ReplaySource(corpus=Corpus(name="five", items=items), first_day=start, days=2)
+    >>> [sum(b.num_rows for b in source.read(start + dt.timedelta(days=d))) for d in range(3)]
+    [2, 3, 0]
+    """
+
+    corpus: Corpus
+    first_day: dt.date
+    #: At least 1.
+    days: int
+    #: Shuffles the items; None keeps the order of the corpus.
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.days < 1:
+            raise SourceError(f"A replay over {self.days} days is impossible; give at least 1.")
+
+    @property
+    def name(self) -> str:
+        """The corpus, for messages and records."""
+        return f"replay:{self.corpus.name}"
+
+    def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
+        """Yield the items of `day` as batches with the schema LANDED, in order of time."""
+        number = (day - self.first_day).days
+        if not 0 <= number < self.days:
+            return
+        size = self.corpus.items.num_rows
+        begin, end = number * size // self.days, (number + 1) * size // self.days
+        items = self._order()[begin:end]
+        for first in range(0, len(items), BATCH_ROWS):
+            yield self._batch(day, first, len(items), items[first : first + BATCH_ROWS])
+
+    def _order(self) -> NDArray[np.int64]:
+        size = self.corpus.items.num_rows
+        if self.seed is None:
+            return np.arange(size)
+        return np.random.default_rng(self.seed).permutation(size)
+
+    def _batch(
+        self, day: dt.date, first: int, day_rows: int, items: NDArray[np.int64]
+    ) -> pa.RecordBatch:
+        taken = self.corpus.items.take(pa.array(items)).combine_chunks()
+        midnight = (day - dt.date(1970, 1, 1)).days * _DAY_MICROSECONDS
+        position = first + np.arange(len(items))
+        columns = {
+            "origin": [f"{self.name}:{item + 1}" for item in items.tolist()],
+            "created_at": midnight + (2 * position + 1) * _DAY_MICROSECONDS // (2 * day_rows),
+            "platform": [self.corpus.name] * len(items),
+        }
+        for name in ("comment_id", "text", "parent_text", "groups", "label"):
+            columns[name] = taken.column(name).to_pylist()
+        return column_batch(day, first, columns)

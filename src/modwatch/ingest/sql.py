@@ -1,0 +1,149 @@
+"""Comments out of any database that SQLAlchemy reaches, by day."""
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from sqlalchemy import URL, DateTime, Engine, TextClause, bindparam, create_engine, make_url, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from modwatch.errors import SourceError
+from modwatch.ingest.files import check_columns, convert_values
+from modwatch.ingest.landing import FILLABLE, LandedRow, batches
+from modwatch.ingest.timestamps import read_moment, zone
+
+#: Rows fetched from the server at a time.
+_FETCH = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqlSource:
+    """Comments from a database, streamed by a server-side cursor.
+
+    The query selects one day by `:start` and `:end`, half open, and gives the order:
+    `… WHERE posted >= :start AND posted < :end ORDER BY posted, id`. Both are UTC times with zone;
+    when `assume_timezone` is set, wall-clock times of that zone without one.
+
+    Every row belongs to the day it was selected for; what cannot be read is marked as in
+    `FileSource`. Passwords stand in no message and no representation.
+
+    >>> source = SqlSource(
+    ...     url="postgresql+psycopg://reader:secret@db/forum",
+    ...     query="SELECT id, body, posted FROM post WHERE posted >= :start AND posted < :end",
+    ...     columns={"comment_id": "id", "text": "body"},
+    ...     timestamp_column="posted",
+    ... )
+    >>> source.name, "secret" in repr(source)
+    ('sql:postgresql+psycopg://db/forum', False)
+    """
+
+    #: Any SQLAlchemy URL.
+    url: str | URL = field(repr=False)
+    #: A SELECT with `:start` and `:end`.
+    query: str
+    #: The query's name of each Modwatch column that it calls otherwise.
+    columns: Mapping[str, str] = field(default_factory=dict)
+    #: The query's name of the column that becomes `created_at`.
+    timestamp_column: str = "created_at"
+    #: IANA zone of a timestamp column without zone.
+    assume_timezone: str | None = None
+    #: Platform of rows that name none.
+    platform: str | None = None
+
+    def __post_init__(self) -> None:
+        check_columns(self.columns)
+        zone(self.assume_timezone)
+        self._parsed_url()
+        for name in ("start", "end"):
+            if not re.search(rf"(?<![:\w]):{name}\b", self.query):
+                raise SourceError(
+                    f"The query of {self.name} has no :{name}; select one day with "
+                    "`WHERE time >= :start AND time < :end`."
+                )
+
+    @property
+    def name(self) -> str:
+        """Driver, host and database, without user, password or options."""
+        url = self._parsed_url()
+        return f"sql:{url.drivername}://{url.host or ''}/{url.database or ''}"
+
+    def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `day` as batches with the schema LANDED, in the query's order.
+
+        Raises SourceError when the database refuses, or the query lacks a column.
+        """
+        return batches(day, self._rows(day))
+
+    def _rows(self, day: dt.date) -> Iterator[LandedRow]:
+        try:
+            engine = create_engine(self._parsed_url(), hide_parameters=True)
+        except (SQLAlchemyError, ImportError) as exc:
+            raise SourceError(
+                f"The driver of {self.name} cannot be loaded; install it or change the URL."
+            ) from exc
+        try:
+            yield from self._engine_rows(engine, day)
+        except SQLAlchemyError as exc:
+            # What a database says may quote a row, so only the kind of the error is shown.
+            raise SourceError(
+                f"{self.name} refused the query ({type(exc).__name__}); check that the server is "
+                "up, the account may read, and the query is right."
+            ) from exc
+        finally:
+            engine.dispose()
+
+    def _engine_rows(self, engine: Engine, day: dt.date) -> Iterator[LandedRow]:
+        assume = zone(self.assume_timezone)
+        with engine.connect() as connection:
+            streaming = connection.execution_options(stream_results=True, yield_per=_FETCH)
+            result = streaming.execute(self._statement(), self._bounds(day))
+            names = self._names(list(result.keys()))
+            for number, mapping in enumerate(result.mappings(), start=1):
+                given = {str(key): value for key, value in mapping.items()}
+                moment = read_moment(given[self.timestamp_column], assume)
+                values, problem = convert_values(given, names)
+                if values.get("platform") is None:
+                    values["platform"] = self.platform
+                yield LandedRow(
+                    origin=f"{self.name}:{number}",
+                    created_at=moment.created_at,
+                    values=values,
+                    problem=moment.problem or problem,
+                )
+
+    def _statement(self) -> TextClause:
+        aware = DateTime(timezone=self.assume_timezone is None)
+        return text(self.query).bindparams(
+            bindparam("start", type_=aware), bindparam("end", type_=aware)
+        )
+
+    def _bounds(self, day: dt.date) -> dict[str, dt.datetime]:
+        start = dt.datetime.combine(day, dt.time(), dt.UTC)
+        bounds = {"start": start, "end": start + dt.timedelta(days=1)}
+        local = zone(self.assume_timezone)
+        if local is None:
+            return bounds
+        return {k: v.astimezone(local).replace(tzinfo=None) for k, v in bounds.items()}
+
+    def _names(self, available: list[str]) -> dict[str, str]:
+        names = {name: self.columns.get(name, name) for name in FILLABLE}
+        must = {"comment_id", "text", *self.columns}
+        for column in (*(names[name] for name in FILLABLE if name in must), self.timestamp_column):
+            if column not in available:
+                raise SourceError(
+                    f"Column {column!r} is not in the query of {self.name}, which has "
+                    f"{', '.join(available)}; map it with `columns` or name it in the query."
+                )
+        return {name: column for name, column in names.items() if column in available}
+
+    def _parsed_url(self) -> URL:
+        try:
+            return make_url(self.url)
+        except (SQLAlchemyError, ValueError):
+            # Not chained: the parser's own message may hold part of the password.
+            raise SourceError(
+                "The database URL of the source cannot be parsed; write it as "
+                "driver://user:password@host/database, with special characters percent-encoded."
+            ) from None

@@ -1,0 +1,97 @@
+"""Timestamps as sources write them, read into UTC."""
+
+import datetime as dt
+import math
+import zoneinfo
+from dataclasses import dataclass
+
+from modwatch.errors import SourceError
+
+#: An epoch number at least this large is in milliseconds, …
+_MILLISECONDS = 1e11
+#: … and at least this large in microseconds. Seconds reach 1e11 in the year 5138.
+_MICROSECONDS = 1e14
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """What could be read of one timestamp."""
+
+    #: UTC; None when it could not be read, or has no zone.
+    created_at: dt.datetime | None
+    #: The UTC day it points to, also when it has no zone; None when it could not be read.
+    day: dt.date | None
+    #: `unreadable_timestamp`, `timestamp_without_zone` or None.
+    problem: str | None
+
+
+_UNREADABLE = Moment(created_at=None, day=None, problem="unreadable_timestamp")
+
+
+def zone(name: str | None) -> zoneinfo.ZoneInfo | None:
+    """Return the time zone of an IANA name; SourceError names one that does not exist.
+
+    >>> zone("Europe/Berlin").key
+    'Europe/Berlin'
+    """
+    if name is None:
+        return None
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as exc:
+        raise SourceError(
+            f"No time zone is called {name!r}; set assume_timezone to an IANA name such as "
+            "'Europe/Berlin' or 'UTC'."
+        ) from exc
+
+
+def read_moment(value: object, assume: dt.tzinfo | None) -> Moment:
+    """Return what can be read of `value`: ISO 8601 text, a datetime, or seconds since 1970.
+
+    Numbers from 1e11 are taken as milliseconds, from 1e14 as microseconds. A time without zone is
+    taken as local to `assume`; an hour that occurs twice there is taken as its first occurrence.
+    Without `assume` it is a problem, and its day is that of its wall clock.
+
+    >>> read_moment("2024-03-01T23:30:00-02:00", None).created_at.isoformat()
+    '2024-03-02T01:30:00+00:00'
+    >>> read_moment("2024-03-01 12:00", None).problem
+    'timestamp_without_zone'
+    >>> read_moment("yesterday", None).problem
+    'unreadable_timestamp'
+    """
+    try:
+        stamp = _stamp(value)
+        if stamp is None:
+            return _UNREADABLE
+        if stamp.tzinfo is None and assume is None:
+            return Moment(created_at=None, day=stamp.date(), problem="timestamp_without_zone")
+        aware = stamp if stamp.tzinfo else stamp.replace(tzinfo=assume)
+        utc = aware.astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        return _UNREADABLE
+    return Moment(created_at=utc, day=utc.date(), problem=None)
+
+
+def _stamp(value: object) -> dt.datetime | None:
+    if isinstance(value, dt.datetime):
+        return value
+    if isinstance(value, dt.date):
+        return dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001 – it has no zone
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return _from_epoch(float(value))
+    written = str(value).strip()
+    # Eight digits are a date (20240301); more are a number of seconds.
+    if len(written) > 8 and written.replace(".", "", 1).isdecimal():
+        return _from_epoch(float(written))
+    return dt.datetime.fromisoformat(written.removesuffix(" UTC") + "Z" * written.endswith(" UTC"))
+
+
+def _from_epoch(number: float) -> dt.datetime | None:
+    if not math.isfinite(number):
+        return None
+    scale = 1e6 if abs(number) >= _MICROSECONDS else 1e3 if abs(number) >= _MILLISECONDS else 1.0
+    return _EPOCH + dt.timedelta(seconds=number / scale)

@@ -1,0 +1,78 @@
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modwatch.errors import SourceError
+from modwatch.ingest.corpora import load
+from modwatch.ingest.corpora.corpus import ITEMS, Corpus, table
+from modwatch.ingest.replay import ReplaySource
+from modwatch.records import LANDED
+from published import real_data
+
+START = dt.date(2024, 2, 27)
+
+
+def corpus(size: int) -> Corpus:
+    items = [
+        {"comment_id": f"i{n}", "text": f"text {n}", "label": n % 2, "score": 0.5}
+        for n in range(size)
+    ]
+    return Corpus(name="small", items=table(ITEMS, items))
+
+
+def replayed(source: ReplaySource) -> list[list[dict]]:
+    days = [source.first_day + dt.timedelta(days=n) for n in range(-1, source.days + 1)]
+    return [pa.Table.from_batches(source.read(day), LANDED).to_pylist() for day in days]
+
+
+@settings(deadline=None)
+@given(
+    size=st.integers(0, 40),
+    days=st.integers(1, 12),
+    seed=st.none() | st.integers(0, 5),
+)
+def test_every_item_comes_once_evenly_inside_its_day(size, days, seed):
+    before, *inside, after = replayed(
+        ReplaySource(corpus=corpus(size), first_day=START, days=days, seed=seed)
+    )
+    assert before == after == []
+    assert sorted(row["comment_id"] for day in inside for row in day) == sorted(
+        f"i{n}" for n in range(size)
+    )
+    assert {len(day) for day in inside} <= {size // days, -(-size // days)}
+    assert all(row["created_at"].date() == row["dt"] for day in inside for row in day)
+    times = [row["created_at"] for day in inside for row in day]
+    assert times == sorted(set(times))
+
+
+def test_file_order_and_seeded_order():
+    plain = ReplaySource(corpus=corpus(6), first_day=START, days=2)
+    assert [row["comment_id"] for day in replayed(plain) for row in day] == [
+        f"i{n}" for n in range(6)
+    ]
+    fifty = corpus(50)
+    shuffled = [
+        replayed(ReplaySource(corpus=fifty, first_day=START, days=2, seed=s)) for s in (1, 1, 2)
+    ]
+    assert shuffled[0] == shuffled[1] != shuffled[2]
+
+
+def test_the_label_stands_in_its_own_column_and_the_score_nowhere():
+    (row,) = replayed(ReplaySource(corpus=corpus(1), first_day=START, days=1))[1]
+    assert (row["label"], row["text"], row["platform"]) == (0, "text 0", "small")
+    assert 0.5 not in row.values()
+
+
+def test_a_replay_over_no_days_is_refused():
+    with pytest.raises(SourceError, match="at least 1"):
+        ReplaySource(corpus=corpus(1), first_day=START, days=0)
+
+
+def test_the_published_stream_over_ten_days():
+    stream = load("wikipedia_talk", real_data("wikipedia_talk/context_gc.csv.gz"))
+    days = replayed(ReplaySource(corpus=stream, first_day=START, days=10, seed=0))[1:-1]
+    assert [len(day) for day in days] == [1000] * 10
+    assert sum(row["label"] for day in days for row in day) == 151
