@@ -1,0 +1,130 @@
+"""Comments a second of the in-process scorer, as a ratio to the plain Hugging Face pipeline.
+
+    python benchmarks/scoring.py [--comments 4000] [--large-comments 48] [--threads 2]
+
+Both run in the same process on the same weights, tokenizer and texts: the pipeline
+`text-classification` in fp32, once at its default batch of one and once at 32 in the given order,
+against `LocalScorer` in fp32 and in bf16. Two encoders: the offline default, and a randomly
+initialised BERT of base size. Texts are drawn from a vocabulary of invented words with the lengths
+of real comments (log-normal, median 30 words). Times are the best of three, taken in turns.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+
+from modwatch.models.artifact import save
+from modwatch.models.recipe import Recipe
+from modwatch.models.training import TrainedModel, train
+from modwatch.scoring.local import LocalScorer
+
+Timed = Callable[[], object]
+
+
+def invented_texts(n: int, seed: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    syllables = ["ba", "ke", "li", "mo", "nu", "pra", "ste", "tri", "vo", "zu"]
+    words = ["".join(rng.choice(syllables, rng.integers(1, 4))) for _ in range(3_000)]
+    lengths = np.clip(rng.lognormal(np.log(30), 0.9, n), 1, 400).astype(int)
+    return [" ".join(rng.choice(words, length)) for length in lengths]
+
+
+def trained(recipe: Recipe, n: int) -> TrainedModel:
+    """Return a model of the recipe's size; what it learnt is no matter here."""
+    texts = invented_texts(n, seed=1)
+    return train(texts, [i % 2 for i in range(len(texts))], recipe=recipe, seed=0)
+
+
+def pipeline(model: TrainedModel, batch_size: int) -> Callable[[list[str]], object]:
+    config = BertConfig(**{**model.classifier.encoder.config.to_dict(), "num_labels": 2})
+    classifier = BertForSequenceClassification(config).eval()
+    classifier.bert.load_state_dict(model.classifier.encoder.state_dict(), strict=False)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=model.tokenizer, pad_token="[PAD]", unk_token="[UNK]"
+    )
+    pipe = transformers.pipeline("text-classification", model=classifier, tokenizer=tokenizer)
+    cut = {"truncation": True, "max_length": model.recipe.max_length}
+    return lambda texts: pipe(texts, batch_size=batch_size, **cut)
+
+
+def best_seconds(runs: dict[str, Timed], repeats: int) -> dict[str, float]:
+    """Return the least time of each run; the runs take turns, so that all see the same load."""
+    seconds = dict.fromkeys(runs, float("inf"))
+    for _ in range(repeats):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            seconds[name] = min(seconds[name], time.perf_counter() - start)
+    return seconds
+
+
+def compare(title: str, recipe: Recipe, n: int, *, corpus: int, threads: int, repeats: int) -> None:
+    texts = invented_texts(n, seed=2)
+    with tempfile.TemporaryDirectory() as scratch:
+        model = trained(recipe, corpus)
+        save(model, Path(scratch) / "artifact")
+        ours = {
+            precision: LocalScorer(
+                Path(scratch) / "artifact",
+                model_version="0",
+                threads=threads,
+                precision=precision,  # type: ignore[arg-type]
+            )
+            for precision in ("fp32", "bf16")
+        }
+        one, many = pipeline(model, 1), pipeline(model, 32)
+        runs: dict[str, Timed] = {
+            "pipeline, batch 1": lambda: one(texts),
+            "pipeline, batch 32": lambda: many(texts),
+            "LocalScorer fp32": lambda: ours["fp32"].score(texts),
+            "LocalScorer bf16": lambda: ours["bf16"].score(texts),
+        }
+        seconds = best_seconds(runs, repeats)
+        exact, coarse = (ours[name].score(texts).prob for name in ("fp32", "bf16"))
+    print(f"\n{title}: {n} comments, {threads} threads")
+    base = seconds["pipeline, batch 1"]
+    for name, taken in seconds.items():
+        print(f"  {name:20} {n / taken:9.0f} comments/s  {base / taken:6.1f} × pipeline, batch 1")
+    changed = np.mean((exact > model.threshold) != (coarse > model.threshold))
+    print(f"  bf16 against fp32: largest |Δp| {np.abs(exact - coarse).max():.1e}, "
+          f"decisions changed {changed:.2%}")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--comments", type=int, default=4_000)
+    parser.add_argument("--large-comments", type=int, default=48)
+    parser.add_argument("--threads", type=int, default=2)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    transformers.logging.set_verbosity_error()
+    compare(
+        "offline default",
+        Recipe(epochs=1),
+        given.comments,
+        corpus=300,
+        threads=given.threads,
+        repeats=3,
+    )
+    base = Recipe(
+        layers=12,
+        hidden_size=768,
+        attention_heads=12,
+        vocab_size=30_000,
+        pooling="mean",
+        max_steps=1,
+        batch_size=8,
+        held_out=0.4,
+    )
+    compare("BERT base", base, given.large_comments, corpus=24, threads=given.threads, repeats=2)
+
+
+if __name__ == "__main__":
+    main()

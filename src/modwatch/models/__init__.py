@@ -1,0 +1,1 @@
+"""Toxicity models that know how sure they are."""

@@ -1,0 +1,62 @@
+"""From labelled texts to `toxicity@champion`: train, save, register, point the alias."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from modwatch.models.artifact import save
+from modwatch.models.optimisation import Progress
+from modwatch.models.recipe import Recipe
+from modwatch.models.registry import register, set_alias
+from modwatch.models.training import train
+
+
+def train_champion(
+    texts: Sequence[str],
+    labels: Sequence[int],
+    *,
+    name: str,
+    tracking_uri: str,
+    expected_prevalence: float | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> str:
+    """Train the offline model, register it under `name` as champion; return its version.
+
+    Raises:
+        ModelError: the corpus cannot be trained on.
+        TrackingError: MLflow cannot be reached.
+    """
+    recipe = Recipe(expected_prevalence=expected_prevalence)
+    progress(f"training on {len(texts):,} comments, {int(sum(labels)):,} of them toxic")
+    model = train(
+        texts,
+        labels,
+        recipe=recipe,
+        seed=seed,
+        progress=_tenths(progress),
+    )
+    facts = model.facts
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "artifact"
+        digest = save(model, folder)
+        version = register(
+            folder,
+            name=name,
+            metrics=facts.validation,
+            tags={"seed": str(facts.seed), "examples": str(facts.examples)},
+            digest=digest,
+            tracking_uri=tracking_uri,
+        )
+    set_alias(version, name=name, tracking_uri=tracking_uri)
+    return version
+
+
+def _tenths(say: Callable[[str], None]) -> Callable[[Progress], None]:
+    """Return a callback that says where training stands, ten times a run."""
+
+    def report(progress: Progress) -> None:
+        if progress.step % max(1, progress.steps // 10) == 0:
+            say(f"training: step {progress.step} of {progress.steps}, loss {progress.loss:.3f}")
+
+    return report

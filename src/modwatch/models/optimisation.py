@@ -1,0 +1,162 @@
+"""Gradient descent on a classifier: steps, schedule, time limit."""
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from modwatch.models.classifier import Batch, Classifier, padded, padding_id
+from modwatch.models.heads import LogitPosterior
+from modwatch.models.recipe import Recipe
+from modwatch.models.tokenizer import mask_id
+
+logger = logging.getLogger(__name__)
+
+Ids = list[list[int]]
+Labels = NDArray[np.int64]
+
+_WARM_UP = 0.1  # share of the steps in which the learning rate climbs
+_LENGTH_NOISE = 8  # subwords; comments of about one length share a batch, not always the same
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a training run is; handed to the progress callback after each step."""
+
+    step: int
+    steps: int
+    loss: float
+
+
+class Optimisation:
+    """One run of gradient descent: the state that its steps share."""
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        tokenizer: Tokenizer,
+        recipe: Recipe,
+        rng: np.random.Generator,
+        clock: Callable[[], float],
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.classifier, self.recipe, self.rng = classifier, recipe, rng
+        self.clock, self.progress = clock, progress
+        self.pad_id = padding_id(classifier.encoder, tokenizer)
+        self.mask_id = mask_id(tokenizer)
+        self.step = 0
+
+    def optimise(self, ids: Ids, label: Labels) -> bool:
+        """Descend on the loss; return whether the clock ended it."""
+        steps = min(
+            self.recipe.max_steps,
+            self.recipe.epochs * math.ceil(len(ids) / self.recipe.batch_size),
+        )
+        optimiser = _optimiser(self.classifier, self.recipe)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, _triangle(steps))
+        end = self.clock() + self.recipe.seconds
+        self.classifier.train()
+        for rows in self._epochs(ids):
+            if self.step == steps or self.clock() > end:
+                break
+            loss = self._loss(
+                self._hidden(padded([ids[i] for i in rows], self.pad_id)), label[rows]
+            )
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(self.classifier.parameters(), 1.0)
+            optimiser.step()
+            schedule.step()
+            self.classifier.head.constrain()
+            self._report(steps, loss.item())
+        if self.step < steps:
+            logger.warning(
+                "Training stopped at its time limit.",
+                extra={"event": "training_stopped_early", "step": self.step, "steps": steps},
+            )
+        return self.step < steps
+
+    @torch.no_grad()
+    def learn_posterior(self, ids: Ids) -> None:
+        """Show the head every training comment once, at the final weights."""
+        self.classifier.eval()
+        for rows in self._by_length(ids):
+            features = self.classifier.features(padded([ids[i] for i in rows], self.pad_id))
+            self.classifier.head.observe(features)
+
+    @torch.no_grad()
+    def predict(self, ids: Ids) -> LogitPosterior:
+        """Return the uncalibrated posterior of some comments, in order."""
+        self.classifier.eval()
+        order = self._by_length(ids)
+        parts = [
+            self.classifier.head.posterior(
+                self.classifier.features(padded([ids[i] for i in rows], self.pad_id))
+            )
+            for rows in order
+        ]
+        back = np.argsort(np.concatenate(order), kind="stable")
+        return parts[0].join(parts, back)
+
+    def _epochs(self, ids: Ids) -> Iterator[NDArray[np.intp]]:
+        """Yield the rows of one batch after another, of about one length, without end."""
+        length = np.array([len(sequence) for sequence in ids])
+        while True:
+            noisy = length + self.rng.uniform(0, _LENGTH_NOISE, len(ids))
+            batches = _split(np.argsort(noisy, kind="stable"), self.recipe.batch_size)
+            self.rng.shuffle(batches)
+            yield from batches
+
+    def _by_length(self, ids: Ids) -> list[NDArray[np.intp]]:
+        length = np.array([len(sequence) for sequence in ids])
+        return _split(np.argsort(length, kind="stable"), 4 * self.recipe.batch_size)
+
+    def _hidden(self, batch: Batch) -> Batch:
+        """Return the batch with a random share of its subwords masked."""
+        if not self.recipe.token_dropout:
+            return batch
+        drop = (torch.rand(batch.ids.shape) < self.recipe.token_dropout) & batch.mask.bool()
+        return Batch(ids=batch.ids.masked_fill(drop, self.mask_id), mask=batch.mask)
+
+    def _loss(self, batch: Batch, label: Labels) -> Tensor:
+        logit = self.classifier.head.logit(self.classifier.features(batch))
+        return nn.functional.binary_cross_entropy_with_logits(
+            logit,
+            torch.from_numpy(label).to(logit.dtype),
+            pos_weight=torch.tensor(self.recipe.positive_weight),
+        )
+
+    def _report(self, steps: int, loss: float) -> None:
+        self.step += 1
+        if self.progress is not None:
+            self.progress(Progress(step=self.step, steps=steps, loss=loss))
+
+
+def _optimiser(classifier: Classifier, recipe: Recipe) -> torch.optim.Optimizer:
+    """Return AdamW; a from-scratch encoder's word embeddings learn faster and do not decay."""
+    words = classifier.encoder.get_input_embeddings().weight
+    others = [weight for weight in classifier.parameters() if weight is not words]
+    rate = recipe.learning_rate
+    faster = recipe.embedding_rate if recipe.encoder is None else 1.0
+    return torch.optim.AdamW(
+        [
+            {"params": [words], "lr": rate * faster, "weight_decay": 0.0},
+            {"params": others, "lr": rate, "weight_decay": recipe.weight_decay},
+        ]
+    )
+
+
+def _triangle(steps: int) -> Callable[[int], float]:
+    """Return the factor of the learning rate by step: up over the warm-up, then down to 0."""
+    top = max(1.0, _WARM_UP * steps)
+    return lambda step: min((step + 1) / top, 1.0) * max(0.0, 1 - step / steps)
+
+
+def _split(order: NDArray[np.intp], size: int) -> list[NDArray[np.intp]]:
+    return [order[start : start + size] for start in range(0, len(order), size)]

@@ -1,0 +1,143 @@
+"""What a training run is asked for: one frozen record, kept with the model it made."""
+
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from modwatch.errors import ModelError
+
+HeadName = Literal["sngp", "deterministic"]
+Pooling = Literal["mean", "max", "mean-max"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Everything that decides a trained model beside its corpus and seed.
+
+    The defaults are the offline model. `benchmarks/model_choice.py` sets them beside other
+    recipes and beside TF-IDF with logistic regression, which still ranks better.
+
+    >>> Recipe(epochs=2).epochs
+    2
+    >>> Recipe(pooling="median")
+    Traceback (most recent call last):
+        ...
+    modwatch.errors.ModelError: recipe: pooling is 'median'; it may be mean, max, mean-max
+    """
+
+    #: Folder of a saved Hugging Face encoder (config.json, model.safetensors, tokenizer.json) to
+    #: start from; None trains tokenizer and encoder from scratch.
+    encoder: str | None = None
+
+    #: Tokenizer trained on the corpus (ignored with `encoder`).
+    vocab_size: int = 8_000
+
+    #: Encoder from scratch (ignored with `encoder`): BERT with this many layers. None (0) leaves
+    #: embeddings, and pooling makes a bag of subwords of them.
+    layers: int = 0
+    hidden_size: int = 128
+    attention_heads: int = 2
+    dropout: float = 0.1
+
+    pooling: Pooling = "max"
+    head: HeadName = "sngp"
+    #: Random Fourier features of the SNGP head.
+    random_features: int = 1024
+    #: Ridge of the Laplace precision.
+    ridge: float = 1e-3
+    #: Largest spectral norm of the dense layer before the head.
+    norm_bound: float = 0.95
+    #: λ of the mean-field logit μ/√(1+λσ²); π/8 is the textbook value, Kivlichan et al. used 0.1.
+    mean_field_factor: float = 0.39269908169872414
+
+    epochs: int = 4
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+    #: Learning rate of the word embeddings, as a multiple: each is seen in few batches.
+    embedding_rate: float = 5.0
+    weight_decay: float = 0.01
+    #: Share of subwords hidden from the encoder in each step; a regulariser.
+    token_dropout: float = 0.1
+    #: Longest comment in subwords; the rest is cut off, in training and in scoring.
+    max_length: int = 256
+    #: Weight of a toxic comment in the loss; undone by calibration.
+    positive_weight: float = 1.0
+    #: Comments beyond this many are left out by a seeded draw, and steps beyond that many not
+    #: taken, so that the time does not grow with the corpus.
+    max_examples: int = 60_000
+    max_steps: int = 2_000
+    #: Wall-clock limit of the optimisation. A run that meets it stops early, says so, and is the
+    #: one case in which the same seed need not give the same model.
+    seconds: float = 90.0
+    #: Threads of torch while training. The default encoder is too small to gain from a second
+    #: one; a fixed number makes the model independent of the machine's load and settings.
+    threads: int = 1
+
+    #: Share of the corpus held out for calibration, threshold and validation figures.
+    held_out: float = 0.15
+    #: Prevalence where the model will work; None keeps that of the corpus.
+    expected_prevalence: float | None = None
+    #: A comment is flagged above this; None takes the best F1 at the expected prevalence.
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (("head", HeadName), ("pooling", Pooling)):
+            if getattr(self, name) not in get_args(kind):
+                raise ModelError(
+                    f"recipe: {name} is {getattr(self, name)!r}; "
+                    f"it may be {', '.join(get_args(kind))}"
+                )
+        for name, low, high in _RANGES:
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                raise ModelError(f"recipe: {name} is {value}; it may be {low} to {high}")
+        if self.layers and self.hidden_size % self.attention_heads:
+            raise ModelError(
+                f"recipe: hidden_size {self.hidden_size} is no multiple of attention_heads "
+                f"{self.attention_heads}; change one of them"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the recipe as plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any], *, origin: Path) -> "Recipe":
+        """Return the recipe written by `to_json`; ModelError names `origin` when it is another."""
+        try:
+            return cls(**values)
+        except TypeError as exc:
+            known = {field.name for field in fields(cls)}
+            odd = ", ".join(sorted(set(values) - known)) or "its form"
+            raise ModelError(
+                f"{origin}: recipe not understood ({odd}); train the model again"
+            ) from exc
+
+
+_TINY = 1e-6
+_RANGES: tuple[tuple[str, float, float], ...] = (
+    ("vocab_size", 64, 1_000_000),
+    ("layers", 0, 48),
+    ("hidden_size", 1, 16_384),
+    ("attention_heads", 1, 256),
+    ("dropout", 0, 0.9),
+    ("random_features", 1, 16_384),
+    ("ridge", 1e-12, 1e6),
+    ("norm_bound", _TINY, 100),
+    ("mean_field_factor", 0, 10),
+    ("epochs", 1, 1_000),
+    ("batch_size", 1, 4_096),
+    ("learning_rate", 1e-9, 1),
+    ("embedding_rate", 0, 100),
+    ("weight_decay", 0, 1),
+    ("token_dropout", 0, 0.9),
+    ("max_length", 2, 8_192),
+    ("positive_weight", _TINY, 1e6),
+    ("max_examples", 2, 100_000_000),
+    ("max_steps", 1, 100_000_000),
+    ("seconds", 0.1, 604_800),
+    ("threads", 1, 1_024),
+    ("held_out", 0.01, 0.5),
+    ("expected_prevalence", _TINY, 1 - _TINY),
+    ("threshold", 0, 1),
+)

@@ -1,0 +1,213 @@
+"""The model registry in MLflow: register an artifact, name the champion, fetch it once.
+
+MLflow is imported inside the functions, for it takes seconds. No global state of MLflow is
+touched: the tracking URI travels with each call.
+"""
+
+import importlib.util
+import logging
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modwatch.errors import ModelError, NoChampionError, TrackingError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+logger = logging.getLogger(__name__)
+
+CHAMPION = "champion"
+_MANIFEST = "modwatch.json"
+_DIGEST_TAG = "modwatch.digest"
+_SCRIPT = "modwatch.scoring.pyfunc"
+_NEEDS = ("mlflow", "torch", "transformers", "tokenizers", "safetensors")
+
+#: MLflow's own patience is 120 s and seven retries, some ten minutes for a server that is down.
+_PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "15", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
+
+
+def register(
+    folder: Path,
+    *,
+    name: str = "toxicity",
+    metrics: Mapping[str, float],
+    tags: Mapping[str, str],
+    digest: str,
+    tracking_uri: str,
+    experiment: str = "training",
+) -> str:
+    """Register the artifact in `folder` as a new version of the model `name`; return the version.
+
+    A run of `experiment` carries the metrics and tags; the version is an MLflow model from code,
+    so `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest` is
+    what `artifact.save` returned. TrackingError when MLflow cannot be reached or refuses.
+    """
+    with _connected(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
+        packed = Path(scratch) / "model"
+        _pack(folder, packed)
+        experiment_id = _experiment(client, experiment)
+        run = client.create_run(experiment_id, run_name=f"train {name}", tags=dict(tags))
+        for key, value in metrics.items():
+            client.log_metric(run.info.run_id, key, value)
+        logged = client.create_logged_model(experiment_id, name=name, source_run_id=run.info.run_id)
+        client.log_model_artifacts(logged.model_id, str(packed))
+        client.finalize_logged_model(logged.model_id, "READY")
+        client.set_terminated(run.info.run_id)
+        _ensure_model(client, name)
+        created = client.create_model_version(
+            name,
+            source=logged.artifact_location,
+            run_id=run.info.run_id,
+            model_id=logged.model_id,
+            tags={**tags, _DIGEST_TAG: digest},
+        )
+    logger.info(
+        "Model registered.",
+        extra={"event": "model_registered", "model": name, "version": created.version},
+    )
+    return str(created.version)
+
+
+def set_alias(
+    version: str, alias: str = CHAMPION, *, name: str = "toxicity", tracking_uri: str
+) -> None:
+    """Point `alias` of the model `name` to `version`; TrackingError when there is no such one."""
+    with _connected(tracking_uri) as client:
+        client.set_registered_model_alias(name, alias, version)
+
+
+def champion_version(name: str, tracking_uri: str) -> str:
+    """Return the version that carries the alias `champion`.
+
+    NoChampionError when none does; TrackingError when MLflow cannot be reached or refuses.
+    """
+    with (
+        _connected(tracking_uri) as client,
+        _absent(
+            f"MLflow has no model {name}@{CHAMPION}; run `modwatch train`, or give the alias to a "
+            "registered version in MLflow"
+        ),
+    ):
+        return str(client.get_model_version_by_alias(name, CHAMPION).version)
+
+
+def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> Path:
+    """Return the artifact folder of a version, downloaded at most once into `cache_dir`.
+
+    MLflow is asked each time, for its database may have been made anew: the cache tells versions
+    apart by their content as well. NoChampionError when there is no such version; TrackingError
+    when MLflow cannot be reached or refuses.
+    """
+    with _connected(tracking_uri) as client:
+        with _absent(f"MLflow has no version {version} of model {name}; register one"):
+            found = client.get_model_version(name, version)
+        digest = found.tags.get(_DIGEST_TAG, "unknown")
+        folder = cache_dir / f"{name}-{version}-{digest[:12]}"
+        if not folder.exists():
+            source = client.get_model_version_download_uri(name, version)
+            _download(source, folder, tracking_uri)
+    return folder
+
+
+def _download(source: str, folder: Path, tracking_uri: str) -> None:
+    """Fetch the artifact at `source` into `folder`, which appears complete or not at all."""
+    from mlflow.artifacts import download_artifacts
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".download-") as scratch:
+        local = download_artifacts(artifact_uri=source, dst_path=scratch, tracking_uri=tracking_uri)
+        manifests = sorted(Path(local).glob(f"artifacts/*/{_MANIFEST}"))
+        if len(manifests) != 1:
+            raise ModelError(
+                f"the registered model {source} holds no {_MANIFEST}; it was not registered by "
+                "Modwatch: give the alias to another version"
+            )
+        try:
+            manifests[0].parent.rename(folder)
+        except OSError:
+            if not folder.exists():  # another process was quicker: its copy is as good
+                raise
+
+
+def _pack(folder: Path, target: Path) -> None:
+    """Write `folder` as an MLflow model from code into `target`."""
+    with warnings.catch_warnings():
+        # Importing mlflow.pyfunc warns of a type hint of MLflow's own.
+        warnings.filterwarnings("ignore", ".*Any type hint is inferred as AnyType")
+        from mlflow.pyfunc import save_model
+
+    script = importlib.util.find_spec(_SCRIPT)
+    if script is None or script.origin is None:
+        raise ModelError(f"{_SCRIPT} is not installed; install Modwatch again")
+    with tempfile.TemporaryDirectory() as scratch:
+        # MLflow keeps the folder's own name; give every version the same one.
+        copy = shutil.copytree(folder, Path(scratch) / "artifact")
+        save_model(
+            path=str(target),
+            python_model=script.origin,
+            artifacts={"model": str(copy)},
+            pip_requirements=[f"{package}=={installed(package)}" for package in _NEEDS],
+        )
+
+
+def _experiment(client: "MlflowClient", name: str) -> str:
+    found = client.get_experiment_by_name(name)
+    return str(found.experiment_id if found else client.create_experiment(name))
+
+
+@contextmanager
+def _absent(message: str) -> Iterator[None]:
+    """Raise NoChampionError with `message` when MLflow answers that there is no such thing."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as exc:
+        if exc.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            raise
+        raise NoChampionError(message) from exc
+
+
+def _ensure_model(client: "MlflowClient", name: str) -> None:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        client.create_registered_model(name)
+    except MlflowException as exc:
+        if exc.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
+
+
+@contextmanager
+def _connected(tracking_uri: str) -> Iterator["MlflowClient"]:
+    """Yield a client with little patience; MLflow's errors leave as TrackingError."""
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    with _environment(_PATIENCE):
+        try:
+            yield MlflowClient(tracking_uri, registry_uri=tracking_uri)
+        except MlflowException as exc:
+            raise TrackingError(
+                f"MLflow at {tracking_uri} refused or did not answer ({exc.error_code}); check "
+                "MODWATCH_MLFLOW_URL and that the server runs"
+            ) from exc
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables that are not set, for the duration: MLflow has no other way."""
+    added = [key for key in values if key not in os.environ]
+    os.environ.update({key: values[key] for key in added})
+    try:
+        yield
+    finally:
+        for key in added:
+            os.environ.pop(key, None)

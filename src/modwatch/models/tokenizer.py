@@ -1,0 +1,92 @@
+"""Text to subword ids: a tokenizer trained on the corpus, or the one that came with an encoder."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+from modwatch.errors import ModelError
+from modwatch.models.recipe import Recipe
+
+PAD, UNKNOWN, MASK = "[PAD]", "[UNK]", "[MASK]"
+
+#: Characters read for each subword that is kept. English averages four or five; a text is cut
+#: here before it is tokenised, so that a megabyte costs no more than a paragraph.
+_CHARACTERS_PER_TOKEN = 16
+
+
+def train_tokenizer(texts: Iterable[str], recipe: Recipe) -> Tokenizer:
+    """Return a byte-pair tokenizer trained on `texts`; the same texts give the same tokenizer.
+
+    Of the trainers at hand only byte-pair encoding repeats itself: WordPiece and Unigram number
+    their subwords anew in each run.
+
+    Case and accents are folded, white space only separates, and a doubled quotation mark, a scar
+    of CSV files, is one.
+    """
+    tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.NFKD(),
+            normalizers.StripAccents(),
+            normalizers.Lowercase(),
+            normalizers.Replace('""', '"'),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.BpeTrainer(
+        vocab_size=recipe.vocab_size,
+        special_tokens=[PAD, UNKNOWN, MASK],
+        min_frequency=2,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Return the tokenizer of a tokenizer.json; ModelError names the file when it is none."""
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as exc:  # the Rust library raises no less
+        raise ModelError(
+            f"{path}: no tokenizer can be read from it; save the encoder's fast tokenizer there, "
+            "or train the model again"
+        ) from exc
+
+
+def encode(tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int) -> list[list[int]]:
+    """Return the subword ids of each text, at most `max_length`, special tokens included.
+
+    Never empty: a text without subwords is one unknown subword.
+    """
+    if not texts:
+        return []
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_length)
+    limit = max_length * _CHARACTERS_PER_TOKEN
+    encodings = tokenizer.encode_batch_fast([text[:limit] for text in texts])
+    empty = [unknown_id(tokenizer)]
+    return [encoding.ids or empty for encoding in encodings]
+
+
+def unknown_id(tokenizer: Tokenizer) -> int:
+    """Return the id of the unknown subword, 0 when the vocabulary has none."""
+    return _first_id(tokenizer, UNKNOWN, "<unk>") or 0
+
+
+def mask_id(tokenizer: Tokenizer) -> int:
+    """Return the id of the mask subword, the unknown one when the vocabulary has none."""
+    found = _first_id(tokenizer, MASK, "<mask>")
+    return unknown_id(tokenizer) if found is None else found
+
+
+def pad_id(tokenizer: Tokenizer) -> int:
+    """Return the id that pads, 0 when the vocabulary has none."""
+    return _first_id(tokenizer, PAD, "<pad>") or 0
+
+
+def _first_id(tokenizer: Tokenizer, *tokens: str) -> int | None:
+    """Return the id of the first of `tokens` that the vocabulary has."""
+    ids = (tokenizer.token_to_id(token) for token in tokens)
+    return next((int(found) for found in ids if found is not None), None)

@@ -1,0 +1,1 @@
+"""Predictions for comments: one interface, whatever runs behind it."""

@@ -1,0 +1,42 @@
+"""The model as MLflow loads it: a models-from-code script around our artifact folder.
+
+MLflow runs this file by its path when it logs or loads a model; nothing imports it.
+"""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import pandas as pd
+
+with warnings.catch_warnings():
+    # Importing mlflow.pyfunc warns of a type hint of MLflow's own.
+    warnings.filterwarnings("ignore", ".*Any type hint is inferred as AnyType")
+    from mlflow.pyfunc import PythonModel
+
+from modwatch.scoring.local import LocalScorer
+
+
+class ToxicityModel(PythonModel):  # type: ignore[misc]
+    """Texts in; a frame of prob, uncertainty, model_variance, mutual_information, flagged out."""
+
+    def load_context(self, context: Any) -> None:
+        """Load the artifact that MLflow fetched."""
+        self._scorer = LocalScorer(Path(context.artifacts["model"]), model_version="mlflow")
+
+    def predict(self, context: Any, model_input: list[str]) -> pd.DataFrame:  # noqa: ARG002
+        """Return one row for each text, in order."""
+        predictions = self._scorer.score(model_input)
+        return pd.DataFrame(
+            {
+                "prob": predictions.prob,
+                "uncertainty": predictions.uncertainty,
+                "model_variance": predictions.model_variance,
+                "mutual_information": predictions.mutual_information,
+                "flagged": predictions.prob > self._scorer.threshold,
+            }
+        )
+
+
+mlflow.models.set_model(ToxicityModel())

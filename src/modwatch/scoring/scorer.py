@@ -1,0 +1,48 @@
+"""The interface between the daily job and whatever predicts: in process, or a server."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """Predictions for N comments, in the order they were asked for.
+
+    Source: Kivlichan et al. (2021), section 3.
+    """
+
+    #: (N,) float32 in [0, 1]: posterior mean of p(y=1|x).
+    prob: NDArray[np.float32]
+    #: (N,) float32 ≥ 0: Var_W p(y=1|x,W); 0 for a deterministic model.
+    model_variance: NDArray[np.float32]
+    #: (N,) float32 ≥ 0, nats: I(y; W|x); 0 for a deterministic model.
+    mutual_information: NDArray[np.float32]
+
+    @property
+    def uncertainty(self) -> NDArray[np.float32]:
+        """(N,) float32 in [0, 0.25]: p(1−p), Eq. 1 of Kivlichan et al. (2021).
+
+        >>> import numpy as np
+        >>> zero = np.zeros(2, np.float32)
+        >>> p = np.array([0.5, 1.0], np.float32)
+        >>> Predictions(prob=p, model_variance=zero, mutual_information=zero).uncertainty.tolist()
+        [0.25, 0.0]
+        """
+        return self.prob * (1 - self.prob)
+
+
+class Scorer(Protocol):
+    """Predicts toxicity. Implementations: `scoring.local` (in process)."""
+
+    #: Version in the model registry, as a string.
+    model_version: str
+    #: A comment is flagged when prob > threshold.
+    threshold: float
+
+    def score(self, texts: Sequence[str]) -> Predictions:
+        """Return predictions for `texts`, in their order, whatever their lengths."""
+        ...

@@ -1,0 +1,61 @@
+"""A tiny corpus with an obvious rule, and models trained on it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from modwatch.models.artifact import save
+from modwatch.models.recipe import Recipe
+from modwatch.models.training import TrainedModel, train
+
+_PLAIN = ["the", "garden", "needs", "rain", "and", "old", "bridge", "paint", "birds", "sing"]
+_RUDE = ["grumblesnort", "fizzlewit", "bogwaddle"]
+
+TINY = Recipe(
+    vocab_size=200, hidden_size=16, epochs=8, batch_size=16, max_length=16, random_features=64
+)
+
+
+def tiny_corpus(n: int = 240, seed: int = 0) -> tuple[list[str], list[int]]:
+    """Return `n` texts of invented words; a third hold a rude one and are labelled 1."""
+    rng = np.random.default_rng(seed)
+    texts, labels = [], []
+    for i in range(n):
+        words = list(rng.choice(_PLAIN, rng.integers(3, 12)))
+        if i % 3 == 0:
+            words[rng.integers(len(words))] = str(rng.choice(_RUDE))
+        texts.append(" ".join(words))
+        labels.append(int(i % 3 == 0))
+    return texts, labels
+
+
+@pytest.fixture(scope="session")
+def corpus() -> tuple[list[str], list[int]]:
+    return tiny_corpus()
+
+
+@pytest.fixture(scope="session")
+def tiny_recipe() -> Recipe:
+    return TINY
+
+
+@pytest.fixture(scope="session")
+def tiny_model(corpus: tuple[list[str], list[int]]) -> TrainedModel:
+    texts, labels = corpus
+    return train(texts, labels, recipe=TINY, seed=1)
+
+
+@pytest.fixture(scope="session")
+def tiny_artifact(tiny_model: TrainedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("artifact") / "tiny"
+    save(tiny_model, folder)
+    return folder
+
+
+@pytest.fixture
+def artifact_copy(tiny_artifact: Path, tmp_path: Path) -> Callable[[], Path]:
+    """Return a function that copies the artifact, to break the copy."""
+    return lambda: Path(shutil.copytree(tiny_artifact, tmp_path / "copy"))

@@ -1,0 +1,159 @@
+"""The registry against a real MLflow: SQLite, and one real server."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+
+from modwatch.errors import ModelError, NoChampionError, TrackingError
+from modwatch.models.artifact import load
+from modwatch.models.registry import champion_version, fetch, register, set_alias
+from modwatch.scoring.local import LocalScorer
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+TEXTS = ["the garden needs rain", "you fizzlewit", ""]
+
+
+@pytest.fixture(scope="module")
+def sqlite(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("mlflow")
+    uri = f"sqlite:///{folder / 'mlflow.db'}"
+    client = mlflow.MlflowClient(uri)
+    client.create_experiment("training", artifact_location=(folder / "artifacts").as_uri())
+    return uri
+
+
+def registered(folder: Path, uri: str, name: str) -> str:
+    return register(
+        folder,
+        name=name,
+        metrics={"auroc": 0.9},
+        tags={"corpus": "tiny"},
+        digest=load(folder).digest,
+        tracking_uri=uri,
+    )
+
+
+def test_no_champion_says_what_to_do(sqlite: str) -> None:
+    with pytest.raises(NoChampionError, match=r"nobody@champion.*modwatch train"):
+        champion_version("nobody", sqlite)
+
+
+def test_version_without_alias_is_no_champion(tiny_artifact: Path, sqlite: str) -> None:
+    registered(tiny_artifact, sqlite, "unnamed")
+    with pytest.raises(NoChampionError):
+        champion_version("unnamed", sqlite)
+
+
+def test_register_alias_fetch(tiny_artifact: Path, sqlite: str, tmp_path: Path) -> None:
+    assert registered(tiny_artifact, sqlite, "toxicity") == "1"
+    version = registered(tiny_artifact, sqlite, "toxicity")
+    set_alias(version, tracking_uri=sqlite)
+    assert champion_version("toxicity", sqlite) == version == "2"
+    folder = fetch("toxicity", version, tracking_uri=sqlite, cache_dir=tmp_path)
+    assert load(folder).digest == load(tiny_artifact).digest
+    before = (folder / "model.safetensors").stat().st_mtime_ns
+    assert fetch("toxicity", version, tracking_uri=sqlite, cache_dir=tmp_path) == folder
+    assert (folder / "model.safetensors").stat().st_mtime_ns == before
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+def test_cache_of_another_database_is_not_mistaken(
+    tiny_artifact: Path, sqlite: str, tmp_path: Path
+) -> None:
+    """Version 1 of a model made anew is another model than the cached version 1."""
+    version = registered(tiny_artifact, sqlite, "renewed")
+    (tmp_path / f"renewed-{version}-{'0' * 12}").mkdir()
+    folder = fetch("renewed", version, tracking_uri=sqlite, cache_dir=tmp_path)
+    assert (folder / "modwatch.json").exists()
+
+
+def test_unknown_version_is_named(sqlite: str, tmp_path: Path) -> None:
+    with pytest.raises(NoChampionError, match="no version 99 of model toxicity"):
+        fetch("toxicity", "99", tracking_uri=sqlite, cache_dir=tmp_path)
+
+
+def test_foreign_model_is_refused_and_leaves_no_cache(sqlite: str, tmp_path: Path) -> None:
+    client = mlflow.MlflowClient(sqlite)
+    source = tmp_path / "foreign"
+    source.mkdir()
+    (source / "weights.bin").write_bytes(b"?")
+    client.create_registered_model("foreign")
+    version = client.create_model_version("foreign", source.as_uri()).version
+    with pytest.raises(ModelError, match="not registered by Modwatch"):
+        fetch("foreign", version, tracking_uri=sqlite, cache_dir=tmp_path / "cache")
+    assert not [*(tmp_path / "cache").iterdir()]
+
+
+def test_server_that_is_down_is_a_tracking_error_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with pytest.raises(TrackingError, match=r"127\.0\.0\.1:9 .*MODWATCH_MLFLOW_URL"):
+        champion_version("toxicity", "http://127.0.0.1:9")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real MLflow server on a free port, stopped with all its workers."""
+    folder = tmp_path_factory.mktemp("server")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--port", str(port)]
+    command += ["--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"]
+    command += ["--artifacts-destination", str(folder / "artifacts")]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            yield answering(f"http://127.0.0.1:{port}", process)
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(timeout=30)
+
+
+def answering(url: str, process: subprocess.Popen[bytes]) -> str:
+    """Return `url` once the server there is healthy."""
+    for _ in range(240):
+        assert process.poll() is None, "the MLflow server ended"
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=5):
+                return url
+        except OSError:
+            time.sleep(0.5)
+    raise AssertionError("the MLflow server did not answer within two minutes")
+
+
+def test_through_a_server_mlflow_itself_loads_the_champion(
+    tiny_artifact: Path, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = registered(tiny_artifact, server, "toxicity")
+    set_alias(version, tracking_uri=server)
+    folder = fetch(
+        "toxicity",
+        champion_version("toxicity", server),
+        tracking_uri=server,
+        cache_dir=tmp_path,
+    )
+    ours = LocalScorer(folder, model_version=version).score(TEXTS)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
+    frame = mlflow.pyfunc.load_model("models:/toxicity@champion").predict(TEXTS)
+    assert np.array_equal(frame["prob"], ours.prob)
+    assert list(frame) == [
+        "prob",
+        "uncertainty",
+        "model_variance",
+        "mutual_information",
+        "flagged",
+    ]
