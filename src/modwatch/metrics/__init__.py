@@ -1,0 +1,1 @@
+"""How well model and moderators do together: pure functions to floats."""

@@ -1,0 +1,214 @@
+"""One estimate after the other from one sample: which statistic, which guard, which interval."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from modwatch.metrics.curves import WeightedCurves
+from modwatch.metrics.inputs import Floats
+from modwatch.metrics.intervals import interval, share_of
+from modwatch.metrics.sample import Domain, Sample
+
+#: Labels of either class that areas under curves need.
+MINIMUM_OF_A_CLASS = 5
+
+#: Effective labels that the expected calibration error needs: with fewer it measures noise.
+MINIMUM_FOR_CALIBRATION = 100
+
+_BINS = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """One estimate of one metric. Value and interval are None when `status` is insufficient."""
+
+    metric: str
+    #: None for metrics that have no strategy.
+    strategy: str | None
+    #: None for metrics that have no review fraction.
+    alpha: float | None
+    value: float | None
+    #: 95 % interval.
+    low: float | None
+    high: float | None
+    #: Labels used.
+    n: int
+    #: Labels of equal weight that would tell as much: (Σw)²/Σw² (Kish).
+    effective_n: float
+    #: ok | insufficient
+    status: str
+    #: Why it is insufficient; empty when ok.
+    reason: str
+    #: Labels that came in, of those asked for; 1 when none was asked for.
+    completion: float
+
+
+class Estimator:
+    """The estimates of one sample."""
+
+    def __init__(self, sample: Sample, *, threshold: float, seed: int) -> None:
+        self._sample = sample
+        self._seed = seed
+        self._everything = sample.everything()
+        self._flagged = sample.flagged(threshold)
+        self._wrong = ((self._flagged.part > 0) != (sample.label == 1)).astype(np.float64)
+        self._nothing = sample.without(self._everything)
+        self._by_prob = WeightedCurves(sample, sample.label, sample.prob, seed=seed)
+
+    def of_the_model(self) -> Iterator[Estimate]:
+        """Yield the estimates that have no review fraction."""
+        sample, everything, flagged = self._sample, self._everything, self._flagged
+        yield self._mean("accuracy", self._wrong, everything, flip=True)
+        yield self._mean("prevalence", sample.label, everything)
+        yield self._mean("precision_flagged", sample.label, flagged)
+        yield self._share("recall_flagged", sample.label, flagged, "toxic comment")
+        yield self._mean("brier", (sample.label - sample.prob) ** 2, everything)
+        yield self._calibration_error()
+        yield from self._areas("", self._by_prob, sample.label, self._nothing)
+        uncertainty = sample.prob * (1 - sample.prob)
+        curves = WeightedCurves(sample, self._wrong, uncertainty, seed=self._seed)
+        yield from self._areas("calibration_", curves, self._wrong, self._nothing)
+        yield self._completion()
+
+    def of_the_team(self, strategy: str, alpha: float, reviewed: Domain) -> Iterator[Estimate]:
+        """Yield the estimates of model and moderators at one strategy and α."""
+        kept = self._sample.without(reviewed)
+        whole = self._everything.mass
+        at: dict[str, Any] = {"strategy": strategy, "alpha": alpha}
+        yield self._mean("oc_accuracy", self._wrong, kept, over=whole, flip=True, **at)
+        yield self._mean("review_efficiency", self._wrong, reviewed, **at)
+        yield self._share("review_effectiveness", self._wrong, reviewed, "wrong decision", **at)
+        yield from self._areas("oc_", self._by_prob, self._sample.label, reviewed, **at)
+
+    def _mean(
+        self,
+        metric: str,
+        outcome: Floats,
+        domain: Domain,
+        *,
+        over: float | None = None,
+        flip: bool = False,
+        **at: Any,
+    ) -> Estimate:
+        """Return the total of the outcome over a domain as a part of the mass `over`."""
+        mass = domain.mass if over is None else over
+        if mass <= 0:
+            return self._insufficient(metric, "no comment to measure it on", domain, **at)
+        if reason := self._sample.lacks(domain):
+            return self._insufficient(metric, reason, domain, **at)
+        total = self._sample.total(outcome, domain)
+        value = total.value / mass
+        low, high = (bound / mass for bound in interval(total.confidence()))
+        if flip:
+            value, low, high = 1 - value, 1 - high, 1 - low
+        return self._ok(metric, value, low, high, domain, **at)
+
+    def _share(
+        self, metric: str, outcome: Floats, domain: Domain, noun: str, **at: Any
+    ) -> Estimate:
+        """Return how much of the outcome's total lies in the domain."""
+        outside = self._sample.without(domain)
+        if reason := self._sample.lacks(domain) or self._sample.lacks(outside):
+            return self._insufficient(metric, reason, self._everything, **at)
+        part, rest = (self._sample.total(outcome, side) for side in (domain, outside))
+        if part.value + rest.value <= 0:
+            return self._insufficient(metric, f"no {noun} among the labels", self._everything, **at)
+        generator = np.random.default_rng(self._seed)
+        confidence = share_of(part.confidence(), rest.confidence(), generator)
+        value = part.value / (part.value + rest.value)
+        return self._ok(metric, value, *interval(confidence), self._everything, **at)
+
+    def _areas(
+        self, prefix: str, curves: WeightedCurves, positive: Floats, reviewed: Domain, **at: Any
+    ) -> Iterator[Estimate]:
+        """Yield the areas under both curves."""
+        domain, kept = self._everything, self._sample.without(reviewed)
+        names = prefix + "auroc", prefix + "auprc"
+        fewest = int(min(positive.sum(), positive.size - positive.sum()))
+        reason = self._sample.lacks(domain) or self._sample.lacks(kept)
+        if not (reason or self._sample.complete) and fewest < MINIMUM_OF_A_CLASS:
+            reason = f"{fewest} labels of the rarer class; {MINIMUM_OF_A_CLASS} are needed"
+        areas = None if reason else curves.at(reviewed)
+        if areas is None:
+            reason = reason or "a class is missing"
+            yield from (self._insufficient(name, reason, domain, **at) for name in names)
+            return
+        for name, (value, bounds) in zip(names, areas, strict=True):
+            yield self._ok(name, value, *bounds, domain, **at)
+
+    def _calibration_error(self) -> Estimate:
+        """Return the expected calibration error, too large by its noise when labels are few.
+
+        It is at least the distance of mean confidence, which is known, from accuracy: the low end
+        comes from there. The high end is that of the sum over bins, noise and all.
+        """
+        domain = self._everything
+        reason = self._sample.lacks(domain) or ("" if domain.mass else "no comment")
+        if (
+            not reason
+            and not self._sample.complete
+            and self._effective(domain) < MINIMUM_FOR_CALIBRATION
+        ):
+            reason = f"fewer than {MINIMUM_FOR_CALIBRATION} effective labels"
+        if reason:
+            return self._insufficient("ece", reason, domain)
+        generator = np.random.default_rng(self._seed)
+        value, gap, high = 0.0, 0.0, np.zeros(1)
+        wrong = ((self._sample.prob > 0.5) != (self._sample.label == 1)).astype(np.float64)
+        for confidence, in_bin in self._sample.by_confidence(_BINS):
+            total = self._sample.total(wrong, in_bin)
+            missed = in_bin.mass - confidence  # wrong decisions of a calibrated model
+            value += 0.0 if self._sample.lacks(in_bin) else abs(total.value - missed)
+            gap += missed
+            high = high + generator.permutation(np.abs(total.confidence() - missed))
+        if self._sample.complete:
+            exact = value / domain.mass
+            return self._ok("ece", exact, exact, exact, domain)
+        low = interval(self._sample.total(wrong, domain).confidence())
+        nearest = max(low[0] - gap, gap - low[1], 0.0)
+        bounds = (nearest / domain.mass, interval(high)[1] / domain.mass)
+        return self._ok("ece", value / domain.mass, *bounds, domain)
+
+    def _completion(self) -> Estimate:
+        """Return the part of the routed comments that has a label: a count, not an estimate."""
+        if not self._sample.routed:
+            return self._insufficient("completion", "no comment was routed", self._everything)
+        value = self._completed
+        return self._ok("completion", value, value, value, self._everything)
+
+    @property
+    def _completed(self) -> float:
+        return self._sample.label.size / self._sample.routed if self._sample.routed else 1.0
+
+    def _effective(self, domain: Domain) -> float:
+        """Return Kish's effective number of labels in the domain."""
+        weight = self._sample.weight * domain.part
+        return float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
+
+    def _ok(
+        self, metric: str, value: float, low: float, high: float, domain: Domain, **at: Any
+    ) -> Estimate:
+        bounds = {"value": value, "low": min(low, value), "high": max(high, value)}
+        return self._estimate(metric, bounds, "", domain, **at)
+
+    def _insufficient(self, metric: str, reason: str, domain: Domain, **at: Any) -> Estimate:
+        return self._estimate(metric, {}, reason, domain, **at)
+
+    def _estimate(
+        self, metric: str, bounds: dict[str, float], reason: str, domain: Domain, **at: Any
+    ) -> Estimate:
+        return Estimate(
+            metric=metric,
+            strategy=at.get("strategy"),
+            alpha=at.get("alpha"),
+            value=bounds.get("value"),
+            low=bounds.get("low"),
+            high=bounds.get("high"),
+            n=int((domain.part > 0).sum()),
+            effective_n=self._effective(domain),
+            status="ok" if bounds else "insufficient",
+            reason=reason,
+            completion=self._completed,
+        )

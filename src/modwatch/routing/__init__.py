@@ -1,0 +1,1 @@
+"""Which comments people see, and with what probability."""

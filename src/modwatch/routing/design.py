@@ -1,0 +1,210 @@
+"""Which comments of a day people review: the top by review score, and a random slice of the rest.
+
+The slice is a stratified simple random sample, so that every comment of the day has a known
+chance above 0 to be labelled, and the day can be measured without bias (`metrics.estimate`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from modwatch.errors import DesignError
+from modwatch.metrics.collaborative import review_scores
+from modwatch.metrics.ranking import slots
+from modwatch.routing.policy import RoutingPolicy
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Part of the slice that is spread in proportion to the strata, whatever the scores say. It bounds
+#: the weight of a comment at twice the average, should the model be sure of itself and wrong.
+PROPORTIONAL_SHARE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Routing:
+    """The r comments of a day that go to people, in the order of the queue.
+
+    Slice comments are spread over the queue at random, so that their place tells a moderator
+    nothing and an unfinished day has finished the same part of top and slice.
+    """
+
+    #: (r,) positions in the arrays that `design` was given.
+    row: Ints
+    #: (r,) the strategy's name for the top, `random_slice` for the slice.
+    reason: NDArray[np.object_]
+    #: (r,) stratum of each; 0 is the top.
+    stratum: NDArray[np.int32]
+    #: (r,) in (0, 1]: n_h/N_h, and 1 for the top.
+    inclusion_probability: Floats
+    #: (r,) 1…r; 1 is reviewed first.
+    rank: Ints
+    #: (r,) larger is more worth a review.
+    review_score: Floats
+    #: One row a stratum: `stratum`, `lower`, `upper`, `population` N_h, `sample` n_h.
+    #: lower ≤ review score < upper, the highest closed; stratum 0 may share its lowest score with
+    #: the next, ties at the capacity being broken by key.
+    strata: pd.DataFrame
+
+
+def design(prob: ArrayLike, keys: NDArray[np.uint64], policy: RoutingPolicy) -> Routing:
+    """Return who is routed: ⌊αn⌋ of the n comments, a share ρ of them the random slice.
+
+    `prob` (n,) in [0, 1]; `keys` (n,) from `random_keys`. Nothing depends on the order of the
+    rows. A slice wanted (ρ > 0) takes at least one place as soon as there is one, since without it
+    the rest has no chance to be seen. A day too small for a single place routes nobody.
+
+    >>> routing = design(np.linspace(0, 1, 100), np.arange(100, dtype=np.uint64),
+    ...                  RoutingPolicy(review_fraction=0.2))
+    >>> routing.strata[["population", "sample"]].to_numpy().tolist()[0]
+    [18, 18]
+    >>> len(routing.row)
+    20
+    """
+    score = review_scores(prob, policy.strategy, toxic_share=policy.toxic_share)
+    if keys.shape != score.shape:
+        raise DesignError(f"{keys.size} keys for {score.size} comments; pass one key a comment")
+    capacity = slots(policy.review_fraction, score.size)
+    top = capacity - _slice_size(capacity, policy.slice_share)
+    order = np.lexsort((keys, -score))  # falling score, ties by key
+    rest = order[top:]
+    measure = _size_measure(np.asarray(prob, dtype=np.float64)[rest])
+    cuts = _cuts(score[rest], measure, capacity - top, policy)
+    masses = np.diff(np.append(0, np.cumsum(measure))[cuts])
+    sample = allocate(masses, np.diff(cuts), capacity - top, minimum=policy.minimum)
+    drawn = [
+        _draw(rest[first:last], keys, size)
+        for first, last, size in zip(cuts[:-1], cuts[1:], sample, strict=True)
+    ]
+    return _routing(
+        score, keys, policy.strategy, order[:top], drawn, _table(score[order], top, cuts, sample)
+    )
+
+
+def allocate(mass: Floats, population: Ints, total: int, *, minimum: int) -> Ints:
+    """Return the sample size n_h (H,) of each stratum: they sum to `total`.
+
+    Each gets `minimum` or its whole population first; what is left goes by `mass`, never beyond
+    the population. `total` must lie between the sum of the minima and the sum of the populations.
+
+    >>> allocate(np.array([3.0, 1.0]), np.array([100, 5]), 12, minimum=2).tolist()
+    [8, 4]
+    """
+    sizes = np.minimum(population, min(minimum, total))
+    while (left := total - int(sizes.sum())) > 0:
+        room = population - sizes
+        wanted = np.where(room > 0, mass, 0.0)
+        wanted = wanted if wanted.sum() > 0 else room.astype(np.float64)
+        share = left * wanted / wanted.sum()
+        given = np.minimum(np.floor(share).astype(np.int64), room)
+        if not given.any():
+            given[np.argmax(share)] = 1
+        sizes = sizes + given
+    return sizes
+
+
+def _slice_size(capacity: int, share: float) -> int:
+    """Return how many of the places belong to the slice."""
+    if share == 0 or capacity == 0:
+        return 0
+    return max(1, round(share * capacity))
+
+
+def _size_measure(prob: Floats) -> Floats:
+    """Return the mass (m,), summing to 1, by which strata are cut and the slice is allocated.
+
+    Under a calibrated model √(p(1−p)) is the standard deviation both of the label and of the
+    error of the decision, so it is Neyman's choice; half the mass is spread evenly.
+    """
+    spread = np.sqrt(prob * (1 - prob))
+    even = np.full(prob.size, 1 / max(prob.size, 1))
+    if spread.sum() == 0:
+        return even
+    uneven: Floats = spread / spread.sum()
+    return np.asarray((1 - PROPORTIONAL_SHARE) * uneven + PROPORTIONAL_SHARE * even)
+
+
+def _cuts(score: Floats, measure: Floats, sample: int, policy: RoutingPolicy) -> Ints:
+    """Return the positions (H+1,) at which the rest, in falling score, is cut into strata.
+
+    The first stratum holds the comments whose places the slice took, so that the metrics at the
+    deployed α never lack labels; the others carry equal mass. Equal scores stay together.
+    """
+    strata = max(1, min(policy.strata, sample // policy.minimum))
+    if strata == 1 or score.size == 0:
+        return np.unique([0, score.size])
+    mass = np.cumsum(measure)
+    levels = np.linspace(mass[sample - 1], mass[-1], strata)[:-1]
+    wanted = np.append(sample, np.searchsorted(mass, levels[1:]) + 1)
+    starts = np.append(np.flatnonzero(np.diff(score)) + 1, score.size)
+    after = np.clip(np.searchsorted(starts, wanted), 0, starts.size - 1)
+    return np.unique(np.concatenate([[0], starts[after], [score.size]]))
+
+
+def _draw(stratum: Ints, keys: NDArray[np.uint64], size: int) -> Ints:
+    """Return `size` rows of a stratum, those with the smallest keys.
+
+    The halves of the key are swapped: the upper half broke ties at the capacity, so that within a
+    stratum it is no longer uniform.
+    """
+    half = np.uint64(32)
+    key = keys[stratum]
+    return stratum[np.argsort((key << half) | (key >> half), kind="stable")[:size]]
+
+
+def _table(score: Floats, top: int, cuts: Ints, sample: Ints) -> pd.DataFrame:
+    """Return the strata; `score` (n,) falls."""
+    ends = np.append(top, top + cuts[1:])
+    filled = ends > 0
+    lower = pd.array(np.where(filled, score[ends - 1] if score.size else 0.0, np.nan), "Float64")
+    first = score[0] if score.size else None
+    upper = [first if top else None, *lower[:-1]]
+    if not top and len(upper) > 1:
+        upper[1] = first
+    return pd.DataFrame(
+        {
+            "stratum": np.arange(ends.size, dtype=np.int32),
+            "lower": lower,
+            "upper": pd.array(upper, "Float64"),
+            "population": np.append(top, np.diff(cuts)).astype(np.int64),
+            "sample": np.append(top, sample).astype(np.int64),
+        }
+    )
+
+
+def _routing(
+    score: Floats,
+    keys: NDArray[np.uint64],
+    strategy: str,
+    top: Ints,
+    drawn: list[Ints],
+    strata: pd.DataFrame,
+) -> Routing:
+    """Return the routing in the order of the queue."""
+    row = np.concatenate([top, *drawn]).astype(np.int64)
+    stratum = np.repeat(np.arange(1 + len(drawn)), [top.size, *map(len, drawn)])
+    place = np.concatenate(
+        [(np.arange(top.size) + 0.5) / max(top.size, 1), _places(keys[row[top.size :]])]
+    )
+    queue = np.argsort(place, kind="stable")
+    row, stratum = row[queue], stratum[queue]
+    chance = (strata["sample"] / strata["population"].clip(lower=1)).to_numpy(np.float64)
+    return Routing(
+        row=row,
+        reason=np.where(stratum == 0, strategy, "random_slice").astype(object),
+        stratum=stratum.astype(np.int32),
+        inclusion_probability=chance[stratum],
+        rank=np.arange(1, row.size + 1),
+        review_score=score[row],
+        strata=strata,
+    )
+
+
+def _places(keys: NDArray[np.uint64]) -> Floats:
+    """Return a place in [0, 1) of the queue for each slice comment: one at random in each s-th."""
+    generator = np.random.default_rng(int(np.bitwise_xor.reduce(keys, initial=0)))
+    turn = np.empty(keys.size)
+    turn[np.argsort(keys)] = generator.permutation(keys.size)
+    return (turn + generator.random(keys.size)) / max(keys.size, 1)

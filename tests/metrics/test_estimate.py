@@ -1,0 +1,188 @@
+"""Estimates from partial labels: exact where all is known, honest where little is."""
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from modwatch.errors import MetricInputError
+from modwatch.metrics import calibration, classification, collaborative
+from modwatch.metrics.estimate import COLUMNS, measure_day, measure_days, measure_truth
+from modwatch.metrics.sample import LabelledDay, Sample, fully_labelled
+
+
+def cell(table, metric, strategy=None, alpha=None):
+    """Return the row of one estimate."""
+    found = table[table["metric"] == metric]
+    if strategy:
+        found = found[(found["strategy"] == strategy) & (found["alpha"] == alpha)]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def test_where_all_is_known_every_metric_is_the_plain_one(make_community):
+    prob, label = make_community(np.random.default_rng(1), 500, 0.1)
+    prob = prob.round(2)
+    truth = measure_truth(prob=prob, label=label, alphas=[0.05])
+    plain = {
+        "accuracy": classification.accuracy,
+        "auroc": classification.auroc,
+        "auprc": classification.auprc,
+        "recall_flagged": classification.recall,
+        "precision_flagged": classification.precision,
+        "brier": calibration.brier_score,
+        "ece": calibration.expected_calibration_error,
+        "calibration_auroc": calibration.calibration_auroc,
+        "calibration_auprc": calibration.calibration_auprc,
+    }
+    for name, metric in plain.items():
+        assert cell(truth, name)["value"] == pytest.approx(metric(label, prob), abs=1e-12)
+    for strategy in ("uncertainty", "toxicity"):
+        score = collaborative.review_scores(prob, strategy)
+        for name in collaborative.METRICS:
+            expected = getattr(collaborative, name)(label, prob, score, 0.05)
+            assert cell(truth, name, strategy, 0.05)["value"] == pytest.approx(expected, abs=1e-12)
+    known = truth[truth["status"] == "ok"]
+    assert (known["high"] - known["low"]).max() == pytest.approx(0, abs=1e-12)
+
+
+def test_efficiency_of_the_routed_top_is_exact(make_community, review):
+    rng = np.random.default_rng(2)
+    prob, label = make_community(rng, 2000, 0.05)
+    table = measure_days([review(rng, prob, label)], alphas=[0.05])
+    row = cell(table, "review_efficiency", "uncertainty", 0.05)
+    score = collaborative.review_scores(prob, "uncertainty")
+    truth = collaborative.review_efficiency(label, prob, score, 0.05)
+    assert row["value"] == row["low"] == row["high"] == pytest.approx(truth)
+    assert row["n"] == 100
+
+
+def test_no_error_seen_still_leaves_an_interval(review):
+    rng = np.random.default_rng(3)
+    prob = np.linspace(0.01, 0.2, 1000)
+    row = cell(measure_days([review(rng, prob, np.zeros(1000, int))]), "accuracy")
+    assert row["value"] == row["high"] == 1
+    assert 0.6 < row["low"] < 0.8  # ten labels stand for nine hundred comments: ½(1−q)¹⁰ = 2.5 %
+
+
+def test_a_stratum_without_labels_makes_the_estimate_insufficient(make_community, review):
+    rng = np.random.default_rng(4)
+    day = review(rng, *make_community(rng, 2000, 0.05))
+    third = replace(day, labelled=day.labelled & (day.stratum != 3))
+    row = cell(measure_days([third]), "accuracy")
+    assert row["status"] == "insufficient"
+    assert "stratum 3" in row["reason"]
+    assert all(row.isna()[["value", "low", "high"]])
+    top = cell(measure_days([third], alphas=[0.05]), "review_efficiency", "uncertainty", 0.05)
+    assert top["status"] == "ok"  # the top was reviewed whatever happened elsewhere
+
+
+def test_in_a_window_another_day_stands_in_for_an_empty_stratum(make_community, review):
+    rng = np.random.default_rng(5)
+    first, second = (review(rng, *make_community(rng, 2000, 0.05)) for _ in range(2))
+    first = replace(first, labelled=first.labelled & (first.stratum != 3))
+    assert cell(measure_days([first, second]), "accuracy")["status"] == "ok"
+    blank = replace(first, labelled=first.labelled & (first.stratum == 0))
+    row = cell(measure_days([second, blank]), "accuracy")
+    assert row["status"] == "insufficient"
+    assert "day 2" in row["reason"]
+
+
+def test_an_empty_day_and_an_unrouted_one_have_no_numbers():
+    empty = fully_labelled(np.empty(0), np.empty(0))
+    unrouted = LabelledDay(
+        prob=np.array([0.2, 0.9]),
+        stratum=np.array([-1, -1]),
+        label=np.array([0, 0]),
+        labelled=np.zeros(2, bool),
+        population=np.array([0, 2]),
+        sample=np.array([0, 0]),
+    )
+    for days in ([], [empty], [unrouted]):
+        table = measure_days(days)
+        assert (table["status"] == "insufficient").all()
+        assert table["value"].isna().all()
+        assert (table["reason"] != "").all()
+    assert (measure_days([empty, fully_labelled(np.array([0.9]), np.array([1]))])["n"] <= 1).all()
+
+
+def test_the_table_is_that_of_measurements_and_repeats_itself(make_community, review):
+    rng = np.random.default_rng(6)
+    day = review(rng, *make_community(rng, 1000, 0.1), completion=0.9)
+    table = measure_day(**asdict(day), seed=3)
+    assert tuple(table.columns) == COLUMNS
+    assert table.equals(measure_days([day], seed=3))
+    assert not table.duplicated(["metric", "strategy", "alpha"]).any()
+    numbers = table[table["status"] == "ok"]
+    assert (numbers["low"] <= numbers["value"]).all()
+    assert (numbers["value"] <= numbers["high"]).all()
+    assert numbers["low"].min() >= 0
+    assert numbers["high"].max() <= 1
+
+
+def test_row_order_changes_no_estimate(make_community, review):
+    rng = np.random.default_rng(7)
+    day = review(rng, *make_community(rng, 1000, 0.1))
+    moved = rng.permutation(1000)
+    rows = {name: getattr(day, name)[moved] for name in ("prob", "stratum", "label", "labelled")}
+    here, there = measure_days([day]), measure_days([replace(day, **rows)])
+    for name in ("value", "low", "high"):
+        values = [table[name].to_numpy(float, na_value=-1) for table in (here, there)]
+        assert values[0] == pytest.approx(values[1], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"prob": np.array([0.5, 0.5])}, "lengths"),
+        ({"prob": np.array([0.5, 0.5, 2.0])}, r"\[0, 1\]"),
+        ({"label": np.array([1, 0, 7])}, "0 and 1"),
+        ({"population": np.array([1, 3])}, "counts 4 comments and 3"),
+        ({"stratum": np.array([0, 1, 5])}, "no stratum"),
+        ({"stratum": np.array([1, 1, 1])}, "more labels than sample"),
+        ({"population": np.array([1])}, "lengths"),
+    ],
+)
+def test_a_day_that_contradicts_its_design_is_refused(change, told):
+    good = {
+        "prob": np.array([0.9, 0.2, 0.1]),
+        "stratum": np.array([0, 1, 1]),
+        "label": np.array([1, 0, 0]),
+        "labelled": np.ones(3, bool),
+        "population": np.array([1, 2]),
+        "sample": np.array([1, 2]),
+    }
+    measure_day(**good)
+    with pytest.raises(MetricInputError, match=told):
+        measure_day(**(good | change))
+
+
+@pytest.mark.parametrize("over_confident", [False, True])
+@pytest.mark.parametrize("prevalence", [0.05, 0.2])
+def test_intervals_cover(make_community, review, prevalence, over_confident):
+    rng = np.random.default_rng(8)
+    asked = {"alphas": [0.1], "strategies": ["uncertainty"]}
+    names = ["accuracy", "oc_accuracy", "review_efficiency", "oc_auroc"]
+    hits = []
+    for seed in range(25):
+        days = [make_community(rng, 1000, prevalence, over_confident=over_confident) for _ in "ab"]
+        routed = [review(rng, *day, completion=0.9, slice_share=0.3) for day in days]
+        estimate = measure_days(routed, seed=seed, **asked).set_index("metric").loc[names]
+        truth = measure_days([fully_labelled(*day) for day in days], **asked)
+        value = truth.set_index("metric").loc[names, "value"]
+        assert (estimate["status"] == "ok").all()
+        hits.append(((estimate["low"] <= value) & (value <= estimate["high"])).to_numpy(bool))
+    assert np.mean(hits, axis=0).min() >= 0.8  # nominal 0.95; the benchmark counts more exactly
+
+
+@pytest.mark.parametrize("completion", [1.0, 0.8])
+def test_totals_are_unbiased_over_draws(make_community, review, completion):
+    rng = np.random.default_rng(9)
+    prob, label = make_community(rng, 500, 0.2, over_confident=True)
+    wrong, errors = (prob > 0.5) != label, []
+    for _ in range(600):
+        day = review(rng, prob, label, completion=completion, slice_share=0.5, minimum=8)
+        sample = Sample([day])
+        seen = ((sample.prob > 0.5) != sample.label).astype(float)
+        errors.append(sample.total(seen, sample.everything()).value - wrong.sum())
+    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(len(errors))

@@ -1,0 +1,173 @@
+"""The routing design: sizes in the head, properties, and unbiasedness over many salts."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.errors import DesignError
+from modwatch.routing.design import allocate, design
+from modwatch.routing.policy import RoutingPolicy
+
+policies = st.builds(
+    RoutingPolicy,
+    review_fraction=st.sampled_from([0.01, 0.1, 0.29, 0.5, 1.0]),
+    slice_share=st.sampled_from([0.0, 0.1, 0.5, 0.9]),
+    strategy=st.sampled_from(["uncertainty", "toxicity", "hybrid"]),
+    strata=st.integers(1, 8),
+    minimum=st.integers(1, 4),
+)
+
+
+@st.composite
+def days(draw):
+    """A day of a few distinct scores, or of many."""
+    size, distinct = draw(st.integers(0, 150)), draw(st.sampled_from([1, 2, 5, 1000]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    prob = rng.integers(0, distinct + 1, size) / (distinct + 1)
+    return prob, rng.integers(0, 2**64, size, dtype=np.uint64)
+
+
+def by_row(routing):
+    order = np.argsort(routing.row)
+    return [
+        column[order].tolist()
+        for column in (routing.row, routing.stratum, routing.inclusion_probability, routing.rank)
+    ]
+
+
+@given(days(), policies)
+def test_sizes_are_exact_and_every_chance_is_positive(day, policy):
+    prob, keys = day
+    routing = design(prob, keys, policy)
+    capacity = int(policy.review_fraction * prob.size + 1e-9)
+    table = routing.strata
+    assert len(routing.row) == len(set(routing.row.tolist())) == capacity
+    assert table["sample"].sum() == capacity
+    assert table["population"].sum() == prob.size
+    assert (table["sample"] <= table["population"]).all()
+    assert sorted(routing.rank.tolist()) == list(range(1, capacity + 1))
+    counts = np.bincount(routing.stratum, minlength=len(table))
+    assert counts.tolist() == table["sample"].tolist()
+    if policy.slice_share > 0 and capacity > 0:
+        assert (table["sample"][1:] > 0).all()
+        assert (table["population"][1:] > 0).all()
+
+
+@given(days(), policies)
+def test_inverse_chances_of_the_slice_add_up_to_the_rest(day, policy):
+    prob, keys = day
+    routing = design(prob, keys, policy)
+    in_slice = routing.stratum > 0
+    if in_slice.any():
+        rest = prob.size - int((~in_slice).sum())
+        assert (1 / routing.inclusion_probability[in_slice]).sum() == pytest.approx(rest)
+    assert (routing.inclusion_probability[~in_slice] == 1).all()
+
+
+@given(days(), policies, st.integers(0, 2**32 - 1))
+def test_the_order_of_the_rows_decides_nothing(day, policy, seed):
+    prob, keys = day
+    moved = np.random.default_rng(seed).permutation(prob.size)
+    here, there = design(prob, keys, policy), design(prob[moved], keys[moved], policy)
+    assert here.strata.equals(there.strata)
+    assert keys[here.row].tolist() == keys[moved][there.row].tolist()
+    assert here.stratum.tolist() == there.stratum.tolist()
+
+
+@given(days(), policies)
+def test_the_top_has_the_highest_scores_and_strata_keep_their_bounds(day, policy):
+    routing = design(*day, policy)
+    table = routing.strata
+    top = routing.stratum == 0
+    if top.any() and not top.all():
+        assert routing.review_score[top].min() >= routing.review_score[~top].max()
+    for score, stratum in zip(routing.review_score, routing.stratum, strict=True):
+        assert table["lower"][stratum] <= score <= table["upper"][stratum]
+
+
+@pytest.mark.parametrize(
+    ("size", "fraction", "routed", "in_slice"),
+    [(0, 0.1, 0, 0), (9, 0.1, 0, 0), (10, 0.1, 1, 1), (100, 0.29, 29, 3), (5, 1.0, 5, 1)],
+)
+def test_small_days(size, fraction, routed, in_slice):
+    prob, keys = np.linspace(0.1, 0.9, size), np.arange(size, dtype=np.uint64)
+    routing = design(prob, keys, RoutingPolicy(review_fraction=fraction))
+    assert len(routing.row) == routed
+    assert (routing.reason == "random_slice").sum() == in_slice
+
+
+def test_reasons_and_strata_of_an_ordinary_day():
+    rng = np.random.default_rng(3)
+    prob, keys = rng.beta(0.3, 3, 2000), rng.integers(0, 2**64, 2000, dtype=np.uint64)
+    routing = design(prob, keys, RoutingPolicy(review_fraction=0.1, strategy="toxicity"))
+    assert (routing.reason == "toxicity").sum() == 180
+    assert routing.strata["population"].tolist()[:2] == [180, 20]  # 20 lost their place
+    assert len(routing.strata) == 6
+    top = routing.stratum == 0
+    assert (np.diff(routing.review_score[top]) <= 0).all()
+
+
+def test_constant_scores_make_one_stratum():
+    keys = np.random.default_rng(0).integers(0, 2**64, 500, dtype=np.uint64)
+    routing = design(np.full(500, 0.3), keys, RoutingPolicy(review_fraction=0.1))
+    assert routing.strata["population"].tolist() == [45, 455]
+
+
+def test_slice_comments_lie_anywhere_in_the_queue():
+    rng = np.random.default_rng(5)
+    policy = RoutingPolicy(review_fraction=0.5)
+    places = []
+    for _ in range(200):
+        keys = rng.integers(0, 2**64, 200, dtype=np.uint64)
+        routing = design(rng.random(200), keys, policy)
+        places.extend(routing.rank[routing.stratum > 0])
+    share = np.bincount(np.array(places) - 1, minlength=100) / 200
+    assert abs(share.mean() - 0.1) < 1e-9
+    assert share.max() < 0.25  # no place gives a slice comment away
+    assert share.min() > 0
+
+
+def test_the_weighted_slice_is_unbiased_over_draws():
+    rng = np.random.default_rng(7)
+    prob = rng.beta(0.5, 2, 400).round(2)  # ties everywhere, at the capacity too
+    label = rng.random(400) < prob
+    policy = RoutingPolicy(review_fraction=0.15, slice_share=0.4)
+    totals, drawn = [], np.zeros(400)
+    for _ in range(2000):
+        routing = design(prob, rng.integers(0, 2**64, 400, dtype=np.uint64), policy)
+        totals.append((label[routing.row] / routing.inclusion_probability).sum())
+        drawn[routing.row] += 1
+    error = np.std(totals) / np.sqrt(len(totals))
+    assert abs(np.mean(totals) - label.sum()) < 4 * error
+    assert drawn.min() > 0
+
+
+def test_allocation_respects_floor_and_population():
+    mass, population = np.array([10.0, 1.0, 0.0]), np.array([4, 100, 50])
+    assert allocate(mass, population, 20, minimum=2).tolist() == [4, 14, 2]
+    assert allocate(mass, population, 154, minimum=2).tolist() == [4, 100, 50]
+    assert allocate(np.zeros(2), np.array([1, 9]), 5, minimum=1).sum() == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"review_fraction": 0.0}, "review_fraction"),
+        ({"review_fraction": 1.1}, "1.1"),
+        ({"review_fraction": float("nan")}, "review_fraction"),
+        ({"slice_share": 1.0}, "slice_share"),
+        ({"toxic_share": -0.1}, "toxic_share"),
+        ({"strategy": "chance"}, "uncertainty"),
+        ({"strata": 0}, "strata"),
+        ({"minimum": 0}, "minimum"),
+    ],
+)
+def test_an_impossible_policy_is_refused(change, told):
+    with pytest.raises(DesignError, match=told):
+        RoutingPolicy(**({"review_fraction": 0.1} | change))
+
+
+def test_keys_must_fit():
+    with pytest.raises(DesignError, match="one key a comment"):
+        design([0.5], np.empty(0, np.uint64), RoutingPolicy(review_fraction=1))
