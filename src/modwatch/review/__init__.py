@@ -1,0 +1,1 @@
+"""The review queue: tables, operations, console."""

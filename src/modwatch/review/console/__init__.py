@@ -1,0 +1,1 @@
+"""The console: an HTTP API for programs, and a plain page for people."""

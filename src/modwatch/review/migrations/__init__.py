@@ -1,0 +1,1 @@
+"""The history of the review tables; `migrate.upgrade` applies it."""

@@ -1,0 +1,221 @@
+"""Moderators with known error rates, who work the queue through its HTTP API."""
+
+import hashlib
+import random
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from modwatch.errors import AccessDeniedError, QueueError
+
+#: A request that meets a broken connection or a 5xx is sent again, with the same key.
+_TRIES = 4
+_PAUSE_SECONDS = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedModerator:
+    """A person who errs at known rates, each comment alike whenever it is shown.
+
+    >>> Person = SimulatedModerator
+    >>> careful = Person(token="", false_positive_rate=0.0, false_negative_rate=0.0, seed=1)
+    >>> careful.label("c1", 1), careful.label("c2", 0)
+    (1, 0)
+    >>> contrary = Person(token="", false_positive_rate=1.0, false_negative_rate=1.0, seed=1)
+    >>> contrary.label("c1", 1), contrary.label("c2", 0)
+    (0, 1)
+    """
+
+    #: An API token of a moderator or lead.
+    token: str = field(repr=False)
+    #: P(label 1 | truth 0), in [0, 1].
+    false_positive_rate: float
+    #: P(label 0 | truth 1), in [0, 1].
+    false_negative_rate: float
+    seed: int
+    #: P(skip), in [0, 1).
+    skip_rate: float = 0.0
+
+    def label(self, comment_id: str, truth: int) -> int | None:
+        """Return the label of this person, or None for a skip; the same for the same comment."""
+        draws = self._draws(comment_id)
+        if draws.random() < self.skip_rate:
+            return None
+        errs = draws.random() < (self.false_negative_rate if truth else self.false_positive_rate)
+        return 1 - truth if errs else truth
+
+    def seconds(self, comment_id: str) -> float:
+        """Return how long this person takes, in seconds: log-normal with median 6."""
+        draws = self._draws(f"seconds {comment_id}")
+        return round(draws.lognormvariate(1.8, 0.5), 3)
+
+    def _draws(self, name: str) -> random.Random:
+        digest = hashlib.blake2b(f"{self.seed} {name}".encode(), digest_size=8).digest()
+        return random.Random(int.from_bytes(digest))  # noqa: S311 - a simulation
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShiftReport:
+    """What the simulated moderators did."""
+
+    #: Labels that were accepted.
+    decisions: int
+    skips: int
+    #: Answers 404 or 409: the item had gone to somebody else or was withdrawn.
+    conflicts: int
+    #: Wall time of the whole shift.
+    seconds: float
+    #: Labels by moderator, in the order in which they were handed over.
+    by_moderator: tuple[int, ...]
+
+    @property
+    def decisions_per_second(self) -> float:
+        """Labels a second, over all moderators; 0 for a shift of no length."""
+        return self.decisions / self.seconds if self.seconds else 0.0
+
+
+@dataclass(kw_only=True)
+class _Shift:
+    """What one moderator did so far."""
+
+    decisions: int = 0
+    skips: int = 0
+    conflicts: int = 0
+
+
+def work(
+    base_url: str,
+    moderators: Sequence[SimulatedModerator],
+    truth: Mapping[str, int],
+    *,
+    limit: int | None = None,
+    concurrency: int = 4,
+    timeout: float = 30.0,
+) -> ShiftReport:
+    """Let `moderators` work the queue at `base_url` until it is empty for all of them.
+
+    `truth` holds the true label (1 toxic, 0 not) of every comment that may be served. The shift
+    ends when nobody is served any more, or after `limit` labels and skips. At most `concurrency`
+    people work at once, each over a connection of their own; a request has `timeout` seconds.
+    Raises `QueueError` for a comment without truth, or an API that stays out of order, and
+    `AccessDeniedError` for a token that is refused.
+    """
+    started = time.monotonic()
+    budget = _Budget(limit)
+    shifts = [_Shift() for _ in moderators]
+
+    def work_once(moderator: SimulatedModerator, shift: _Shift) -> int:
+        with httpx.Client(
+            base_url=base_url,
+            headers={"Authorization": f"Bearer {moderator.token}"},
+            timeout=timeout,
+        ) as client:
+            return _work_until_unserved(client, moderator, shift, truth, budget)
+
+    with ThreadPoolExecutor(max_workers=max(1, min(concurrency, len(moderators)))) as pool:
+        # An item that the last one at work skips is for the others: they look again.
+        while sum(pool.map(work_once, moderators, shifts)):
+            pass
+    return ShiftReport(
+        decisions=sum(shift.decisions for shift in shifts),
+        skips=sum(shift.skips for shift in shifts),
+        conflicts=sum(shift.conflicts for shift in shifts),
+        seconds=time.monotonic() - started,
+        by_moderator=tuple(shift.decisions for shift in shifts),
+    )
+
+
+class _Budget:
+    """How many items may still be taken, over all threads."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._left = limit
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        with self._lock:
+            if self._left is None:
+                return True
+            self._left -= 1
+            return self._left >= 0
+
+
+def _work_until_unserved(
+    client: httpx.Client,
+    moderator: SimulatedModerator,
+    shift: _Shift,
+    truth: Mapping[str, int],
+    budget: _Budget,
+) -> int:
+    """Return how many items were served."""
+    served = 0
+    while budget.take():
+        answer = _send(client, "/api/v1/leases", {}, {})
+        if answer.status_code == httpx.codes.NO_CONTENT:
+            break
+        served += 1
+        _decide(client, moderator, shift, truth, answer.json())
+    return served
+
+
+def _decide(
+    client: httpx.Client,
+    moderator: SimulatedModerator,
+    shift: _Shift,
+    truth: Mapping[str, int],
+    lease: dict[str, Any],
+) -> None:
+    item = lease["item"]
+    comment_id = item["comment_id"]
+    if comment_id not in truth:
+        raise QueueError(
+            f"the true label of comment {comment_id!r} is unknown; hand over the truth of every "
+            "comment that may be served"
+        )
+    label = moderator.label(comment_id, truth[comment_id])
+    answer = _send(
+        client,
+        f"/api/v1/items/{item['id']}/decisions",
+        {
+            "lease_token": lease["token"],
+            "action": "skip" if label is None else "label",
+            "label": label,
+            "seconds": moderator.seconds(comment_id),
+        },
+        {"Idempotency-Key": lease["token"]},
+    )
+    if answer.status_code in (httpx.codes.NOT_FOUND, httpx.codes.CONFLICT):
+        shift.conflicts += 1
+    elif label is None:
+        shift.skips += 1
+    else:
+        shift.decisions += 1
+
+
+def _send(
+    client: httpx.Client, path: str, body: dict[str, Any], headers: dict[str, str]
+) -> httpx.Response:
+    problem = ""
+    for attempt in range(_TRIES):
+        if attempt:
+            time.sleep(_PAUSE_SECONDS * 2**attempt)
+        try:
+            answer = client.post(path, json=body, headers=headers)
+        except httpx.TransportError as exc:
+            problem = type(exc).__name__
+            continue
+        if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+            raise AccessDeniedError(f"{client.base_url} refused a moderator's token; issue another")
+        if answer.is_success or answer.status_code in (404, 409):
+            return answer
+        problem = f"status {answer.status_code}"
+        if not answer.is_server_error:
+            break
+    raise QueueError(
+        f"{client.base_url}{path.lstrip('/')} answered {problem}; check that the console runs"
+    )

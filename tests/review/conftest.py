@@ -1,0 +1,101 @@
+"""A real PostgreSQL for the session, and an empty, migrated database for every test."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+
+from modwatch.review import people, queue
+from modwatch.review.database import connect
+from modwatch.review.embedded import EmbeddedServer, embedded
+from modwatch.review.items import NewItem
+from modwatch.review.migrate import upgrade
+from modwatch.review.people import Moderator
+from modwatch.review.tables import metadata
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[EmbeddedServer]:
+    # Not pytest's folder: each start of pytest closes it to other users, and the server of a root
+    # has a user of its own.
+    with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as server:
+        maintenance = connect(server.server_url, pool_size=1)
+        with maintenance.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            # What a power cut would leave of the tests, nobody needs. `test_embedded` has its own.
+            connection.execute(text("ALTER SYSTEM SET fsync = off"))
+            connection.execute(text("SELECT pg_reload_conf()"))
+        maintenance.dispose()
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated_url(postgres: EmbeddedServer) -> str:
+    url = postgres.url("review")
+    upgrade(url)
+    return url
+
+
+@pytest.fixture
+def database_url(migrated_url: str) -> str:
+    """One database, emptied: a new one for each test would cost megabytes of disk."""
+    engine = connect(migrated_url, pool_size=1)
+    with engine.begin() as connection:
+        connection.execute(text("SET LOCAL lock_timeout = '30s'"))
+        connection.execute(text("ALTER TABLE decision DISABLE TRIGGER ALL"))
+        connection.execute(text(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY"))
+        connection.execute(text("ALTER TABLE decision ENABLE TRIGGER ALL"))
+    engine.dispose()
+    return migrated_url
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    engine = connect(database_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def day() -> date:
+    return date(2026, 1, 1)
+
+
+@pytest.fixture
+def new_item() -> Callable[..., NewItem]:
+    def make(comment_id: str, rank: int = 1, **fields: object) -> NewItem:
+        content: dict[str, object] = {
+            "comment_id": comment_id,
+            "rank": rank,
+            "text": f"invented text of {comment_id}",
+            "reason": "uncertainty",
+            "stratum": 0,
+            "inclusion_probability": 1.0,
+            "review_score": 0.2,
+            "prob": 0.3,
+            "uncertainty": 0.21,
+            "model_version": "1",
+        }
+        return NewItem(**(content | fields))  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.fixture
+def fill(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Callable[[int], None]:
+    def put(n: int) -> None:
+        queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(n)], day)
+
+    return put
+
+
+@pytest.fixture
+def ann(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "ann", "moderator")
+
+
+@pytest.fixture
+def ben(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "ben", "moderator")

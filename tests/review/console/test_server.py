@@ -1,0 +1,44 @@
+import os
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from modwatch.errors import StackError
+from modwatch.review.console.server import listen, serve
+
+SERVE = """
+import sys
+from modwatch.review.console.server import serve
+from modwatch.review.database import connect
+serve("127.0.0.1", int(sys.argv[2]), connect(sys.argv[1]))
+"""
+
+
+def free_port() -> int:
+    with listen("127.0.0.1", 0) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_it_is_told_to_stop(database_url: str, end: signal.Signals) -> None:
+    port = free_port()
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE, database_url, str(port)], stderr=subprocess.DEVNULL
+    ) as process:
+        transport = httpx.HTTPTransport(retries=8)  # waits 0.5, 1, 2, … s
+        with httpx.Client(transport=transport, timeout=30) as client:
+            assert client.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
+        os.kill(process.pid, end)
+        assert process.wait(timeout=30) in (-end, 1)
+
+
+def test_a_taken_port_is_named(engine: Engine) -> None:
+    with listen("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(StackError, match=f"127.0.0.1:{port}"):
+            serve("127.0.0.1", port, engine)

@@ -1,0 +1,104 @@
+from collections.abc import Callable, Iterator
+from datetime import date
+from threading import Thread
+
+import pytest
+from sqlalchemy import Engine
+
+from modwatch.errors import AccessDeniedError, QueueError
+from modwatch.review import people, queue
+from modwatch.review.console.server import listen, server
+from modwatch.review.simulated import SimulatedModerator, work
+
+Fill = Callable[[int], None]
+
+
+@pytest.fixture
+def base_url(engine: Engine) -> Iterator[str]:
+    with listen("127.0.0.1", 0) as listener:
+        running = server(engine)
+        thread = Thread(target=running.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        running.should_exit = True
+        thread.join(timeout=30)
+
+
+def simulated(engine: Engine, name: str, **fields: float) -> SimulatedModerator:
+    person = people.create_moderator(engine, name, "moderator")
+    rates = {"false_positive_rate": 0.0, "false_negative_rate": 0.0, "seed": person.id}
+    return SimulatedModerator(
+        token=people.issue_token(engine, person.id),
+        **(rates | fields),  # type: ignore[arg-type]
+    )
+
+
+def truth(n: int) -> dict[str, int]:
+    return {f"c{i}": i % 2 for i in range(n)}
+
+
+def test_error_rates_are_those_asked_for() -> None:
+    person = SimulatedModerator(
+        token="", false_positive_rate=0.05, false_negative_rate=0.3, seed=3, skip_rate=0.1
+    )
+    n = 20_000
+    for true, rate in ((0, 0.05), (1, 0.3)):
+        labels = [person.label(f"c{i}", true) for i in range(n)]
+        skips = labels.count(None)
+        errors = labels.count(1 - true) / (n - skips)
+        assert abs(skips / n - 0.1) < 4 * (0.1 * 0.9 / n) ** 0.5
+        assert abs(errors - rate) < 4 * (rate * (1 - rate) / (n - skips)) ** 0.5
+
+
+def test_errors_belong_to_person_and_comment() -> None:
+    def labels(seed: int) -> list[int | None]:
+        person = SimulatedModerator(
+            token="", false_positive_rate=0.5, false_negative_rate=0.5, seed=seed
+        )
+        return [person.label(f"c{i}", 0) for i in range(100)]
+
+    assert labels(1) == labels(1)
+    assert labels(1) != labels(2)
+
+
+def test_a_team_empties_the_queue(engine: Engine, base_url: str, fill: Fill, day: date) -> None:
+    fill(60)
+    team = [simulated(engine, name, skip_rate=0.2) for name in ("a", "b", "c")]
+    report = work(base_url, team, truth(60))
+    left = queue.counts(engine).waiting  # what all three skipped
+    assert report.decisions == sum(report.by_moderator) == 60 - left
+    assert report.conflicts == 0
+    assert report.skips > 0
+    assert report.decisions_per_second > 0
+    for batch in queue.decisions(engine, day):
+        for row in batch.to_pylist():
+            assert row["label"] == truth(60)[row["comment_id"]]
+    assert queue.verify_log(engine).intact
+
+
+def test_work_is_bounded(engine: Engine, base_url: str, fill: Fill) -> None:
+    fill(10)
+    team = [simulated(engine, name) for name in ("a", "b")]
+    assert work(base_url, team, truth(10), limit=4).decisions == 4
+    assert queue.counts(engine).waiting == 6
+    assert work(base_url, team, truth(10), limit=0).decisions == 0
+    assert work(base_url, [], {}).decisions == 0
+
+
+def test_a_comment_without_truth_is_named(engine: Engine, base_url: str, fill: Fill) -> None:
+    fill(1)
+    with pytest.raises(QueueError, match="comment 'c0' is unknown"):
+        work(base_url, [simulated(engine, "a")], {})
+
+
+def test_a_refused_token_is_an_error(engine: Engine, base_url: str, fill: Fill) -> None:
+    person = SimulatedModerator(token="wrong", false_positive_rate=0, false_negative_rate=0, seed=0)
+    assert "wrong" not in repr(person)
+    with pytest.raises(AccessDeniedError, match="issue another"):
+        work(base_url, [person], {})
+
+
+def test_a_console_that_is_away_is_named() -> None:
+    person = SimulatedModerator(token="t", false_positive_rate=0, false_negative_rate=0, seed=0)
+    with pytest.raises(QueueError, match="check that the console runs"):
+        work("http://127.0.0.1:1", [person], {}, timeout=1)
