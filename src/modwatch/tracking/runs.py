@@ -1,0 +1,159 @@
+"""One MLflow run a day. Publishing a day again replaces its run."""
+
+import logging
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from modwatch.tracking.client import connect, experiment_id, retire_others, runs_tagged
+from modwatch.tracking.description import describe_day
+from modwatch.tracking.facts import DayFacts, DayPictures
+from modwatch.tracking.keys import checked, day_metrics, known
+from modwatch.tracking.points import log_points, midnight_ms, points_of
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+_log = logging.getLogger(__name__)
+
+_KIND = {"kind": "day"}
+_NOTE = "mlflow.note.content"  # MLflow shows this tag as the description
+_ONE_DAY = timedelta(days=1)
+# MLflow's log_table looks through columns of objects in a way that pandas deprecated for strings.
+_WORDS = ("dt", "metric", "strategy", "status", "reason", "labels_digest")
+
+
+def publish_day(
+    day: date,
+    *,
+    measurements: pd.DataFrame,
+    facts: DayFacts,
+    pictures: DayPictures,
+    check_page: str | None = None,
+    tracking_uri: str,
+    experiment: str = "modwatch",
+) -> str:
+    """Return the id of the day's run, which from now on is the only one of that day.
+
+    The run is named and tagged with the day. The new run is written whole before the old one is
+    deleted: whoever looks sees the one or the other. After a crash in between, the next call
+    removes what was left.
+
+    `measurements` has the columns of `records.MEASUREMENTS`. Metrics are those of
+    `keys.day_metrics`; everything else goes to the artifacts `tables/` and `figures/`, and the
+    HTML of `check_page` to `checks.html`.
+
+    Raises:
+        TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
+        MetricInputError: a column is missing, or the measurements make too many metric keys.
+    """
+    tags = _KIND | {"day": day.isoformat()}
+    measurements = checked(measurements)
+    metrics = day_metrics(measurements, facts)
+    with connect(tracking_uri) as client:
+        in_experiment = experiment_id(client, experiment)
+        run_id = start_day(client, in_experiment, day)
+        _log_words(client, run_id, day, measurements, facts)
+        log_points(client, run_id, points_of({day: metrics}, first=day), first=day)
+        _log_artifacts(client, run_id, day, measurements, facts, pictures)
+        if check_page is not None:
+            client.log_text(run_id, check_page, "checks.html")
+        client.set_terminated(run_id, end_time=midnight_ms(day + _ONE_DAY))
+        retire_others(client, in_experiment, tags, keep=run_id)
+    _log.info(
+        "The day's run in MLflow is replaced.",
+        extra={"event": "tracking.day_published", "dt": day.isoformat(), "keys": len(metrics)},
+    )
+    return run_id
+
+
+def published_days(tracking_uri: str, experiment: str = "modwatch") -> dict[date, dict[str, float]]:
+    """Return the metrics of every finished day's run, by day: rows for `publish_timeline`.
+
+    Raises:
+        TrackingError: MLflow cannot be reached.
+    """
+    return {day: dict(run.data.metrics) for day, run in _finished(tracking_uri, experiment)}
+
+
+def published_digests(tracking_uri: str, experiment: str = "modwatch") -> dict[date, str]:
+    """Return what every finished day's run was made of, `DayFacts.digest`, by day.
+
+    Raises:
+        TrackingError: MLflow cannot be reached.
+    """
+    return {day: run.data.tags["digest"] for day, run in _finished(tracking_uri, experiment)}
+
+
+def _finished(tracking_uri: str, experiment: str) -> list[tuple[date, "Run"]]:
+    """Return the finished days' runs; of two of a day, as after a crash, the later one last."""
+    with connect(tracking_uri) as client:
+        runs = runs_tagged(client, experiment_id(client, experiment), _KIND)
+    finished = [run for run in runs if run.info.status == "FINISHED"]
+    finished.sort(key=lambda run: (run.data.tags["day"], run.data.tags.get("published_at", "")))
+    return [(date.fromisoformat(run.data.tags["day"]), run) for run in finished]
+
+
+def start_day(client: "MlflowClient", experiment: str, day: date) -> str:
+    """Return the id of a new, unfinished run of the day.
+
+    It starts at the day's midnight, so that MLflow lists the days in order of day, whenever they
+    were computed.
+    """
+    tags = _KIND | {"day": day.isoformat()}
+    run = client.create_run(
+        experiment, start_time=midnight_ms(day), tags=tags, run_name=day.isoformat()
+    )
+    return str(run.info.run_id)
+
+
+def _log_words(
+    client: "MlflowClient", run_id: str, day: date, measurements: pd.DataFrame, facts: DayFacts
+) -> None:
+    from mlflow.entities import Param, RunTag
+
+    tags = _status(measurements, facts) | {_NOTE: describe_day(day, measurements, facts)}
+    params = {
+        "model_version": facts.model_version,
+        "strategy": facts.strategy,
+        "review_fraction": repr(facts.review_fraction),
+    }
+    client.log_batch(
+        run_id,
+        params=[Param(*item) for item in params.items()],
+        tags=[RunTag(*item) for item in tags.items()],
+    )
+
+
+def _status(measurements: pd.DataFrame, facts: DayFacts) -> dict[str, str]:
+    """Return the tags that an ops engineer sorts and filters the list of runs by."""
+    missing = int((~known(measurements)).sum())
+    tags = {
+        "digest": facts.digest,
+        "checks": facts.checks,
+        "labels": "complete" if facts.labelled >= facts.routed else "incomplete",
+        "estimates": f"{missing} insufficient" if missing else "ok",
+    }
+    if facts.published_at is not None:
+        tags["published_at"] = facts.published_at.isoformat(timespec="seconds")
+    return tags
+
+
+def _log_artifacts(
+    client: "MlflowClient",
+    run_id: str,
+    day: date,
+    measurements: pd.DataFrame,
+    facts: DayFacts,
+    pictures: DayPictures,
+) -> None:
+    from modwatch.tracking.figures import day_figures
+    from modwatch.tracking.style import DPI
+
+    table = measurements.assign(dt=day.isoformat()).astype(dict.fromkeys(_WORDS, object))
+    client.log_table(run_id, table, "tables/measurements.json")
+    client.log_text(run_id, table.to_csv(index=False), "tables/measurements.csv")
+    for name, figure in day_figures(day, measurements, facts, pictures).items():
+        client.log_figure(run_id, figure, f"figures/{name}.png", save_kwargs={"dpi": DPI})

@@ -1,0 +1,177 @@
+import dataclasses
+from datetime import date
+
+import pandas as pd
+import pytest
+
+from modwatch.errors import MetricInputError, TrackingError
+from modwatch.records import MEASUREMENTS
+from modwatch.tracking.client import connect, experiment_id, runs_tagged
+from modwatch.tracking.facts import DayPictures
+from modwatch.tracking.keys import MAX_KEYS, day_metrics
+from modwatch.tracking.runs import publish_day, published_days, start_day
+
+DAY, NEXT_DAY = date(2026, 1, 5), date(2026, 1, 6)
+
+
+@pytest.fixture
+def publish(mlflow_url, experiment, measure, facts):
+    """Publish a day without pictures: `publish(day, shift=0.0)`."""
+
+    def publish_made_up(day, shift=0.0):
+        return publish_day(
+            day,
+            measurements=measure(day, shift),
+            facts=facts,
+            pictures=DayPictures(),
+            tracking_uri=mlflow_url,
+            experiment=experiment,
+        )
+
+    return publish_made_up
+
+
+@pytest.fixture
+def live(mlflow_url, experiment):
+    """List the runs that MLflow shows."""
+
+    def list_live():
+        with connect(mlflow_url) as client:
+            return runs_tagged(client, experiment_id(client, experiment), {"kind": "day"})
+
+    return list_live
+
+
+def test_a_run_says_all_about_its_day(
+    mlflow_url, experiment, measure, facts, pictures, live, capfd
+):
+    run_id = publish_day(
+        DAY,
+        measurements=measure(DAY),
+        facts=facts,
+        pictures=pictures,
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    assert capfd.readouterr() == ("", "")  # MLflow would print two lines a run
+    [run] = live()
+    assert run.info.run_id == run_id
+    assert run.info.run_name == "2026-01-05"
+    assert run.info.status == "FINISHED"
+    assert run.info.end_time - run.info.start_time == 24 * 3600 * 1000
+    assert run.data.metrics == day_metrics(measure(DAY), facts)
+    assert len(run.data.metrics) <= MAX_KEYS
+    assert run.data.params == {
+        "model_version": "3",
+        "strategy": "uncertainty",
+        "review_fraction": "0.02",
+    }
+    status = {key: run.data.tags[key] for key in ("day", "checks", "labels", "estimates")}
+    assert status == {
+        "day": "2026-01-05",
+        "checks": "warned",
+        "labels": "incomplete",
+        "estimates": "1 insufficient",
+    }
+    assert run.data.tags["mlflow.note.content"].startswith("**2026-01-05**: 2,000 comments")
+    assert _artifacts(mlflow_url, run_id) == {
+        "figures/collaboration.png",
+        "figures/reliability.png",
+        "figures/scores.png",
+        "tables/measurements.csv",
+        "tables/measurements.json",
+    }
+
+
+def test_the_table_holds_every_estimate(mlflow_url, publish, measure, tmp_path):
+    with connect(mlflow_url) as client:
+        path = client.download_artifacts(publish(DAY), "tables/measurements.csv", str(tmp_path))
+    table = pd.read_csv(path, parse_dates=["dt"])
+    expected = measure(DAY)
+    assert list(table.columns) == MEASUREMENTS.names
+    pd.testing.assert_series_equal(table["value"], expected["value"])
+
+
+def test_publishing_again_replaces_the_run(publish, live):
+    old = publish(DAY)
+    other_day = publish(NEXT_DAY)
+    new = publish(DAY, shift=0.01)
+    assert {run.info.run_id for run in live()} == {new, other_day}
+    assert old not in {new, other_day}
+    values = {run.info.run_id: run.data.metrics["model/auroc"] for run in live()}
+    assert values[new] == 0.82 + 0.01
+
+
+def test_an_unfinished_run_hides_nothing_and_is_removed(mlflow_url, experiment, publish, live):
+    publish(DAY)
+    with connect(mlflow_url) as client:  # killed after the first step
+        start_day(client, experiment_id(client, experiment), DAY)
+    assert len(live()) == 2
+    assert published_days(mlflow_url, experiment)[DAY]["model/auroc"] == 0.82
+    new = publish(DAY)
+    assert [run.info.run_id for run in live()] == [new]
+
+
+def test_a_superseded_run_is_removed_by_the_next_call(mlflow_url, experiment, publish, live):
+    publish(DAY)
+    with connect(mlflow_url) as client:  # killed before the last step
+        left_over = start_day(client, experiment_id(client, experiment), DAY)
+        client.set_terminated(left_over)
+    new = publish(DAY)
+    assert [run.info.run_id for run in live()] == [new]
+
+
+def test_published_days_are_rows_for_the_timeline(mlflow_url, experiment, publish, measure, facts):
+    publish(NEXT_DAY, shift=0.01)
+    publish(DAY)
+    assert published_days(mlflow_url, experiment) == {
+        DAY: day_metrics(measure(DAY), facts),
+        NEXT_DAY: day_metrics(measure(NEXT_DAY, 0.01), facts),
+    }
+
+
+def test_an_empty_day_has_a_run(mlflow_url, experiment, facts, live):
+    publish_day(
+        DAY,
+        measurements=pd.DataFrame(columns=MEASUREMENTS.names),
+        facts=dataclasses.replace(facts, comments=0, flagged=0, routed=0, labelled=0),
+        pictures=DayPictures(),
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    [run] = live()
+    assert run.data.metrics["day/comments"] == 0
+    assert run.data.tags["labels"] == "complete"
+
+
+def test_refused_measurements_leave_the_old_run(
+    mlflow_url, experiment, publish, live, measure, facts
+):
+    old = publish(DAY)
+    with pytest.raises(MetricInputError):
+        publish_day(
+            DAY,
+            measurements=measure(DAY).drop(columns="metric"),
+            facts=facts,
+            pictures=DayPictures(),
+            tracking_uri=mlflow_url,
+            experiment=experiment,
+        )
+    assert [run.info.run_id for run in live()] == [old]
+
+
+def test_no_server_is_a_tracking_error(free_port, measure, facts):
+    with pytest.raises(TrackingError, match="MODWATCH_MLFLOW_URL"):
+        publish_day(
+            DAY,
+            measurements=measure(DAY),
+            facts=facts,
+            pictures=DayPictures(),
+            tracking_uri=f"http://127.0.0.1:{free_port}",
+        )
+
+
+def _artifacts(mlflow_url, run_id):
+    with connect(mlflow_url) as client:
+        folders = [item.path for item in client.list_artifacts(run_id)]
+        return {item.path for folder in folders for item in client.list_artifacts(run_id, folder)}
