@@ -1,0 +1,174 @@
+"""`modwatch …`: parses, opens the wiring, calls; the same calls that the DAGs make."""
+
+import argparse
+import datetime
+import json
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
+
+from modwatch.errors import ModwatchError
+from modwatch.settings import load_settings, settings_table
+
+#: The stops that take a day and nothing else, as `modwatch run STOP DAY` calls them.
+STOPS = (
+    "ingest",
+    "check_comments",
+    "score",
+    "check_scores",
+    "route",
+    "collect_labels",
+    "measure",
+    "publish",
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit status.
+
+    >>> main(["settings"]) == 0  # doctest: +ELLIPSIS
+    | variable | default | meaning |
+    ...
+    True
+    """
+    options = _parser().parse_args(argv)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        return int(options.command(options) or 0)
+    except ModwatchError as error:
+        print(f"modwatch: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="modwatch", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, call: Callable[..., object], words: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=words, description=words)
+        sub.set_defaults(command=call)
+        return sub
+
+    demo = command("demo", _demo, "run the whole system on this machine")
+    demo.add_argument("--data", default="synthetic", help="synthetic or wikipedia_talk")
+    demo.add_argument("--once", action="store_true", help="stop everything at the end")
+
+    run = command("run", _run, "run one stop of the path, or all of them, for one day")
+    run.add_argument("stop", choices=(*STOPS, "day"), help="`day` runs all up to the queue")
+    run.add_argument("day", type=datetime.date.fromisoformat, help="YYYY-MM-DD, UTC")
+
+    shard = command("score-shard", _score_shard, "score one shard of a day")
+    shard.add_argument("day", type=datetime.date.fromisoformat, help="YYYY-MM-DD, UTC")
+    shard.add_argument("part", type=json.loads, help="a shard, as JSON, from plan_shards")
+
+    train = command("train", _train, "train the offline model and make it the champion")
+    train.add_argument("--data", default="synthetic", help="synthetic or wikipedia_talk")
+    train.add_argument("--seed", type=int, default=0)
+
+    console = command("console", _console, "serve the review console")
+    console.add_argument("--host", help="default: that of MODWATCH_CONSOLE_URL")
+    console.add_argument("--port", type=int, help="default: that of MODWATCH_CONSOLE_URL")
+
+    token = command("token", _token, "create a person, and print a token for the console")
+    token.add_argument("pseudonym")
+    token.add_argument("--role", default="moderator")
+
+    command("migrate", _migrate, "bring the review database up to date")
+    command("verify-log", _verify_log, "verify the hash chain of the decision log")
+    command("settings", _settings, "print every setting as a Markdown table")
+    return parser
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from modwatch.demo.job import run_demo
+
+    return run_demo(options.data, once=options.once)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from modwatch import pipeline
+    from modwatch.wiring import open_wiring
+
+    stops = STOPS[: STOPS.index("route") + 1] if options.stop == "day" else (options.stop,)
+    with open_wiring() as at:
+        for name in stops:
+            print(f"{name}: {getattr(pipeline, name)(at, options.day)}")
+
+
+def _score_shard(options: argparse.Namespace) -> None:
+    from modwatch import pipeline
+    from modwatch.wiring import open_wiring
+
+    with open_wiring() as at:
+        print(f"score_shard: {pipeline.score_shard(at, options.day, **options.part)}")
+
+
+def _train(options: argparse.Namespace) -> None:
+    from modwatch import pipeline
+    from modwatch.demo.datasets import demo_data
+    from modwatch.wiring import open_wiring
+
+    data = demo_data(options.data)
+    with open_wiring() as at:
+        version = pipeline.train(
+            at,
+            data.training(),
+            expected_prevalence=data.expected_prevalence,
+            seed=options.seed,
+            progress=lambda words: print(words, flush=True),
+        )
+    print(f"version {version} of {load_settings().model_name} is the champion")
+
+
+def _console(options: argparse.Namespace) -> None:
+    from modwatch.review.console.desk import ConsoleOptions
+    from modwatch.review.console.server import serve
+    from modwatch.wiring import open_wiring
+
+    with open_wiring() as at:
+        address = urlsplit(at.settings.console_url)
+        serve(
+            host=options.host or address.hostname or "127.0.0.1",
+            port=options.port or address.port or 8090,
+            engine=at.database,
+            options=ConsoleOptions(
+                lease_length=datetime.timedelta(minutes=at.settings.lease_minutes),
+                secure_cookies=address.scheme == "https",
+            ),
+        )
+
+
+def _token(options: argparse.Namespace) -> None:
+    from modwatch.review.people import create_moderator, issue_token
+    from modwatch.wiring import open_wiring
+
+    with open_wiring() as at:
+        person = create_moderator(at.database, options.pseudonym, options.role)
+        print(issue_token(at.database, person.id))
+
+
+def _migrate(_: argparse.Namespace) -> None:
+    from modwatch.wiring import open_wiring
+
+    with open_wiring() as at:
+        at.migrate()
+    print("the review database is up to date")
+
+
+def _verify_log(_: argparse.Namespace) -> int:
+    from modwatch.review.queue import verify_log
+    from modwatch.wiring import open_wiring
+
+    with open_wiring() as at:
+        report = verify_log(at.database)
+    print(f"{report.decisions:,} decisions, head {report.head}", *report.problems, sep="\n")
+    return 1 if report.problems else 0
+
+
+def _settings(_: argparse.Namespace) -> None:
+    print(settings_table())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

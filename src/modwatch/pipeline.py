@@ -1,0 +1,183 @@
+"""A comment's path, one function a stop, in the order in which a comment meets them.
+
+Each loads, calls one package, and saves. `at` is the opened wiring, `day` the UTC day. Each may
+be killed at any point and run again: it replaces the rows of its day and nothing else.
+
+    ingest → check_comments → plan_shards → score_shard → check_scores → route
+    (people review) → collect_labels → measure → publish
+
+`train` makes the champion that scores.
+"""
+
+import datetime
+from collections.abc import Callable
+from typing import TypedDict
+
+from modwatch.ingest.corpora.corpus import LabelledTexts
+from modwatch.wiring import Wiring
+
+
+class Shard(TypedDict):
+    """What a mapped scoring task is told; small enough for XCom."""
+
+    model_version: str
+    shard: int
+    shards: int
+
+
+def ingest(at: Wiring, day: datetime.date) -> int:
+    """Fetch the day from the source, as it is; return how many rows landed."""
+    return at.lake.replace("landed", day, at.source.read(day))
+
+
+def check_comments(at: Wiring, day: datetime.date) -> int:
+    """Part the landed rows into comments and quarantine; return how many comments are good.
+
+    Raises:
+        DayRejectedError: a critical rule of the day failed; no table was changed.
+    """
+    from modwatch import quality
+
+    profile = quality.profile_comments(
+        at.lake.read("landed", day), day=day, earlier_ids=at.earlier_ids(day)
+    )
+    checked = quality.check_comments(
+        profile, history=at.verdicts_before("comments", day), thresholds=at.thresholds
+    )
+    at.keep_verdict(checked.verdict)
+    refused = quality.refused_rows(at.lake.read("landed", day), checked.refusals)
+    at.lake.replace("quarantine", day, refused, stage="comments")
+    good = quality.accepted_rows(at.lake.read("landed", day), checked.refusals)
+    return at.lake.replace("comments", day, good)
+
+
+def plan_shards(at: Wiring, day: datetime.date) -> list[Shard]:
+    """Return the day's shards and the model that scores all of them.
+
+    Raises:
+        NoChampionError: no model is registered.
+    """
+    from modwatch.scoring.shards import shard_count
+
+    version = at.champion_version()
+    shards = shard_count(at.lake.count("comments", day), at.settings.shard_rows)
+    at.lake.replace("staged_scores", day, [])
+    return [Shard(model_version=version, shard=k, shards=shards) for k in range(shards)]
+
+
+def score_shard(
+    at: Wiring, day: datetime.date, *, model_version: str, shard: int, shards: int
+) -> int:
+    """Score one shard of the day; return how many comments it holds."""
+    from modwatch.scoring.shards import in_shard, score_rows
+
+    scorer = at.scorer(model_version)
+    texts = at.lake.read("comments", day, columns=["comment_id", "text"])
+    mine = (in_shard(batch, shard, shards) for batch in texts)
+    scored = (score_rows(batch, scorer, day=day, shard=shard) for batch in mine)
+    return at.lake.replace("staged_scores", day, scored, shard=shard)
+
+
+def score(at: Wiring, day: datetime.date) -> int:
+    """Score all shards of the day, one after the other; return how many comments."""
+    return sum(score_shard(at, day, **part) for part in plan_shards(at, day))
+
+
+def check_scores(at: Wiring, day: datetime.date) -> int:
+    """Publish the staged scores in one commit, if they are right; return how many.
+
+    Raises:
+        DayRejectedError: a critical rule failed; the published scores were not changed.
+    """
+    from modwatch import quality
+
+    ids = at.lake.read("comments", day, columns=["comment_id"])
+    profile = quality.profile_scores(
+        at.staged_scores(day), day=day, comment_ids=(batch.column(0) for batch in ids)
+    )
+    checked = quality.check_scores(
+        profile, history=at.verdicts_before("scores", day), thresholds=at.thresholds
+    )
+    at.keep_verdict(checked.verdict)
+    at.lake.replace("quarantine", day, [checked.refused], stage="scores")
+    good = quality.accepted_scores(at.staged_scores(day), checked)
+    return at.lake.replace("scores", day, good, role="champion")
+
+
+def route(at: Wiring, day: datetime.date) -> int:
+    """Send the top of the day and a random slice to the review queue; return how many items.
+
+    Raises:
+        DesignError: the policy is impossible.
+    """
+    from modwatch import tables
+    from modwatch.review.queue import enqueue
+    from modwatch.routing.design import design
+
+    policy, scores = at.policy, tables.day_scores(at.lake, day)
+    keys = tables.sampling_keys(scores, day=day, policy=policy, salt=at.sampling_salt)
+    routing = design(scores.prob, keys, policy)
+    routed = tables.routed_rows(day, scores, routing)
+    at.lake.replace("routing_design", day, [tables.design_rows(day, scores, policy, routing)])
+    at.lake.replace("routed", day, [routed])
+    return enqueue(at.database, tables.queue_items(at.lake, day, routed, scores), day).routed
+
+
+def collect_labels(at: Wiring, day: datetime.date) -> int:
+    """Copy the moderators' labels of the trailing window; return how many there are."""
+    from modwatch.review.queue import decisions
+
+    routed = [past for past in at.window(day) if at.lake.count("routed", past)]
+    return sum(at.lake.replace("labels", past, decisions(at.database, past)) for past in routed)
+
+
+def measure(at: Wiring, day: datetime.date) -> int:
+    """Measure the days of the window whose labels changed; return how many days."""
+    from modwatch import tables
+    from modwatch.metrics.estimate import measure_days
+
+    changed = [past for past in at.window(day) if tables.is_unmeasured(at.lake, past)]
+    for past in changed:
+        scores = tables.day_scores(at.lake, past)
+        table = measure_days(
+            [tables.labelled_day(at.lake, past, scores)],
+            alphas=at.alphas,
+            threshold=scores.threshold,
+            toxic_share=at.settings.toxic_share,
+        )
+        digest = tables.labels_digest(at.lake, past)
+        at.lake.replace("measurements", past, [tables.measurement_rows(past, table, digest)])
+    return len(changed)
+
+
+def publish(at: Wiring, day: datetime.date) -> int:
+    """Publish the days of the window that MLflow does not show yet; return how many days."""
+    from modwatch import publication
+
+    stale = publication.stale_days(at, at.window(day))
+    for past in stale:
+        publication.publish(at, past)
+    publication.publish_timeline(at)
+    return len(stale)
+
+
+def train(
+    at: Wiring,
+    corpus: LabelledTexts,
+    *,
+    expected_prevalence: float | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> str:
+    """Train the offline model on `corpus`, register it as champion; return its version."""
+    from modwatch.models import champion
+
+    return champion.train_champion(
+        corpus.texts,
+        corpus.labels.tolist(),
+        expected_prevalence=expected_prevalence,
+        seed=seed,
+        name=at.settings.model_name,
+        tracking_uri=at.settings.mlflow_url,
+        progress=progress,
+    )

@@ -1,0 +1,99 @@
+"""What holds for every DAG, and how to mend a breach."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DAG_FILES = sorted((ROOT / "dags").glob("*.py"))
+HEAVY = {"torch", "transformers", "mlflow", "great_expectations"}
+
+PROBE = """
+import importlib.util, json, sys, time
+import airflow.sdk, modwatch.settings  # what every DAG file may rely on
+started = time.perf_counter()
+spec = importlib.util.spec_from_file_location("dag_file", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+from airflow.sdk.definitions._internal.contextmanager import DagContext
+DagContext.current_autoregister_module_name = "dag_file"
+sys.modules["dag_file"] = module
+spec.loader.exec_module(module)
+dags = [dag for dag, _ in DagContext.autoregistered_dags]
+print(json.dumps({
+    "seconds": time.perf_counter() - started,
+    "modules": sorted({name.split(".")[0] for name in sys.modules}),
+    "dags": [{
+        "dag_id": dag.dag_id, "doc": dag.doc_md or "", "catchup": dag.catchup,
+        "tasks": [{
+            "id": task.task_id, "retries": task.retries,
+            "timeout": task.execution_timeout is not None,
+            "policy": task.retry_policy is not None,
+        } for task in dag.tasks],
+    } for dag in dags],
+}))
+"""
+
+
+@pytest.fixture(scope="module", params=DAG_FILES, ids=lambda path: path.stem)
+def parsed(request, tmp_path_factory):
+    import json
+
+    env = {**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow"))}
+    env["AIRFLOW__CORE__UNIT_TEST_MODE"] = "True"
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, str(request.param)],
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return request.param, json.loads(done.stdout.splitlines()[-1])
+
+
+def test_parsing_is_light_and_quick(parsed) -> None:
+    path, facts = parsed
+    heavy = HEAVY & set(facts["modules"])
+    assert not heavy, (
+        f"{path.name} imports {heavy} at the top; import them inside pipeline functions"
+    )
+    assert facts["seconds"] < 1, f"{path.name} takes {facts['seconds']:.1f} s to parse"
+
+
+def test_the_runbook_ends_in_triage(parsed) -> None:
+    path, facts = parsed
+    for dag in facts["dags"]:
+        assert "## Triage" in dag["doc"], f"{path.name}: end the docstring in a Triage section"
+        for task in dag["tasks"]:
+            assert f"`{task['id']}`" in dag["doc"], f"{path.name}: the runbook omits {task['id']}"
+
+
+def test_every_task_has_the_defaults(parsed) -> None:
+    path, facts = parsed
+    assert [dag["dag_id"] for dag in facts["dags"]] == [path.stem], "name the DAG as its file"
+    for dag in facts["dags"]:
+        assert dag["catchup"] is False, f"{path.name}: use `daily(…)`, past days are backfilled"
+        for task in dag["tasks"]:
+            assert task["retries"] == 2, f"{task['id']}: leave retries to TASK_DEFAULTS"
+            assert task["timeout"], f"{task['id']}: leave execution_timeout to TASK_DEFAULTS"
+            assert task["policy"], f"{task['id']}: leave retry_policy to TASK_DEFAULTS"
+
+
+@pytest.mark.parametrize("path", DAG_FILES, ids=lambda path: path.stem)
+def test_every_stop_is_a_function_of_the_pipeline(path: Path) -> None:
+    from modwatch import pipeline
+
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    stops = [
+        node.args[0].value
+        for node in calls
+        if isinstance(node.func, ast.Name) and node.func.id == "stop"
+    ]
+    assert stops
+    for name in stops:
+        assert callable(getattr(pipeline, name)), f"pipeline has no {name}"
