@@ -1,0 +1,197 @@
+"""Airflow in the demo: its programs, and a small client of its REST API."""
+
+import datetime
+import json
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+
+from modwatch.demo.stack import Service
+from modwatch.errors import StackError
+
+_USER = "admin"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AirflowHome:
+    """Where Airflow keeps its configuration, and how it is reached."""
+
+    folder: Path
+    project: Path
+    url: str
+    database_url: str
+    password: str
+    jwt_secret: str
+
+    @classmethod
+    def create(cls, folder: Path, *, project: Path, url: str, database_url: str) -> "AirflowHome":
+        """Return a new home with a password of its own."""
+        folder.mkdir(parents=True, exist_ok=True)
+        home = cls(
+            folder=folder,
+            project=project,
+            url=url,
+            database_url=database_url,
+            password=secrets.token_urlsafe(12),
+            jwt_secret=secrets.token_urlsafe(48),
+        )
+        passwords = home._passwords
+        passwords.touch(mode=0o600)
+        passwords.write_text(json.dumps({_USER: home.password}))
+        return home
+
+    @property
+    def _passwords(self) -> Path:
+        return self.folder / "passwords.json"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of every Airflow program."""
+        parts = urlsplit(self.url)
+        return {
+            "AIRFLOW_HOME": str(self.folder),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(self.project / "dags"),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.project / "plugins"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+            "AIRFLOW__CORE__PARALLELISM": "2",
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{_USER}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": self.database_url,
+            "AIRFLOW__API__HOST": parts.hostname or "127.0.0.1",
+            "AIRFLOW__API__PORT": str(parts.port or 8080),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__API__SECRET_KEY": self.jwt_secret,
+            "AIRFLOW__API_AUTH__JWT_SECRET": self.jwt_secret,
+            "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.folder / "logs"),
+            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_HOST": "127.0.0.1",
+            # The demo makes seven days in minutes: look for work more often than once a second.
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
+            "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": "False",
+            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        }
+
+    def services(self) -> list[Service]:
+        """Return Airflow's three programs."""
+        airflow = str(Path(sys.executable).with_name("airflow"))
+        return [
+            Service(
+                name="airflow-api-server",
+                command=[airflow, "api-server"],
+                env=self.env,
+                ready_url=f"{self.url}/api/v2/monitor/health",
+            ),
+            Service(name="airflow-scheduler", command=[airflow, "scheduler"], env=self.env),
+            Service(name="airflow-dag-processor", command=[airflow, "dag-processor"], env=self.env),
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayRun:
+    """One run of a DAG, as the API tells it."""
+
+    day: datetime.date
+    run_id: str
+    state: str
+
+
+class AirflowClient:
+    """The few calls of Airflow's REST API that the demo makes."""
+
+    def __init__(self, home: AirflowHome) -> None:
+        self._http = httpx.Client(base_url=home.url, timeout=30, trust_env=False)
+        answer = self._http.post("/auth/token", json={"username": _USER, "password": home.password})
+        answer.raise_for_status()
+        self._http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def wait_for_dags(self, wanted: set[str], *, timeout: float = 60) -> None:
+        """Return once every DAG of `wanted` has been parsed."""
+        deadline = time.monotonic() + timeout
+        while missing := wanted - {dag["dag_id"] for dag in self._get("/dags")["dags"]}:
+            if time.monotonic() > deadline:
+                errors = [e["filename"] for e in self._get("/importErrors")["import_errors"]]
+                raise StackError(f"Airflow does not show {sorted(missing)}; broken: {errors}")
+            time.sleep(0.5)
+
+    def unpause(self, dag_id: str) -> None:
+        """Let the scheduler start runs of `dag_id`."""
+        self._http.patch(f"/api/v2/dags/{dag_id}", json={"is_paused": False}).raise_for_status()
+
+    def backfill(self, dag_id: str, first: datetime.date, last: datetime.date) -> None:
+        """Ask for one run a day, `first` … `last`, one after the other."""
+        answer = self._http.post(
+            "/api/v2/backfills",
+            json={
+                "dag_id": dag_id,
+                "from_date": f"{first}T00:00:00Z",
+                "to_date": f"{last}T23:59:59Z",
+                "max_active_runs": 1,
+                "run_backwards": False,
+                "reprocess_behavior": "completed",
+                "dag_run_conf": {},
+            },
+        )
+        answer.raise_for_status()
+
+    def runs(self, dag_id: str) -> list[DayRun]:
+        """Return the runs of `dag_id`, oldest day first."""
+        answer = self._get(f"/dags/{dag_id}/dagRuns", limit=100)
+        runs = [
+            DayRun(
+                day=datetime.date.fromisoformat(run["data_interval_start"][:10]),
+                run_id=run["dag_run_id"],
+                state=run["state"],
+            )
+            for run in answer["dag_runs"]
+        ]
+        return sorted(runs, key=lambda run: run.day)
+
+    def task_states(self, dag_id: str, run_id: str) -> Mapping[str, str]:
+        """Return the state of each task instance of a run, by task id and map index."""
+        answer = self._get(f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", limit=1000)
+        return {
+            f"{task['task_id']}[{task['map_index']}]": task["state"] or "none"
+            for task in answer["task_instances"]
+        }
+
+    def wait(
+        self,
+        dag_id: str,
+        days: int,
+        *,
+        timeout: float,
+        tick: Callable[[list[DayRun]], None] = lambda _: None,
+    ) -> list[DayRun]:
+        """Return the runs once `days` of them have ended, calling `tick` while they run.
+
+        Raises:
+            StackError: they had not ended in time.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            runs = self.runs(dag_id)
+            tick(runs)
+            ended = Counter(run.state for run in runs if run.state in ("success", "failed"))
+            if ended.total() >= days:
+                return runs
+            if time.monotonic() > deadline:
+                raise StackError(f"{dag_id}: {ended.total()} of {days} runs ended in {timeout} s")
+            time.sleep(1.0)
+
+    def _get(self, path: str, **params: int) -> dict[str, list[dict[str, str]]]:
+        answer = self._http.get(f"/api/v2{path}", params=params)
+        answer.raise_for_status()
+        return dict(answer.json())

@@ -1,0 +1,125 @@
+"""The demo's story: start everything, make the days, let people review, measure, sum up."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from modwatch.demo.airflow import AirflowClient, DayRun
+from modwatch.demo.datasets import demo_data
+from modwatch.demo.people import Shift, hire, visitor_token
+from modwatch.demo.setup import Demo, Narrator, started
+from modwatch.demo.stack import MemoryGauge, interruptible
+from modwatch.demo.summary import summarise
+from modwatch.errors import StackError
+from modwatch.wiring import open_wiring
+
+_DAY_SECONDS = 120
+_TRAINING_SECONDS = 600
+_DAGS = ("score_comments", "monitor_collaboration")
+
+
+def run_demo(name: str, *, once: bool) -> int:
+    """Run the demo `name`; return 0 when every day went through, 1 otherwise.
+
+    With `once` everything is stopped at the end; without, it stays up until Ctrl-C.
+    """
+    narrator, succeeded = Narrator(), False
+    data = demo_data(name)
+    try:
+        with interruptible(), started(data, narrator) as demo:
+            with MemoryGauge(demo.stack) as gauge:
+                _train(demo)
+                succeeded = _make_days(demo)
+                print(f"\n{summarise(data, demo.settings)}\n", flush=True)
+            narrator.say(f"done; at most {gauge.peak_bytes / 2**30:.2f} GiB in all processes")
+            if not once:
+                _stay_up(demo)
+    except KeyboardInterrupt:
+        narrator.say("interrupted")
+        succeeded = succeeded and not once
+    narrator.say("everything has been stopped")
+    return 0 if succeeded else 1
+
+
+def _train(demo: Demo) -> None:
+    """Train the champion in a process of its own, relaying its progress."""
+    command = [sys.executable, "-m", "modwatch.cli", "train", "--data", demo.data.name]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        for line in process.stdout or ():
+            demo.narrator.say(line.rstrip())
+        if process.wait(timeout=_TRAINING_SECONDS):
+            raise StackError("the model could not be trained; its message stands above")
+    finally:
+        process.kill()
+
+
+def _make_days(demo: Demo) -> bool:
+    """Score, review and measure every day; return whether all runs succeeded."""
+    client = AirflowClient(demo.airflow)
+    try:
+        client.wait_for_dags(set(_DAGS))
+        for dag in _DAGS:
+            client.unpause(dag)
+        with open_wiring() as at:
+            shift = Shift(at, hire(at.database))
+            scored = _backfill(demo, client, "score_comments", shift)
+            shift.work()
+        demo.narrator.say(
+            f"simulated moderators decided {shift.decisions:,} comments through the console's API"
+        )
+        measured = _backfill(demo, client, "monitor_collaboration")
+        return _judge(demo, client, {"score_comments": scored, "monitor_collaboration": measured})
+    finally:
+        client.close()
+
+
+def _backfill(
+    demo: Demo, client: AirflowClient, dag_id: str, shift: Shift | None = None
+) -> list[DayRun]:
+    """Backfill every day of the demo with `dag_id`; meanwhile `shift` works the queue."""
+    data, told = demo.data, set[str]()
+    demo.narrator.say(f"Airflow backfills {dag_id}, {data.first_day} to {data.last_day}")
+    client.backfill(dag_id, data.first_day, data.last_day)
+
+    def tick(runs: Sequence[DayRun]) -> None:
+        demo.stack.check()
+        for run in runs:
+            if run.state in ("success", "failed") and run.run_id not in told:
+                told.add(run.run_id)
+                demo.narrator.say(f"{dag_id} {run.day}: {run.state}")
+                if shift is not None:
+                    shift.work()
+
+    return client.wait(dag_id, data.days, timeout=_DAY_SECONDS * data.days, tick=tick)
+
+
+def _judge(demo: Demo, client: AirflowClient, runs: Mapping[str, Sequence[DayRun]]) -> bool:
+    """Return whether all runs succeeded; say which tasks did not."""
+    failed = [(dag, run) for dag, all_runs in runs.items() for run in all_runs
+              if run.state != "success"]  # fmt: skip
+    for dag, run in failed:
+        states = client.task_states(dag, run.run_id)
+        bad = [task for task, state in states.items() if state == "failed"]
+        demo.narrator.say(f"{dag} {run.day} failed in {', '.join(bad) or 'no task'}")
+    return not failed
+
+
+def _stay_up(demo: Demo) -> None:
+    """Keep everything running until Ctrl-C."""
+    with open_wiring() as at:
+        token = visitor_token(at.database)
+    settings = demo.settings
+    print(
+        f"  Airflow   {settings.airflow_url}   user admin, password {demo.airflow.password}\n"
+        f"  MLflow    {settings.mlflow_url}\n"
+        f"  console   {settings.console_url}   token {token}\n"
+        f"  checks    {settings.checks_root}/index.html\n"
+        f"  logs      {demo.stack.logs}\n\n"
+        "Press Ctrl-C to stop everything.",
+        flush=True,
+    )
+    while True:
+        demo.stack.check()
+        time.sleep(1)

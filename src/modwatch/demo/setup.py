@@ -1,0 +1,140 @@
+"""Starts everything that the demo needs, and stops it at the end."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from modwatch.demo.airflow import AirflowHome
+from modwatch.demo.datasets import DemoData
+from modwatch.demo.stack import Service, Stack, require_free_ports
+from modwatch.errors import StackError
+from modwatch.review.embedded import embedded
+from modwatch.settings import Settings, load_settings
+from modwatch.wiring import open_wiring
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+#: What both demos set beside their own source; the environment goes before.
+_SETTINGS = {
+    "MODWATCH_REVIEW_FRACTION": "0.1",
+    "MODWATCH_SLICE_SHARE": "0.25",
+    "MODWATCH_TORCH_THREADS": "1",  # two scoring tasks share the two cores
+}
+
+
+class Narrator:
+    """Says what is going on, with the seconds since the start."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+
+    def say(self, words: str) -> None:
+        """Print one line."""
+        print(f"[{time.monotonic() - self._started:4.0f} s] {words}", flush=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """A running demo: its data, settings, programs and Airflow."""
+
+    data: DemoData
+    settings: Settings
+    stack: Stack
+    airflow: AirflowHome
+    narrator: Narrator
+
+
+@contextmanager
+def started(data: DemoData, narrator: Narrator) -> Iterator[Demo]:
+    """Start PostgreSQL, MLflow, the console and Airflow; stop them at the end."""
+    home = _fresh_home(data)
+    _configure(data, home)
+    settings = load_settings()
+    require_free_ports(
+        {
+            "MODWATCH_MLFLOW_URL": settings.mlflow_url,
+            "MODWATCH_CONSOLE_URL": settings.console_url,
+            "MODWATCH_AIRFLOW_URL": settings.airflow_url,
+        }
+    )
+    with ExitStack() as exits:
+        narrator.say(f"{data.title}; everything is kept in {home}")
+        narrator.say("starting PostgreSQL and migrating the databases")
+        server = exits.enter_context(embedded(home / "postgres"))
+        os.environ["MODWATCH_DATABASE_URL"] = server.url("modwatch")
+        airflow = AirflowHome.create(
+            home / "airflow",
+            project=PROJECT,
+            url=settings.airflow_url,
+            database_url=_for_psycopg2(server.url("airflow")),
+        )
+        _migrate(airflow, home / "logs")
+        stack = exits.enter_context(Stack(logs=home / "logs"))
+        narrator.say("starting MLflow, the review console and Airflow")
+        mlflow = _mlflow(settings.mlflow_url, _for_psycopg2(server.url("mlflow")), home)
+        for service in (mlflow, _console(settings.console_url), *airflow.services()):
+            stack.start(service)
+        stack.wait_ready()
+        yield Demo(data=data, settings=settings, stack=stack, airflow=airflow, narrator=narrator)
+
+
+def _fresh_home(data: DemoData) -> Path:
+    """Return the demo's own folder, emptied: a demo always begins at its first day."""
+    home = (Path(os.environ.get("MODWATCH_HOME", "var")) / "demo" / data.name).resolve()
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    return home
+
+
+def _configure(data: DemoData, home: Path) -> None:
+    os.environ["MODWATCH_HOME"] = str(home)
+    os.environ["MODWATCH_FIRST_DAY"] = data.first_day.isoformat()
+    os.environ["MODWATCH_LAST_DAY"] = data.last_day.isoformat()
+    for name, value in {**_SETTINGS, **data.settings}.items():
+        os.environ.setdefault(name, value)
+
+
+def _for_psycopg2(url: str) -> str:
+    """Return `url` for the driver that Airflow and MLflow use."""
+    return url.replace("postgresql+psycopg://", "postgresql+psycopg2://", 1)
+
+
+def _migrate(airflow: AirflowHome, logs: Path) -> None:
+    command = [str(Path(sys.executable).with_name("airflow")), "db", "migrate"]
+    logs.mkdir(parents=True, exist_ok=True)
+    with (logs / "airflow-migrate.log").open("wb") as log:
+        done = subprocess.run(
+            command, env={**os.environ, **airflow.env}, stdout=log, stderr=log, check=False
+        )
+    if done.returncode:
+        raise StackError(f"Airflow's database could not be migrated; see {log.name}")
+    with open_wiring() as at:
+        at.migrate()
+
+
+def _mlflow(url: str, database_url: str, home: Path) -> Service:
+    parts = urlsplit(url)
+    return Service(
+        name="mlflow",
+        command=[
+            str(Path(sys.executable).with_name("mlflow")), "server",
+            "--host", parts.hostname or "127.0.0.1", "--port", str(parts.port or 5000),
+            "--workers", "1",
+            "--backend-store-uri", database_url,
+            "--artifacts-destination", str(home / "mlflow-artifacts"),
+        ],
+        env={"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"},
+        ready_url=f"{url}/health",
+    )  # fmt: skip
+
+
+def _console(url: str) -> Service:
+    command = [sys.executable, "-m", "modwatch.cli", "console"]
+    return Service(name="console", command=command, ready_url=f"{url}/readyz")

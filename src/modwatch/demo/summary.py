@@ -1,0 +1,164 @@
+"""What the demo says at its end: estimates beside the truth, and the model beside others."""
+
+import datetime
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from modwatch import tables
+from modwatch.demo.datasets import DemoData
+from modwatch.metrics.classification import auprc, auroc
+from modwatch.metrics.estimate import measure_truth
+from modwatch.settings import Settings
+from modwatch.wiring import Wiring, open_wiring
+
+#: Heading, metric, whether it depends on α.
+_COLUMNS = (
+    ("RE", "review_efficiency", True),
+    ("accuracy", "accuracy", False),
+    ("OC-Acc", "oc_accuracy", True),
+    ("OC-AUROC", "oc_auroc", True),
+)
+
+
+def summarise(data: DemoData, settings: Settings) -> str:
+    """Return the summary of a finished demo as Markdown, and keep it in `HOME/summary.md`."""
+    with open_wiring(settings) as at:
+        text = "\n\n".join([_days(at, data), _legend(at), _models(at, data)])
+    (settings.home / "summary.md").write_text(text + "\n")
+    return text
+
+
+def _days(at: Wiring, data: DemoData) -> str:
+    heads = ["day", "comments", "quarantined", "reviewed", *(head for head, _, _ in _COLUMNS)]
+    return _markdown(heads, [_day(at, day) for day in data.day_list()])
+
+
+def _day(at: Wiring, day: datetime.date) -> list[str]:
+    measured = at.lake.table("measurements", day).to_pandas()
+    truth = _truth(at, day)
+    counts = [
+        at.lake.count("comments", day),
+        at.lake.count("quarantine", day),
+        at.lake.count("labels", day),
+    ]
+    cells = [_cell(measured, truth, at, metric, by_alpha) for _, metric, by_alpha in _COLUMNS]
+    return [day.isoformat(), *(f"{count:,}" for count in counts), *cells]
+
+
+def _truth(at: Wiring, day: datetime.date) -> pd.DataFrame:
+    """Return the day's metrics from the labels that came with the comments."""
+    scores = tables.day_scores(at.lake, day)
+    return measure_truth(
+        prob=scores.prob.astype(np.float64),
+        label=_labels(at, day, scores.comment_id),
+        alphas=[at.settings.review_fraction],
+        strategies=[at.settings.strategy],
+        threshold=scores.threshold,
+    )
+
+
+def _labels(at: Wiring, day: datetime.date, ids: pa.ChunkedArray) -> NDArray[np.int8]:
+    """Return the label (N,) that came with each of the day's scored comments."""
+    rows = at.lake.table("comments", day, columns=["comment_id", "label"]).to_pandas()
+    return np.asarray(rows.set_index("comment_id")["label"].loc[ids.to_pylist()], np.int8)
+
+
+def _cell(
+    measured: pd.DataFrame, truth: pd.DataFrame, at: Wiring, metric: str, by_alpha: bool
+) -> str:
+    """Return `estimate [low, high] (truth)`."""
+    estimate, true = (_pick(table, at, metric, by_alpha) for table in (measured, truth))
+    known = "" if true is None or pd.isna(true["value"]) else f" ({true['value']:.3f})"
+    if estimate is None or pd.isna(estimate["value"]):
+        return f"insufficient{known}"
+    return f"{estimate['value']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]{known}"
+
+
+def _pick(
+    table: pd.DataFrame, at: Wiring, metric: str, by_alpha: bool
+) -> "pd.Series[float] | None":
+    rows = table[table["metric"] == metric]
+    if by_alpha:
+        fraction = np.isclose(rows["alpha"].astype(float), at.settings.review_fraction)
+        rows = rows[fraction & (rows["strategy"] == at.settings.strategy)]
+    return None if rows.empty else rows.iloc[0]
+
+
+def _legend(at: Wiring) -> str:
+    return (
+        f"Estimates with 95 % intervals from the moderators' labels at α = "
+        f"{at.settings.review_fraction:g} ({at.settings.strategy}; "
+        f"{at.settings.slice_share:.0%} of it a random slice); in brackets the truth, from the "
+        "labels that came with the comments. The simulated moderators err, the truth does not."
+    )
+
+
+def _models(at: Wiring, data: DemoData) -> str:
+    """Return AUROC and average precision on the stream, beside what else could have scored it."""
+    label, prob, texts = _stream(at, data)
+    rows = [_quality("Modwatch, offline model", label, prob)]
+    rows.append(_quality("TF-IDF + logistic regression, same training rows",
+                         label, _tfidf(data, texts)))  # fmt: skip
+    if data.stream is not None:
+        items = data.stream().items
+        known = items.column("score").to_numpy(zero_copy_only=False)
+        rows.append(
+            _quality("Perspective API, from the file", items.column("label").to_numpy(), known)
+        )
+    return _markdown(["on the stream", "AUROC", "average precision", "n", "toxic"], rows)
+
+
+def _stream(
+    at: Wiring, data: DemoData
+) -> tuple[NDArray[np.int8], NDArray[np.float32], Sequence[str]]:
+    """Return labels (N,), probabilities (N,) and texts of all scored comments."""
+    labels, probs, texts = [], [], list[str]()
+    for day in data.day_list():
+        scores = tables.day_scores(at.lake, day)
+        rows = at.lake.table("comments", day, columns=["comment_id", "text", "label"]).to_pandas()
+        rows = rows.set_index("comment_id").loc[scores.comment_id.to_pylist()]
+        labels.append(rows["label"].to_numpy(np.int8))
+        probs.append(scores.prob)
+        texts += rows["text"].tolist()
+    return np.concatenate(labels), np.concatenate(probs), texts
+
+
+def _tfidf(data: DemoData, texts: Sequence[str]) -> NDArray[np.float64]:
+    """Return the baseline's probabilities (N,)."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    corpus = data.training()
+    baseline = make_pipeline(
+        TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2),
+        LogisticRegression(max_iter=1000),
+    )
+    baseline.fit(corpus.texts, corpus.labels)
+    return np.asarray(baseline.predict_proba(texts)[:, 1])
+
+
+def _quality(name: str, label: NDArray[np.int8], prob: NDArray[np.floating]) -> list[str]:
+    area, precision = auroc(label, prob), auprc(label, prob, interpolation="step")
+    return [
+        name,
+        f"{area:.3f}" if area is not None else "insufficient",
+        f"{precision:.3f}" if precision is not None else "insufficient",
+        f"{len(label):,}",
+        f"{int(label.sum()):,}",
+    ]
+
+
+def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table whose columns line up in a terminal, too."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        return f"| {' | '.join(padded)} |"
+
+    return "\n".join([line(heads), line(["-" * width for width in widths]), *map(line, rows)])
