@@ -18,12 +18,12 @@ class ModwatchPlugin(AirflowPlugin):
             "name": "Review console",
             "href": _settings.console_url,
             "destination": "nav",
-            "category": "modwatch",
+            "nav_top_level": True,
         },
         {
             "name": "MLflow dashboard",
             "href": f"{_settings.mlflow_url}/#/experiments?workflowType=machine_learning",
             "destination": "nav",
-            "category": "modwatch",
+            "nav_top_level": True,
         },
     ]

@@ -4,6 +4,7 @@ import argparse
 import datetime
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
@@ -34,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(argv)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # it tells every step it takes
     try:
         return int(options.command(options) or 0)
     except ModwatchError as error:

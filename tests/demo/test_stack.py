@@ -104,13 +104,14 @@ def test_a_port_in_use_is_named_with_its_setting() -> None:
             require_free_ports({"MODWATCH_MLFLOW_URL": f"http://127.0.0.1:{port}"})
 
 
-def test_sigterm_unwinds_like_ctrl_c() -> None:
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_every_signal_to_end_unwinds_like_ctrl_c(which: signal.Signals) -> None:
     with pytest.raises(KeyboardInterrupt), interruptible():
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(which)
 
 
 def test_the_gauge_sees_the_memory_of_a_service(tmp_path: Path) -> None:
-    hungry = [PYTHON, "-c", "import time; block = bytearray(200_000_000); time.sleep(60)"]
+    hungry = [PYTHON, "-c", "import time; block = b'x' * 200_000_000; time.sleep(60)"]
     with Stack(logs=tmp_path) as stack, MemoryGauge(stack, every=0.1) as gauge:
         before = psutil.Process().memory_info().rss
         stack.start(Service(name="hungry", command=hungry))

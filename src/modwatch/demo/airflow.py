@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -81,7 +82,7 @@ class AirflowHome:
         }
 
     def services(self) -> list[Service]:
-        """Return Airflow's three programs."""
+        """Return Airflow's programs."""
         airflow = str(Path(sys.executable).with_name("airflow"))
         return [
             Service(
@@ -92,6 +93,7 @@ class AirflowHome:
             ),
             Service(name="airflow-scheduler", command=[airflow, "scheduler"], env=self.env),
             Service(name="airflow-dag-processor", command=[airflow, "dag-processor"], env=self.env),
+            Service(name="airflow-triggerer", command=[airflow, "triggerer"], env=self.env),
         ]
 
 
@@ -120,9 +122,9 @@ class AirflowClient:
     def wait_for_dags(self, wanted: set[str], *, timeout: float = 60) -> None:
         """Return once every DAG of `wanted` has been parsed."""
         deadline = time.monotonic() + timeout
-        while missing := wanted - {dag["dag_id"] for dag in self._get("/dags")["dags"]}:
+        while missing := wanted - {dag["dag_id"] for dag in self.get("/dags")["dags"]}:
             if time.monotonic() > deadline:
-                errors = [e["filename"] for e in self._get("/importErrors")["import_errors"]]
+                errors = [e["filename"] for e in self.get("/importErrors")["import_errors"]]
                 raise StackError(f"Airflow does not show {sorted(missing)}; broken: {errors}")
             time.sleep(0.5)
 
@@ -148,7 +150,7 @@ class AirflowClient:
 
     def runs(self, dag_id: str) -> list[DayRun]:
         """Return the runs of `dag_id`, oldest day first."""
-        answer = self._get(f"/dags/{dag_id}/dagRuns", limit=100)
+        answer = self.get(f"/dags/{dag_id}/dagRuns", limit=100)
         runs = [
             DayRun(
                 day=datetime.date.fromisoformat(run["data_interval_start"][:10]),
@@ -161,10 +163,19 @@ class AirflowClient:
 
     def task_states(self, dag_id: str, run_id: str) -> Mapping[str, str]:
         """Return the state of each task instance of a run, by task id and map index."""
-        answer = self._get(f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", limit=1000)
+        return {_name(task): task["state"] or "none" for task in self._tasks(dag_id, run_id)}
+
+    def task_spans(
+        self, dag_id: str, run_id: str
+    ) -> dict[str, tuple[datetime.datetime, datetime.datetime]]:
+        """Return begin and end of each ended task instance, by task id and map index."""
         return {
-            f"{task['task_id']}[{task['map_index']}]": task["state"] or "none"
-            for task in answer["task_instances"]
+            _name(task): (
+                datetime.datetime.fromisoformat(task["start_date"]),
+                datetime.datetime.fromisoformat(task["end_date"]),
+            )
+            for task in self._tasks(dag_id, run_id)
+            if task["start_date"] and task["end_date"]
         }
 
     def wait(
@@ -191,7 +202,16 @@ class AirflowClient:
                 raise StackError(f"{dag_id}: {ended.total()} of {days} runs ended in {timeout} s")
             time.sleep(1.0)
 
-    def _get(self, path: str, **params: int) -> dict[str, list[dict[str, str]]]:
+    def _tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances"
+        return list(self.get(path, limit=1000)["task_instances"])
+
+    def get(self, path: str, **params: int) -> dict[str, Any]:
+        """Return the API's answer to GET `path`, which begins after `/api/v2`."""
         answer = self._http.get(f"/api/v2{path}", params=params)
         answer.raise_for_status()
         return dict(answer.json())
+
+
+def _name(task: Mapping[str, Any]) -> str:
+    return f"{task['task_id']}[{task['map_index']}]"

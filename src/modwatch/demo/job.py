@@ -16,6 +16,7 @@ from modwatch.wiring import open_wiring
 
 _DAY_SECONDS = 120
 _TRAINING_SECONDS = 600
+_LEFT_FOR_THE_VISITOR = 5
 _DAGS = ("score_comments", "monitor_collaboration")
 
 
@@ -28,9 +29,9 @@ def run_demo(name: str, *, once: bool) -> int:
     data = demo_data(name)
     try:
         with interruptible(), started(data, narrator) as demo:
-            with MemoryGauge(demo.stack) as gauge:
-                _train(demo)
-                succeeded = _make_days(demo)
+            with MemoryGauge(demo.stack, pid_file=demo.postgres_pid_file) as gauge:
+                train_champion(demo)
+                succeeded = _make_days(demo, leave=0 if once else _LEFT_FOR_THE_VISITOR)
                 print(f"\n{summarise(data, demo.settings)}\n", flush=True)
             narrator.say(f"done; at most {gauge.peak_bytes / 2**30:.2f} GiB in all processes")
             if not once:
@@ -42,7 +43,7 @@ def run_demo(name: str, *, once: bool) -> int:
     return 0 if succeeded else 1
 
 
-def _train(demo: Demo) -> None:
+def train_champion(demo: Demo) -> None:
     """Train the champion in a process of its own, relaying its progress."""
     command = [sys.executable, "-m", "modwatch.cli", "train", "--data", demo.data.name]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -55,8 +56,11 @@ def _train(demo: Demo) -> None:
         process.kill()
 
 
-def _make_days(demo: Demo) -> bool:
-    """Score, review and measure every day; return whether all runs succeeded."""
+def _make_days(demo: Demo, *, leave: int) -> bool:
+    """Score, review and measure every day; return whether all runs succeeded.
+
+    The simulated moderators `leave` some comments of the last day to whoever looks in.
+    """
     client = AirflowClient(demo.airflow)
     try:
         client.wait_for_dags(set(_DAGS))
@@ -65,7 +69,7 @@ def _make_days(demo: Demo) -> bool:
         with open_wiring() as at:
             shift = Shift(at, hire(at.database))
             scored = _backfill(demo, client, "score_comments", shift)
-            shift.work()
+            shift.work(leave=leave)
         demo.narrator.say(
             f"simulated moderators decided {shift.decisions:,} comments through the console's API"
         )
@@ -89,7 +93,7 @@ def _backfill(
             if run.state in ("success", "failed") and run.run_id not in told:
                 told.add(run.run_id)
                 demo.narrator.say(f"{dag_id} {run.day}: {run.state}")
-                if shift is not None:
+                if shift is not None and run.day != data.last_day:
                     shift.work()
 
     return client.wait(dag_id, data.days, timeout=_DAY_SECONDS * data.days, tick=tick)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sqlalchemy import Engine
 
 from modwatch.review.people import create_moderator, issue_token
+from modwatch.review.queue import counts
 from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.wiring import Wiring
 
@@ -45,9 +46,10 @@ class Shift:
         self._at = at
         self._people = people
 
-    def work(self) -> None:
-        """Work the queue until it is empty."""
-        report = work(self._at.settings.console_url, self._people, _Truth(self._at))
+    def work(self, *, leave: int = 0) -> None:
+        """Work the queue until it holds no more than `leave` items."""
+        limit = max(0, counts(self._at.database).waiting - leave)
+        report = work(self._at.settings.console_url, self._people, _Truth(self._at), limit=limit)
         self.decisions += report.decisions
 
 

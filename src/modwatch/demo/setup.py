@@ -50,21 +50,26 @@ class Demo:
     airflow: AirflowHome
     narrator: Narrator
 
+    @property
+    def postgres_pid_file(self) -> Path:
+        """Where the embedded PostgreSQL, which is no child of ours, writes its process id."""
+        return self.settings.home / "postgres" / "cluster" / "postmaster.pid"
+
 
 @contextmanager
 def started(data: DemoData, narrator: Narrator) -> Iterator[Demo]:
     """Start PostgreSQL, MLflow, the console and Airflow; stop them at the end."""
-    home = _fresh_home(data)
-    _configure(data, home)
-    settings = load_settings()
-    require_free_ports(
-        {
-            "MODWATCH_MLFLOW_URL": settings.mlflow_url,
-            "MODWATCH_CONSOLE_URL": settings.console_url,
-            "MODWATCH_AIRFLOW_URL": settings.airflow_url,
-        }
-    )
     with ExitStack() as exits:
+        exits.enter_context(_configured(data))
+        settings = load_settings()
+        require_free_ports(
+            {
+                "MODWATCH_MLFLOW_URL": settings.mlflow_url,
+                "MODWATCH_CONSOLE_URL": settings.console_url,
+                "MODWATCH_AIRFLOW_URL": settings.airflow_url,
+            }
+        )
+        home = _emptied(settings.home)
         narrator.say(f"{data.title}; everything is kept in {home}")
         narrator.say("starting PostgreSQL and migrating the databases")
         server = exits.enter_context(embedded(home / "postgres"))
@@ -85,20 +90,28 @@ def started(data: DemoData, narrator: Narrator) -> Iterator[Demo]:
         yield Demo(data=data, settings=settings, stack=stack, airflow=airflow, narrator=narrator)
 
 
-def _fresh_home(data: DemoData) -> Path:
-    """Return the demo's own folder, emptied: a demo always begins at its first day."""
-    home = (Path(os.environ.get("MODWATCH_HOME", "var")) / "demo" / data.name).resolve()
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
-    return home
-
-
-def _configure(data: DemoData, home: Path) -> None:
-    os.environ["MODWATCH_HOME"] = str(home)
+@contextmanager
+def _configured(data: DemoData) -> Iterator[None]:
+    """Set the demo's settings in the environment, for every program that it starts."""
+    before = dict(os.environ)
+    home = Path(before.get("MODWATCH_HOME", "var")) / "demo" / data.name
+    os.environ["MODWATCH_HOME"] = str(home.resolve())
     os.environ["MODWATCH_FIRST_DAY"] = data.first_day.isoformat()
     os.environ["MODWATCH_LAST_DAY"] = data.last_day.isoformat()
     for name, value in {**_SETTINGS, **data.settings}.items():
         os.environ.setdefault(name, value)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _emptied(home: Path) -> Path:
+    """Return the demo's own folder, emptied: a demo always begins at its first day."""
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    return home
 
 
 def _for_psycopg2(url: str) -> str:

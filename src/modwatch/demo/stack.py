@@ -156,11 +156,15 @@ def require_free_ports(urls: Mapping[str, str]) -> None:
 
 
 class MemoryGauge:
-    """Samples the proportional memory of all processes of a stack, and of this one."""
+    """Samples the proportional memory of this process, its descendants, a stack and a server.
 
-    def __init__(self, stack: Stack, *, every: float = 2.0) -> None:
+    `pid_file` is that of a server that has left our family, as PostgreSQL does.
+    """
+
+    def __init__(self, stack: Stack, *, pid_file: Path | None = None, every: float = 2.0) -> None:
         self.peak_bytes = 0
         self._stack = stack
+        self._pid_file = pid_file
         self._every = every
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
@@ -175,8 +179,21 @@ class MemoryGauge:
 
     def _sample(self) -> None:
         while not self._done.wait(self._every):
-            processes = [psutil.Process(), *self._stack.processes()]
+            processes = {*_family(os.getpid()), *self._server(), *self._stack.processes()}
             self.peak_bytes = max(self.peak_bytes, sum(map(_proportional_bytes, processes)))
+
+    def _server(self) -> list[psutil.Process]:
+        if self._pid_file is None or not self._pid_file.exists():
+            return []
+        return _family(int(self._pid_file.read_text().split()[0]))
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    """Return a process and its descendants."""
+    with contextlib.suppress(psutil.Error):
+        head = psutil.Process(pid)
+        return [head, *head.children(recursive=True)]
+    return []
 
 
 def _proportional_bytes(process: psutil.Process) -> int:
@@ -209,12 +226,16 @@ def _die_with_parent() -> None:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into KeyboardInterrupt, so that a `with` block unwinds."""
+    """Turn every signal to end into KeyboardInterrupt, so that a `with` block unwinds.
+
+    SIGINT too: a shell that starts a program in the background has it ignored.
+    """
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = {which: signal.signal(which, interrupt) for which in (signal.SIGTERM, signal.SIGHUP)}
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {which: signal.signal(which, interrupt) for which in ends}
     try:
         yield
     finally:

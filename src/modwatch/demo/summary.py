@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from modwatch import tables
 from modwatch.demo.datasets import DemoData
 from modwatch.metrics.classification import auprc, auroc
-from modwatch.metrics.estimate import measure_truth
+from modwatch.metrics.estimate import measure_days
+from modwatch.metrics.sample import LabelledDay, fully_labelled
 from modwatch.settings import Settings
 from modwatch.wiring import Wiring, open_wiring
 
@@ -34,31 +35,44 @@ def summarise(data: DemoData, settings: Settings) -> str:
 
 def _days(at: Wiring, data: DemoData) -> str:
     heads = ["day", "comments", "quarantined", "reviewed", *(head for head, _, _ in _COLUMNS)]
-    return _markdown(heads, [_day(at, day) for day in data.day_list()])
+    days = data.day_list()
+    return _markdown(heads, [*(_line(at, [day]) for day in days), _line(at, days)])
 
 
-def _day(at: Wiring, day: datetime.date) -> list[str]:
-    measured = at.lake.table("measurements", day).to_pandas()
-    truth = _truth(at, day)
+def _line(at: Wiring, days: Sequence[datetime.date]) -> list[str]:
+    """Return the cells of one day, or of all days together."""
     counts = [
-        at.lake.count("comments", day),
-        at.lake.count("quarantine", day),
-        at.lake.count("labels", day),
+        sum(at.lake.count(table, day) for day in days)
+        for table in ("comments", "quarantine", "labels")
     ]
+    measured = (
+        at.lake.table("measurements", days[0]).to_pandas()
+        if len(days) == 1
+        else _measured(
+            at, [tables.labelled_day(at.lake, d, tables.day_scores(at.lake, d)) for d in days]
+        )
+    )
+    truth = _measured(at, [_truth(at, day) for day in days])
     cells = [_cell(measured, truth, at, metric, by_alpha) for _, metric, by_alpha in _COLUMNS]
-    return [day.isoformat(), *(f"{count:,}" for count in counts), *cells]
+    name = days[0].isoformat() if len(days) == 1 else "all days"
+    return [name, *(f"{count:,}" for count in counts), *cells]
 
 
-def _truth(at: Wiring, day: datetime.date) -> pd.DataFrame:
-    """Return the day's metrics from the labels that came with the comments."""
-    scores = tables.day_scores(at.lake, day)
-    return measure_truth(
-        prob=scores.prob.astype(np.float64),
-        label=_labels(at, day, scores.comment_id),
+def _measured(at: Wiring, days: Sequence[LabelledDay]) -> pd.DataFrame:
+    """Return the metrics of some days together, at the deployed strategy and α."""
+    first = at.lake.days("scores")[0]
+    return measure_days(
+        days,
         alphas=[at.settings.review_fraction],
         strategies=[at.settings.strategy],
-        threshold=scores.threshold,
+        threshold=tables.day_scores(at.lake, first).threshold,
     )
+
+
+def _truth(at: Wiring, day: datetime.date) -> LabelledDay:
+    """Return the day with the labels that came with its comments."""
+    scores = tables.day_scores(at.lake, day)
+    return fully_labelled(scores.prob.astype(np.float64), _labels(at, day, scores.comment_id))
 
 
 def _labels(at: Wiring, day: datetime.date, ids: pa.ChunkedArray) -> NDArray[np.int8]:

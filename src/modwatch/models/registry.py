@@ -6,7 +6,6 @@ touched: the tracking URI travels with each call.
 
 import importlib.util
 import logging
-import os
 import shutil
 import tempfile
 import warnings
@@ -16,7 +15,8 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modwatch.errors import ModelError, NoChampionError, TrackingError
+from modwatch.errors import ModelError, NoChampionError
+from modwatch.tracking.client import connect, experiment_id
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -28,9 +28,6 @@ _MANIFEST = "modwatch.json"
 _DIGEST_TAG = "modwatch.digest"
 _SCRIPT = "modwatch.scoring.pyfunc"
 _NEEDS = ("mlflow", "torch", "transformers", "tokenizers", "safetensors")
-
-#: MLflow's own patience is 120 s and seven retries, some ten minutes for a server that is down.
-_PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "15", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
 
 
 def register(
@@ -49,14 +46,14 @@ def register(
     so `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest` is
     what `artifact.save` returned. TrackingError when MLflow cannot be reached or refuses.
     """
-    with _connected(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
+    with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
         packed = Path(scratch) / "model"
         _pack(folder, packed)
-        experiment_id = _experiment(client, experiment)
-        run = client.create_run(experiment_id, run_name=f"train {name}", tags=dict(tags))
+        in_experiment = experiment_id(client, experiment)
+        run = client.create_run(in_experiment, run_name=f"train {name}", tags=dict(tags))
         for key, value in metrics.items():
             client.log_metric(run.info.run_id, key, value)
-        logged = client.create_logged_model(experiment_id, name=name, source_run_id=run.info.run_id)
+        logged = client.create_logged_model(in_experiment, name=name, source_run_id=run.info.run_id)
         client.log_model_artifacts(logged.model_id, str(packed))
         client.finalize_logged_model(logged.model_id, "READY")
         client.set_terminated(run.info.run_id)
@@ -79,7 +76,7 @@ def set_alias(
     version: str, alias: str = CHAMPION, *, name: str = "toxicity", tracking_uri: str
 ) -> None:
     """Point `alias` of the model `name` to `version`; TrackingError when there is no such one."""
-    with _connected(tracking_uri) as client:
+    with connect(tracking_uri) as client:
         client.set_registered_model_alias(name, alias, version)
 
 
@@ -89,7 +86,7 @@ def champion_version(name: str, tracking_uri: str) -> str:
     NoChampionError when none does; TrackingError when MLflow cannot be reached or refuses.
     """
     with (
-        _connected(tracking_uri) as client,
+        connect(tracking_uri) as client,
         _absent(
             f"MLflow has no model {name}@{CHAMPION}; run `modwatch train`, or give the alias to a "
             "registered version in MLflow"
@@ -105,7 +102,7 @@ def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> Pat
     apart by their content as well. NoChampionError when there is no such version; TrackingError
     when MLflow cannot be reached or refuses.
     """
-    with _connected(tracking_uri) as client:
+    with connect(tracking_uri) as client:
         with _absent(f"MLflow has no version {version} of model {name}; register one"):
             found = client.get_model_version(name, version)
         digest = found.tags.get(_DIGEST_TAG, "unknown")
@@ -157,11 +154,6 @@ def _pack(folder: Path, target: Path) -> None:
         )
 
 
-def _experiment(client: "MlflowClient", name: str) -> str:
-    found = client.get_experiment_by_name(name)
-    return str(found.experiment_id if found else client.create_experiment(name))
-
-
 @contextmanager
 def _absent(message: str) -> Iterator[None]:
     """Raise NoChampionError with `message` when MLflow answers that there is no such thing."""
@@ -183,31 +175,3 @@ def _ensure_model(client: "MlflowClient", name: str) -> None:
     except MlflowException as exc:
         if exc.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
-
-
-@contextmanager
-def _connected(tracking_uri: str) -> Iterator["MlflowClient"]:
-    """Yield a client with little patience; MLflow's errors leave as TrackingError."""
-    from mlflow import MlflowClient
-    from mlflow.exceptions import MlflowException
-
-    with _environment(_PATIENCE):
-        try:
-            yield MlflowClient(tracking_uri, registry_uri=tracking_uri)
-        except MlflowException as exc:
-            raise TrackingError(
-                f"MLflow at {tracking_uri} refused or did not answer ({exc.error_code}); check "
-                "MODWATCH_MLFLOW_URL and that the server runs"
-            ) from exc
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables that are not set, for the duration: MLflow has no other way."""
-    added = [key for key in values if key not in os.environ]
-    os.environ.update({key: values[key] for key in added})
-    try:
-        yield
-    finally:
-        for key in added:
-            os.environ.pop(key, None)

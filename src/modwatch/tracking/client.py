@@ -1,4 +1,4 @@
-"""The connection to MLflow: short waits, one kind of error, runs found and replaced by tag."""
+"""The connection to MLflow: short waits, few words, one kind of error; runs found by tag."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -20,6 +20,7 @@ _ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER": "0",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # it prints two lines a finished run
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 
@@ -40,7 +41,7 @@ def connect(tracking_uri: str) -> Iterator["MlflowClient"]:
         from requests.exceptions import RequestException
 
         try:
-            yield MlflowClient(tracking_uri=tracking_uri)
+            yield MlflowClient(tracking_uri, registry_uri=tracking_uri)
         except MlflowException as exc:
             raise TrackingError(_refusal(tracking_uri, exc.error_code)) from exc
         except RequestException as exc:
