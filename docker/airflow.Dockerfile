@@ -1,5 +1,5 @@
-# Airflow with Modwatch's DAGs and plugin. One image, three programs: the API server (the default),
-# `airflow scheduler` and `airflow dag-processor`.
+# Airflow with Modwatch's DAGs and plugin. One image, four programs: the API server (the default),
+# `airflow scheduler`, `airflow dag-processor` and `airflow triggerer`.
 #
 # `modwatch-base` is a named build context, not an image to pull: compose.yaml points it at the
 # image of base.Dockerfile.

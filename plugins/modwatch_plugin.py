@@ -15,13 +15,13 @@ class ModwatchPlugin(AirflowPlugin):
     name = "modwatch"
     external_views: ClassVar = [
         {
-            "name": "Review console",
+            "name": "Review",
             "href": _settings.console_url,
             "destination": "nav",
             "nav_top_level": True,
         },
         {
-            "name": "MLflow dashboard",
+            "name": "MLflow",
             "href": f"{_settings.mlflow_url}/#/experiments?workflowType=machine_learning",
             "destination": "nav",
             "nav_top_level": True,

@@ -25,6 +25,13 @@ STOPS = (
 )
 
 
+def program() -> None:
+    """Be the program `modwatch`: set up logging, run one command, exit with its status."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # it tells every step it takes
+    sys.exit(main())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status.
 
@@ -34,8 +41,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     True
     """
     options = _parser().parse_args(argv)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # it tells every step it takes
     try:
         return int(options.command(options) or 0)
     except ModwatchError as error:
@@ -173,4 +178,4 @@ def _settings(_: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -113,6 +113,7 @@ def test_every_signal_to_end_unwinds_like_ctrl_c(which: signal.Signals) -> None:
 def test_the_gauge_sees_the_memory_of_a_service(tmp_path: Path) -> None:
     hungry = [PYTHON, "-c", "import time; block = b'x' * 200_000_000; time.sleep(60)"]
     with Stack(logs=tmp_path) as stack, MemoryGauge(stack, every=0.1) as gauge:
-        before = psutil.Process().memory_info().rss
+        assert wait_until(lambda: gauge.peak_bytes > 0)
+        before = gauge.peak_bytes
         stack.start(Service(name="hungry", command=hungry))
         assert wait_until(lambda: gauge.peak_bytes > before + 150_000_000)
