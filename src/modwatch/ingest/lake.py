@@ -25,7 +25,9 @@ _log = logging.getLogger(__name__)
 Key = str | int
 
 _BATCH_ROWS = 10_000
-_COMPRESSION = WriterProperties(compression="ZSTD")
+
+#: A row group is what a reader holds in memory: deltalake's own million rows of text is a gigabyte.
+_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=20_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class Lake:
                 pa.RecordBatchReader.from_batches(schema, counted),
                 mode="overwrite",
                 predicate=_predicate(day, keys),
-                writer_properties=_COMPRESSION,
+                writer_properties=_WRITER,
                 storage_options=dict(self.storage_options) or None,
             )
         except (DeltaError, OSError, pa.ArrowException) as exc:

@@ -1,0 +1,94 @@
+"""Peak memory and time of each stop for one large day of the synthetic community.
+
+Every stop runs in a process of its own, as in Airflow, and reports the most memory that the process
+had resident. The scorer is a stand-in that costs nothing: it is the path that is measured, not the
+model (see scoring.py). The baseline of a stop's time is the plain read of the day's comments.
+
+    python benchmarks/large_day.py 1000000
+"""
+
+import datetime
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from modwatch import pipeline
+from modwatch.review.embedded import embedded
+from modwatch.scoring.scorer import Predictions
+from modwatch.settings import CommunitySourceSettings, Settings
+from modwatch.wiring import Wiring, open_wiring
+
+DAY = datetime.date(2026, 1, 5)
+
+
+class Coin:
+    """A scorer that draws probabilities from the texts' lengths, so that two runs agree."""
+
+    model_version = "1"
+    threshold = 0.5
+
+    def score(self, texts: Sequence[str]) -> Predictions:
+        length = np.fromiter(map(len, texts), np.float64, len(texts))
+        prob = ((np.sin(length * 12.9898) + 1) / 2 * 0.6).astype(np.float32)
+        zero = np.zeros(len(texts), np.float32)
+        return Predictions(prob=prob, model_variance=zero, mutual_information=zero)
+
+
+class CoinWiring(Wiring):
+    """The wiring with the coin in place of the registry."""
+
+    def champion_version(self) -> str:
+        return "1"
+
+    def scorer(self, version: str) -> Coin:  # noqa: ARG002
+        return Coin()
+
+
+def read_baseline(at: Wiring, day: datetime.date) -> int:
+    """Read the day's comments once: the least that any stop could do."""
+    return sum(batch.num_rows for batch in at.lake.read("comments", day))
+
+
+def measured(name: str, settings: Settings, results: "multiprocessing.Queue") -> None:
+    call = read_baseline if name == "read_baseline" else getattr(pipeline, name)
+    begun = time.perf_counter()
+    with open_wiring(settings) as at:
+        rows = call(CoinWiring(settings, at._exit), DAY)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    results.put((rows, time.perf_counter() - begun, peak))
+
+
+def main(rows: int) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    stops = ["ingest", "check_comments", "read_baseline", "score", "check_scores", "route",
+             "collect_labels", "measure"]  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder, embedded(Path(folder) / "postgres") as server:
+        settings = Settings(
+            home=Path(folder),
+            database_url=server.url("modwatch"),
+            source=CommunitySourceSettings(comments_per_day=rows),
+            shard_rows=rows,
+        )
+        with open_wiring(settings) as at:
+            at.migrate()
+        print(f"{'stop':16}{'rows':>12}{'seconds':>10}{'peak GiB':>10}{'x read':>8}")
+        baseline = None
+        for name in stops:
+            results = spawn.Queue()
+            process = spawn.Process(target=measured, args=(name, settings, results))
+            process.start()
+            count, seconds, peak = results.get(timeout=3600)
+            process.join()
+            baseline = seconds if name == "read_baseline" else baseline
+            ratio = f"{seconds / baseline:8.1f}" if baseline else ""
+            print(f"{name:16}{count:>12,}{seconds:>10.1f}{peak:>10.2f}{ratio}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
