@@ -32,7 +32,7 @@ test: install
 install: $(VENV)/.installed
 
 $(VENV)/.installed: requirements.txt pyproject.toml
-	@sh .ci/install $(PYTHON) $(VENV)
+	@bash .ci/install $(PYTHON) $(VENV)
 	@touch $@
 
 format: install
