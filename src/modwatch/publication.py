@@ -73,6 +73,8 @@ def _checks(at: Wiring, day: datetime.date) -> Status:
 
 
 def _pictures(labelled: LabelledDay, scores: DayScores) -> DayPictures:
+    if not len(scores.prob):  # an empty day: there is nothing to draw
+        return DayPictures()
     histogram = ScoreHistogram.of(scores.prob, threshold=scores.threshold)
     sample = Sample([labelled])
     if not len(sample.label):

@@ -7,6 +7,18 @@ import pyarrow as pa
 
 _UTC = pa.timestamp("us", tz="UTC")
 
+#: What a comment carries beside its text. `label` exists only in replayed research data and in the
+#: synthetic community; scoring and routing never read it.
+_CONTEXT = [
+    pa.field("platform", pa.string()),
+    pa.field("thread_id", pa.string()),
+    pa.field("parent_text", pa.string()),
+    pa.field("language", pa.string()),
+    pa.field("author_id", pa.string()),
+    pa.field("groups", pa.list_(pa.string())),
+    pa.field("label", pa.int8()),
+]
+
 #: One row as the source handed it over, before any rule. `problem` names why it could not be read
 #: (`malformed_record`, `undecodable_text`, …); null when it could.
 LANDED = pa.schema(
@@ -17,32 +29,19 @@ LANDED = pa.schema(
         ("comment_id", pa.string()),
         ("created_at", _UTC),
         ("text", pa.string()),
-        ("platform", pa.string()),
-        ("thread_id", pa.string()),
-        ("parent_text", pa.string()),
-        ("language", pa.string()),
-        ("author_id", pa.string()),
-        ("groups", pa.list_(pa.string())),
-        ("label", pa.int8()),
+        *_CONTEXT,
         ("problem", pa.string()),
     ]
 )
 
-#: One checked comment. `label` exists only in replayed research data and in the synthetic
-#: community; scoring and routing never read it.
+#: One checked comment.
 COMMENTS = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),
         pa.field("comment_id", pa.string(), nullable=False),
         pa.field("created_at", _UTC, nullable=False),
         pa.field("text", pa.string(), nullable=False),
-        ("platform", pa.string()),
-        ("thread_id", pa.string()),
-        ("parent_text", pa.string()),
-        ("language", pa.string()),
-        ("author_id", pa.string()),
-        ("groups", pa.list_(pa.string())),
-        ("label", pa.int8()),
+        *_CONTEXT,
     ]
 )
 
@@ -58,13 +57,7 @@ QUARANTINE = pa.schema(
         ("comment_id", pa.string()),
         ("created_at", _UTC),
         ("text", pa.string()),
-        ("platform", pa.string()),
-        ("thread_id", pa.string()),
-        ("parent_text", pa.string()),
-        ("language", pa.string()),
-        ("author_id", pa.string()),
-        ("groups", pa.list_(pa.string())),
-        ("label", pa.int8()),
+        *_CONTEXT,
     ]
 )
 

@@ -40,8 +40,12 @@ class SqlSourceSettings(BaseModel):
     kind: Literal["sql"] = "sql"
     url: SecretStr = Field(description="SQLAlchemy URL")
     query: str = Field(description="Query with :start and :end, half open")
+    timestamp_column: str = Field("created_at", description="Column that holds the time")
     assume_timezone: str | None = Field(None, description="Zone of times that carry none")
     platform: str | None = Field(None, description="Platform name for rows that carry none")
+    columns: dict[str, str] = Field(
+        default_factory=dict, description="Our column names to the query's, as JSON"
+    )
 
 
 class ReplaySourceSettings(BaseModel):

@@ -178,4 +178,7 @@ def _positions(rows: pa.Table, scores: DayScores) -> NDArray[np.int64]:
 
 
 def _batch(frame: pd.DataFrame, schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
+    # Not RecordBatch.from_pandas, which cannot take the empty columns of strings of an empty day.
+    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+    arrays = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

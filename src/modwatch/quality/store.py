@@ -1,7 +1,8 @@
 """Where the verdicts and pages of the daily checks are kept: a folder a day, on any fsspec URL."""
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -44,9 +45,9 @@ class CheckStore:
     def days(self) -> list[datetime.date]:
         """Return the days that have been checked, in order."""
         fs, root = self._open()
-        if not fs.exists(root):
-            return []
-        names = [PurePosixPath(path).name for path in fs.ls(root, detail=False)]
+        with _mapped(root, "read"):
+            found = fs.ls(root, detail=False) if fs.exists(root) else []
+        names = [PurePosixPath(path).name for path in found]
         return sorted(datetime.date.fromisoformat(name) for name in names if name[:1].isdigit())
 
     def save_page(self, day: datetime.date | None, html: str) -> str:
@@ -64,31 +65,42 @@ class CheckStore:
         """Write whole or not at all: a reader never sees half a page."""
         fs, root = self._open()
         target = f"{root}/{name}"
-        try:
+        with _mapped(target, "written"):
             fs.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
             fs.pipe_file(f"{target}.part", text.encode())
             fs.mv(f"{target}.part", target)
-        except OSError as exc:
-            raise LakeError(
-                f"the check results at {target} could not be written ({type(exc).__name__}); "
-                "check MODWATCH_HOME, its permissions and free space"
-            ) from exc
         return target
 
     def _read(self, name: str) -> str | None:
         fs, root = self._open()
-        try:
-            return str(fs.cat_file(f"{root}/{name}").decode())
-        except FileNotFoundError:
-            return None
+        target = f"{root}/{name}"
+        with _mapped(target, "read"):
+            try:
+                return str(fs.cat_file(target).decode())
+            except FileNotFoundError:
+                return None
 
     def _remove(self, name: str) -> None:
         fs, root = self._open()
-        if fs.exists(f"{root}/{name}"):
-            fs.rm_file(f"{root}/{name}")
+        target = f"{root}/{name}"
+        with _mapped(target, "removed"):
+            if fs.exists(target):
+                fs.rm_file(target)
 
     def _open(self) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
 
         fs, root = url_to_fs(self.root)
         return fs, root.rstrip("/")
+
+
+@contextmanager
+def _mapped(target: str, doing: str) -> Iterator[None]:
+    """Raise what a file system raises as LakeError; the results lie beside the tables."""
+    try:
+        yield
+    except OSError as exc:
+        raise LakeError(
+            f"the check results at {target} could not be {doing} ({type(exc).__name__}); "
+            "check MODWATCH_LAKE, its permissions and free space"
+        ) from exc
