@@ -42,10 +42,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(argv)
     try:
-        return int(options.command(options) or 0)
+        status = int(options.command(options) or 0)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except ModwatchError as error:
         print(f"modwatch: {error}", file=sys.stderr)
         return 1
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:

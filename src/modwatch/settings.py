@@ -5,6 +5,9 @@ Every field's description is its documentation; the README's table is generated 
 """
 
 import datetime
+import os
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +17,9 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from modwatch.errors import SettingsError
+
+#: Variables of the demo and its data, which share the prefix.
+_NOT_SETTINGS = {"MODWATCH_DATA", "MODWATCH_DEMO_STACK"}
 
 
 class FileSourceSettings(BaseModel):
@@ -160,12 +166,24 @@ def load_settings() -> Settings:
     """Return the settings of this process, from the environment.
 
     Raises:
-        SettingsError: a value is out of range; the message names its variable.
+        SettingsError: a value is out of range, or a variable is none of ours; the message names it.
     """
+    _refuse_unknown(os.environ)
     try:
         return Settings()
     except ValidationError as exc:
         raise SettingsError("; ".join(_sentence(error) for error in exc.errors())) from None
+
+
+def _refuse_unknown(names: Iterable[str]) -> None:
+    """Refuse a misspelt variable, which would otherwise be ignored without a word."""
+    known = {f"MODWATCH_{name.upper()}" for name in Settings.model_fields} | _NOT_SETTINGS
+    for name in names:
+        ours = name.upper().startswith("MODWATCH_") and "__" not in name
+        if ours and name.upper() not in known:
+            near = get_close_matches(name.upper(), known, n=1)
+            remedy = f"did you mean {near[0]}?" if near else "unset it"
+            raise SettingsError(f"{name} is no setting of Modwatch; {remedy}")
 
 
 def _sentence(error: ErrorDetails) -> str:

@@ -151,7 +151,7 @@ def require_free_ports(urls: Mapping[str, str]) -> None:
             except OSError:
                 raise StackError(
                     f"port {parts.port} is in use; set {setting} to an address with a free one, "
-                    f"such as http://127.0.0.1:{(parts.port or 0) + 1000}"
+                    f"such as http://127.0.0.1:{(parts.port or 0) + 1}"
                 ) from None
 
 
