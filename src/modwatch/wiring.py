@@ -163,7 +163,7 @@ class Wiring:
         ]
         self.checks.save_page(None, render_index(every))
         if verdict.rejected:
-            raise DayRejectedError(f"{rejection(verdict)} The check page is {place}.")
+            raise DayRejectedError(f"{rejection(verdict)}; the page is {place}")
 
     @property
     def alphas(self) -> tuple[float, ...]:

@@ -1,0 +1,13 @@
+"""The daily job, made once for all tests of the folder."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from daily_job import DailyJob, daily_job
+
+
+@pytest.fixture(scope="module")
+def job() -> Iterator[DailyJob]:
+    with daily_job() as made:
+        yield made

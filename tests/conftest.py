@@ -1,0 +1,158 @@
+"""What runs of the whole path share: a PostgreSQL, an MLflow with a champion, installations."""
+
+import itertools
+import logging
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from feed import good, write_json
+from installation import MONDAY, Installation, empty_queue
+from modwatch import pipeline
+from modwatch.ingest.community import Community
+from modwatch.review.database import connect
+from modwatch.review.embedded import EmbeddedServer, embedded
+from modwatch.review.migrate import upgrade
+from modwatch.wiring import open_wiring
+
+
+def pytest_unconfigure() -> None:
+    """Airflow, once imported, logs to a stream of pytest's, which ends before all have logged."""
+    logging.root.handlers.clear()
+
+
+@pytest.fixture(scope="session")
+def path_server() -> Iterator[EmbeddedServer]:
+    # Not in pytest's folder, which is closed to other users: the server of a root has its own.
+    with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as server:
+        maintenance = connect(server.server_url, pool_size=1)
+        with maintenance.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("ALTER SYSTEM SET fsync = off"))
+            connection.execute(text("SELECT pg_reload_conf()"))
+        maintenance.dispose()
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated_queue_url(path_server: EmbeddedServer) -> str:
+    url = path_server.url("path")
+    upgrade(url)
+    return url
+
+
+@pytest.fixture
+def queue_url(migrated_queue_url: str) -> str:
+    """A review database in which nothing waits."""
+    empty_queue(migrated_queue_url)
+    return migrated_queue_url
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registry:
+    """An MLflow store in a folder, made once a session; tests get copies of its database."""
+
+    folder: Path
+
+    def copy(self, target: Path) -> str:
+        """Return the URL of a copy: the same models, and an experiment of its own for days."""
+        import mlflow
+
+        target.mkdir(parents=True)
+        # The store's own connections stay open, so the file is copied by SQLite itself.
+        with (
+            sqlite3.connect(self.folder / "mlflow.db") as source,
+            sqlite3.connect(target / "mlflow.db") as copied,
+        ):
+            source.backup(copied)
+        url = f"sqlite:///{target / 'mlflow.db'}"
+        client = mlflow.MlflowClient(url)
+        client.create_experiment("modwatch", artifact_location=(target / "artifacts").as_uri())
+        return url
+
+
+def _new_store(folder: Path) -> str:
+    """Return the URL of an empty MLflow store, all of it in `folder`."""
+    import mlflow
+
+    url = f"sqlite:///{folder / 'mlflow.db'}"
+    client = mlflow.MlflowClient(url)
+    client.create_experiment("training", artifact_location=(folder / "training").as_uri())
+    return url
+
+
+@pytest.fixture(scope="session")
+def unmanned(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+    """An MLflow without any model."""
+    folder = tmp_path_factory.mktemp("unmanned")
+    _new_store(folder)
+    return Registry(folder=folder)
+
+
+@pytest.fixture(scope="session")
+def champion(unmanned: Registry, tmp_path_factory: pytest.TempPathFactory) -> Registry:
+    """An MLflow whose champion is a small model, trained on the synthetic community."""
+    folder = tmp_path_factory.mktemp("champion")
+    url = _new_store(folder)
+    installation = Installation(values={"home": folder / "home", "mlflow_url": url})
+    corpus = Community(seed=7).training_comments(1_500)
+    with open_wiring(installation.settings) as at:
+        pipeline.train(at, corpus, expected_prevalence=Community(seed=7).prevalence)
+    return Registry(folder=folder)
+
+
+@pytest.fixture(scope="session")
+def make_installation(
+    champion: Registry, path_server: EmbeddedServer
+) -> Callable[..., Installation]:
+    """Return a function that makes an installation in a folder, its review database included."""
+
+    def make(folder: Path, **changes: Any) -> Installation:
+        values = {
+            "home": folder / "home",
+            "source": {"kind": "community", "seed": 7, "comments_per_day": 300, "dirt_rate": 0.02},
+            "shard_rows": 100,
+            "torch_threads": 1,
+            "review_fraction": 0.1,
+            "slice_share": 0.25,
+            "sampling_salt": "a salt for tests",
+            **changes,
+        }
+        if "mlflow_url" not in values:
+            values["mlflow_url"] = champion.copy(folder / "mlflow")
+        if "database_url" not in values:
+            values["database_url"] = path_server.url(f"installation{next(numbers)}")
+            upgrade(values["database_url"])
+        return Installation(values=values)
+
+    numbers = itertools.count()
+    return make
+
+
+@pytest.fixture
+def install(
+    make_installation: Callable[..., Installation], queue_url: str, tmp_path: Path
+) -> Callable[..., Installation]:
+    """Return a function that makes an installation whose queue is empty."""
+
+    def make(name: str = "first", **changes: Any) -> Installation:
+        return make_installation(tmp_path / name, **{"database_url": queue_url, **changes})
+
+    return make
+
+
+@pytest.fixture
+def incoming(tmp_path: Path) -> Path:
+    return tmp_path / "incoming"
+
+
+@pytest.fixture
+def files(install: Callable[..., Installation], incoming: Path) -> Installation:
+    """An installation that reads `incoming/{dt}.jsonl`, with 40 sound comments on Monday."""
+    write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
+    return install(source={"kind": "files", "path": str(incoming / "{dt}.jsonl")})
