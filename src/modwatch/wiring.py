@@ -4,6 +4,7 @@ Each part opens at first use, so a task pays only for what it touches.
 """
 
 import datetime
+import logging
 import secrets
 import tempfile
 from collections.abc import Iterator
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
     from modwatch.ingest.sources import Source
     from modwatch.scoring.scorer import Scorer
+
+_log = logging.getLogger(__name__)
 
 _ONE_DAY = datetime.timedelta(days=1)
 
@@ -207,6 +210,12 @@ def open_source(settings: Settings) -> "Source":
             from modwatch.ingest.replay import ReplaySource
 
             corpus = load(replay.corpus, replay.path)
+            if corpus.left_out:
+                _log.warning(
+                    "Rows of the corpus could not be used: %s.",
+                    ", ".join(f"{count} {reason}" for reason, count in corpus.left_out.items()),
+                    extra={"event": "corpus_rows_left_out", "left_out": dict(corpus.left_out)},
+                )
             return ReplaySource(corpus=corpus, first_day=replay.first_day, days=replay.days)
         case CommunitySourceSettings() as community:
             from modwatch.ingest.community import Community, Drift
