@@ -15,7 +15,13 @@ _PLAIN = ["the", "garden", "needs", "rain", "and", "old", "bridge", "paint", "bi
 _RUDE = ["grumblesnort", "fizzlewit", "bogwaddle"]
 
 TINY = Recipe(
-    vocab_size=200, hidden_size=16, epochs=8, batch_size=16, max_length=16, random_features=64
+    vocab_size=200,
+    hidden_size=16,
+    epochs=8,
+    batch_size=16,
+    max_length=16,
+    random_features=64,
+    teacher_weight=0,  # a second a training; test_training.py has one with it
 )
 
 

@@ -14,6 +14,7 @@ from modwatch.models.recipe import Recipe
         {"pooling": "median"},
         {"epochs": 0},
         {"held_out": 0.9},
+        {"teacher_weight": 1.5},
         {"expected_prevalence": 0.0},
         {"threshold": 1.5},
         {"layers": 1, "hidden_size": 10, "attention_heads": 3},

@@ -88,6 +88,18 @@ def test_expected_prevalence_shifts_probabilities(corpus: Corpus, tiny_recipe: R
     assert model.calibration.prior_shift == pytest.approx(np.log(0.01 / 0.99 * 2))
 
 
+def test_teacher_moves_the_model_the_same_way_each_time(
+    corpus: Corpus, tiny_recipe: Recipe, tiny_model: TrainedModel
+) -> None:
+    taught, again = (
+        train(*corpus, recipe=replace(tiny_recipe, teacher_weight=0.5), seed=1) for _ in range(2)
+    )
+    assert taught.facts.validation["auroc"] > 0.9
+    name = "head.output.weight"
+    assert torch.equal(weights(taught)[name], weights(again)[name])
+    assert not torch.equal(weights(taught)[name], weights(tiny_model)[name])
+
+
 def test_deterministic_head_trains_too(corpus: Corpus, tiny_recipe: Recipe) -> None:
     model = train(*corpus, recipe=replace(tiny_recipe, head="deterministic"), seed=1)
     assert model.facts.validation["auroc"] > 0.9

@@ -19,7 +19,7 @@ from modwatch.models.tokenizer import mask_id
 logger = logging.getLogger(__name__)
 
 Ids = list[list[int]]
-Labels = NDArray[np.int64]
+Targets = NDArray[np.float32]
 
 _WARM_UP = 0.1  # share of the steps in which the learning rate climbs
 _LENGTH_NOISE = 8  # subwords; comments of about one length share a batch, not always the same
@@ -52,8 +52,8 @@ class Optimisation:
         self.mask_id = mask_id(tokenizer)
         self.step = 0
 
-    def optimise(self, ids: Ids, label: Labels) -> bool:
-        """Descend on the loss; return whether the clock ended it."""
+    def optimise(self, ids: Ids, target: Targets) -> bool:
+        """Descend on the loss towards `target`, p(y=1) each; return whether the clock ended it."""
         steps = min(
             self.recipe.max_steps,
             self.recipe.epochs * math.ceil(len(ids) / self.recipe.batch_size),
@@ -66,7 +66,7 @@ class Optimisation:
             if self.step == steps or self.clock() > end:
                 break
             loss = self._loss(
-                self._hidden(padded([ids[i] for i in rows], self.pad_id)), label[rows]
+                self._hidden(padded([ids[i] for i in rows], self.pad_id)), target[rows]
             )
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -124,11 +124,11 @@ class Optimisation:
         drop = (torch.rand(batch.ids.shape) < self.recipe.token_dropout) & batch.mask.bool()
         return Batch(ids=batch.ids.masked_fill(drop, self.mask_id), mask=batch.mask)
 
-    def _loss(self, batch: Batch, label: Labels) -> Tensor:
+    def _loss(self, batch: Batch, target: Targets) -> Tensor:
         logit = self.classifier.head.logit(self.classifier.features(batch))
         return nn.functional.binary_cross_entropy_with_logits(
             logit,
-            torch.from_numpy(label).to(logit.dtype),
+            torch.from_numpy(target).to(logit.dtype),
             pos_weight=torch.tensor(self.recipe.positive_weight),
         )
 

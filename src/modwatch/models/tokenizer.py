@@ -64,10 +64,19 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int) -> li
         return []
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length)
-    limit = max_length * _CHARACTERS_PER_TOKEN
-    encodings = tokenizer.encode_batch_fast([text[:limit] for text in texts])
+    encodings = tokenizer.encode_batch_fast(cut(texts, max_length=max_length))
     empty = [unknown_id(tokenizer)]
     return [encoding.ids or empty for encoding in encodings]
+
+
+def cut(texts: Sequence[str], *, max_length: int) -> list[str]:
+    """Return the beginning of each text, more than `max_length` subwords are likely to need.
+
+    >>> cut(["word " * 100], max_length=2)[0]
+    'word word word word word word wo'
+    """
+    limit = max_length * _CHARACTERS_PER_TOKEN
+    return [text[:limit] for text in texts]
 
 
 def unknown_id(tokenizer: Tokenizer) -> int:

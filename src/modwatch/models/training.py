@@ -28,7 +28,8 @@ from modwatch.models.encoder import saved_encoder, small_encoder
 from modwatch.models.heads import LogitPosterior
 from modwatch.models.optimisation import Optimisation, Progress
 from modwatch.models.recipe import Recipe
-from modwatch.models.tokenizer import encode, load_tokenizer, pad_id, train_tokenizer
+from modwatch.models.teacher import linear_opinion
+from modwatch.models.tokenizer import cut, encode, load_tokenizer, pad_id, train_tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ def train(
         classifier = build_classifier(encoder, recipe)
         ids = encode(tokenizer, [texts[i] for i in fit], max_length=recipe.max_length)
         run = Optimisation(classifier, tokenizer, recipe, rng, clock, progress)
-        stopped = run.optimise(ids, label[fit])
+        stopped = run.optimise(ids, _targets([texts[i] for i in fit], label[fit], recipe, seed))
         run.learn_posterior(ids)
         held_ids = encode(tokenizer, [texts[i] for i in held], max_length=recipe.max_length)
         raw = run.predict(held_ids)
@@ -155,6 +156,15 @@ def _start(texts: list[str], recipe: Recipe) -> tuple[Tokenizer, PreTrainedModel
     tokenizer = train_tokenizer(texts, recipe)
     encoder = small_encoder(recipe, vocab_size=tokenizer.get_vocab_size(), pad_id=pad_id(tokenizer))
     return tokenizer, encoder
+
+
+def _targets(texts: list[str], label: Labels, recipe: Recipe, seed: int) -> NDArray[np.float32]:
+    """Return what to train towards, (N,): the labels mixed with the linear model's opinion."""
+    target = label.astype(np.float32)
+    if not recipe.teacher_weight:
+        return target
+    opinion = linear_opinion(cut(texts, max_length=recipe.max_length), label, seed=seed)
+    return (1 - recipe.teacher_weight) * target + recipe.teacher_weight * opinion
 
 
 def _calibrated(
