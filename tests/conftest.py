@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from sqlalchemy import text
 
@@ -20,6 +21,10 @@ from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer, embedded
 from modwatch.review.migrate import upgrade
 from modwatch.wiring import open_wiring
+
+# Machines are busy: how long an example takes says nothing about the code.
+hypothesis.settings.register_profile("modwatch", deadline=None)
+hypothesis.settings.load_profile("modwatch")
 
 
 def pytest_unconfigure() -> None:

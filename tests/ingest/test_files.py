@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import SourceError
@@ -197,7 +197,6 @@ stamps = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(written=st.lists(stamps, min_size=1, max_size=25))
 def test_every_row_lands_on_exactly_one_day_and_reading_again_is_the_same(
     tmp_path_factory, written

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import SourceError
@@ -151,7 +151,6 @@ def test_a_file_that_is_gone(tmp_path):
 plain = st.text(st.characters(codec="utf-8"), max_size=30)
 
 
-@settings(deadline=None)
 @given(rows=st.lists(st.tuples(plain, plain), max_size=20))
 def test_whatever_is_written_as_csv_is_read_back(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("csv") / "a.csv"
@@ -160,7 +159,6 @@ def test_whatever_is_written_as_csv_is_read_back(tmp_path_factory, rows):
     assert values(path) == [{"id": a, "text": b} for a, b in rows]
 
 
-@settings(deadline=None)
 @given(rows=st.lists(st.dictionaries(plain, plain), max_size=20))
 def test_whatever_is_written_as_json_lines_is_read_back(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("jsonl") / "a.jsonl"

@@ -2,7 +2,7 @@ import datetime as dt
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import SourceError
@@ -28,7 +28,6 @@ def replayed(source: ReplaySource) -> list[list[dict]]:
     return [pa.Table.from_batches(source.read(day), LANDED).to_pylist() for day in days]
 
 
-@settings(deadline=None)
 @given(
     size=st.integers(0, 40),
     days=st.integers(1, 12),

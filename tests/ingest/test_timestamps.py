@@ -2,7 +2,7 @@ import datetime as dt
 import zoneinfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import SourceError
@@ -68,7 +68,6 @@ def test_a_plain_date_is_its_midnight():
     assert read_moment("20240301", dt.UTC).created_at == NOON.replace(hour=0)
 
 
-@settings(deadline=None)
 @given(st.datetimes(EARLIEST, LATEST, timezones=st.timezones(), allow_imaginary=False))
 def test_any_written_time_is_read_back(moment):
     read = read_moment(moment.isoformat(), None)

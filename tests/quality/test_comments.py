@@ -95,7 +95,7 @@ def test_the_order_of_batches_does_not_choose_who_keeps_an_id(landed, day):
     assert reasons(checked[0]) == reasons(checked[1]) == ["", "", "duplicate_id", "duplicate_id"]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["a", "b", "c", None]), st.sampled_from(["x", " ", "y\x00"])),

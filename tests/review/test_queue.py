@@ -336,6 +336,6 @@ def test_the_queue_agrees_with_a_simple_model(
     machine = type("Queue", (QueueModel,), {"engine": engine, "new_item": staticmethod(new_item)})
     run_state_machine_as_test(
         machine,
-        settings=settings(max_examples=15, stateful_step_count=15, deadline=None),
+        settings=settings(max_examples=15, stateful_step_count=15),
     )
     assert queue.verify_log(engine).intact

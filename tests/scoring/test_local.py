@@ -59,7 +59,7 @@ def test_same_texts_same_bits(scorer: LocalScorer, scoring_artifact: Path) -> No
     assert np.array_equal(first, columns(again))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(12)))
 def test_company_and_order_do_not_matter(scorer: LocalScorer, order: list[int]) -> None:
     texts = mixed(12, seed=5)

@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import MetricInputError
@@ -29,7 +29,6 @@ def test_no_comments_and_one_toxicity_each():
         judge(SURE, ["a", "b"], [0.4])
 
 
-@settings(deadline=None)
 @given(flip_rate=st.floats(0, 0.49), seed=st.integers(0, 9), round_number=st.integers(0, 3))
 def test_the_same_question_gets_the_same_answer_whatever_else_is_asked(
     flip_rate, seed, round_number
