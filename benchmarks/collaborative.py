@@ -3,7 +3,8 @@
     python benchmarks/collaborative.py [comments]
 
 Both compute 8 α × 2 strategies × 5 metrics on the same comments in the same run; they must agree
-to 1e-9. Then growth with n, and the peak of memory in arrays of n float64.
+to 1e-9. Then growth with n, and the peak of memory in arrays of n float64; at last that peak where
+half of all comments are toxic, since positives cost more than negatives.
 """
 
 import math
@@ -31,10 +32,10 @@ from modwatch.metrics.collaborative import (
 STRATEGIES = ("uncertainty", "toxicity")
 
 
-def comments(size, seed=0):
-    """Return labels and probabilities of an over-confident model at about 5 % prevalence."""
+def comments(size, seed=0, shift=-5):
+    """Return labels and probabilities of an over-confident model; about 3 % are positive."""
     rng = np.random.default_rng(seed)
-    latent = rng.normal(-5, 2, size)
+    latent = rng.normal(shift, 2, size)
     label = (rng.random(size) < 1 / (1 + np.exp(-latent))).astype(int)
     return label, 1 / (1 + np.exp(-1.5 * latent))
 
@@ -109,17 +110,22 @@ def growth(sizes):
     """Print seconds and peak memory against n."""
     for size in sizes:
         label, prob = comments(size)
-        label = label.astype(float)
         _, seconds = best(collaboration_curve, label, prob, repeats=1 if size > 10**6 else 3)
-        tracemalloc.start()
-        collaboration_curve(label, prob)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
         per = seconds / (size * math.log2(size))
         print(
             f"{size:>10,} comments: {seconds:7.3f} s, {per * 1e9:6.2f} ns per n·log2 n,"
-            f" peak {peak / (8 * size):5.1f} arrays of n"
+            f" peak {peak(label, prob):5.1f} arrays of n"
         )
+    print(f"{size:>10,} comments, half of them toxic: peak {peak(*comments(size, shift=0)):5.1f}")
+
+
+def peak(label, prob):
+    """Return the peak of memory in arrays of n float64, beside the columns handed over."""
+    tracemalloc.start()
+    collaboration_curve(label, prob)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most / (8 * label.size)
 
 
 if __name__ == "__main__":

@@ -1,44 +1,58 @@
 """How often the 95 % intervals of live estimates hold the truth, beside the unweighted estimate.
 
-    python benchmarks/coverage.py [repetitions a cell, default 100]
+    python benchmarks/coverage.py [repetitions a cell, default 100] [comments a day, default 5000]
 
-Each repetition simulates a window of a week, 2,000 comments a day, α = 0.1, a tenth of it the
-random slice, and labels a part of what was routed. Cells: prevalence 1, 5, 20 %; calibrated and
-over-confident model; 60 and 100 % of the labels in. The truth is the window's own.
+Each repetition simulates a window of two weeks, α = 0.1, a tenth of it the random slice, and
+labels a part of what was routed. Cells: prevalence 1, 5, 20 %; calibrated and over-confident model;
+60, 80 and 100 % of the labels in. The truth is the window's own. The naive estimate takes the
+labelled comments for all comments, with the textbook interval for a simple random sample.
 """
 
 import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import expit
+from scipy.stats import rankdata
 
-from modwatch.metrics.classification import accuracy
+from modwatch.metrics import calibration, classification, collaborative
 from modwatch.metrics.estimate import measure_days
-from modwatch.metrics.sample import LabelledDay, Sample, fully_labelled
+from modwatch.metrics.intervals import mid_p
+from modwatch.metrics.labelled import LabelledDay
+from modwatch.metrics.sample import Sample
 from modwatch.routing.design import design
 from modwatch.routing.policy import RoutingPolicy
 
-DAYS, SIZE = 7, 2000
+DAYS = 14
 POLICY = RoutingPolicy(review_fraction=0.1)
-ASKED = {"alphas": (0.05, 0.1, 0.2), "strategies": ("uncertainty", "toxicity")}
-KEYS = ["metric", "strategy", "alpha"]
+ASKED = {"alphas": [POLICY.review_fraction], "strategies": [POLICY.strategy]}
+CELLS = list(product((0.01, 0.05, 0.2), (1.0, 2.5), (0.6, 0.8, 1.0)))
+CELL = ["prevalence", "sharpness", "completion"]
+#: Lowest and highest coverage that is allowed over all cells, and the most bias in standard errors.
+FLOORS = {
+    "accuracy": (0.93, 0.98, 0.2),
+    "oc_accuracy": (0.93, 0.98, 0.2),
+    "review_efficiency": (0.93, 0.98, 0.2),
+    "oc_auroc": (0.92, 1.0, 0.2),
+}
 
 
-def comments(rng, prevalence, sharpness):
+def comments(rng, size, prevalence, sharpness):
     """Return scores and labels of a day; sharpness 1 is calibrated."""
-    latent = rng.normal(0, 2, SIZE)
+    latent = rng.normal(0, 2, size)
     shift = brentq(lambda base: expit(base + latent).mean() - prevalence, -20, 5)
-    label = (rng.random(SIZE) < expit(shift + latent)).astype(int)
+    label = (rng.random(size) < expit(shift + latent)).astype(int)
     return expit(sharpness * (shift + latent)), label
 
 
 def reviewed(rng, prob, label, completion):
     """Return the day as it is known after review."""
-    routing = design(prob, rng.integers(0, 2**64, SIZE, dtype=np.uint64), POLICY)
-    stratum, labelled = np.full(SIZE, -1), np.zeros(SIZE, bool)
+    routing = design(prob, rng.integers(0, 2**64, prob.size, dtype=np.uint64), POLICY)
+    stratum, labelled = np.full(prob.size, -1), np.zeros(prob.size, bool)
     stratum[routing.row] = routing.stratum
     labelled[routing.row] = rng.random(routing.row.size) < completion
     return LabelledDay(
@@ -51,49 +65,132 @@ def reviewed(rng, prob, label, completion):
     )
 
 
-def repetition(rng, prevalence, sharpness, completion, seed):
-    """Return the estimates of a window, its truth, and the naive accuracy."""
-    truth = [comments(rng, prevalence, sharpness) for _ in range(DAYS)]
+def exact(days):
+    """Return the truth of each metric of days of equal size; each day has its own capacity."""
+    prob, label = (np.concatenate(part) for part in zip(*days, strict=True))
+    ranks = [rankdata(-collaborative.review_scores(day[0], POLICY.strategy)) for day in days]
+    at = label, prob, -np.concatenate(ranks), POLICY.review_fraction
+    return {name: getattr(collaborative, name)(*at) for name in collaborative.METRICS} | {
+        "accuracy": classification.accuracy(label, prob),
+        "prevalence": classification.prevalence(label),
+        "precision_flagged": classification.precision(label, prob),
+        "recall_flagged": classification.recall(label, prob),
+        "auroc": classification.auroc(label, prob),
+        "auprc": classification.auprc(label, prob),
+        "brier": calibration.brier_score(label, prob),
+        "ece": calibration.expected_calibration_error(label, prob),
+        "calibration_auroc": calibration.calibration_auroc(label, prob),
+        "calibration_auprc": calibration.calibration_auprc(label, prob),
+    }
+
+
+def naive(sample):
+    """Return value, low and high of each metric from the labelled comments alone."""
+    label, prob = sample.label, sample.prob
+    score = collaborative.review_scores(prob, POLICY.strategy)
+    at = label, prob, score, POLICY.review_fraction
+    looked = round(POLICY.review_fraction * label.size)
+    shares = {
+        "accuracy": (classification.accuracy(label, prob), label.size),
+        "oc_accuracy": (collaborative.oc_accuracy(*at), label.size),
+        "review_efficiency": (collaborative.review_efficiency(*at), looked),
+    }
+    found = {name: (share, *mid_p(share * n, n)) for name, (share, n) in shares.items()}
+    area, positives = collaborative.oc_auroc(*at), label.sum()
+    if area is not None:
+        found["oc_auroc"] = (area, *hanley_mcneil(area, positives, label.size - positives))
+    return found
+
+
+def hanley_mcneil(area, positives, negatives):
+    """Return the interval of Hanley and McNeil (1982)."""
+    one, two = area / (2 - area), 2 * area**2 / (1 + area)
+    spread = area * (1 - area) + (positives - 1) * (one - area**2)
+    spread += (negatives - 1) * (two - area**2)
+    half = 1.96 * np.sqrt(max(spread, 0) / (positives * negatives))
+    return area - half, area + half
+
+
+def repetition(seed, size, cell):
+    """Return a row a metric: truth, the estimate, the naive estimate."""
+    rng = np.random.default_rng(seed)
+    prevalence, sharpness, completion = cell
+    truth = [comments(rng, size, prevalence, sharpness) for _ in range(DAYS)]
     days = [reviewed(rng, *day, completion) for day in truth]
-    table = measure_days(days, seed=seed, **ASKED)
-    known = measure_days([fully_labelled(*day) for day in truth], **ASKED)
-    table["truth"] = known["value"]
-    sample = Sample(days)
-    naive = accuracy(sample.label, sample.prob)
-    table["naive_error"] = np.where(
-        table["metric"] == "accuracy", naive - known["value"][0], np.nan
-    )
-    return table
+    table = measure_days(days, seed=seed, **ASKED).set_index("metric")
+    table["truth"] = pd.Series(exact(truth), dtype=float)
+    plain = pd.DataFrame(naive(Sample(days)), index=["naive", "naive_low", "naive_high"]).T
+    return table.join(plain).assign(**dict(zip(CELL, cell, strict=True)))
 
 
-def main(repetitions):
-    rng = np.random.default_rng(1)
-    runs = []
-    cells = list(product((0.01, 0.05, 0.2), (1.0, 2.5), (0.6, 1.0)))
-    for number, cell in enumerate(cells):
-        print(f"cell {number + 1} of {len(cells)}", file=sys.stderr)
-        windows = (repetition(rng, *cell, seed) for seed in range(repetitions))
-        runs.extend(window.assign(cell=str(cell)) for window in windows)
-    frame = pd.concat(runs)
-    frame["ok"] = frame["status"] == "ok"
-    frame = frame[frame["truth"].notna()]
-    values = frame[["value", "low", "high", "truth"]].astype(float)
-    held = (values["low"] <= values["truth"] + 1e-9) & (values["truth"] <= values["high"] + 1e-9)
-    frame["held"] = held.astype(float).where(frame["ok"])
-    frame["width"] = values["high"] - values["low"]
-    frame["error"] = values["value"] - values["truth"]
-    cell = frame.groupby([*KEYS, "cell"], dropna=False)["held"].mean().groupby(KEYS, dropna=False)
-    summary = frame.groupby(KEYS, dropna=False).agg(
+def hits(frame, low, value, high):
+    """Return whether the truth is inside, where anything was estimated, and the error."""
+    inside = (frame[low] <= frame["truth"] + 1e-9) & (frame["truth"] <= frame[high] + 1e-9)
+    known = frame[low].notna() & (frame[high] - frame[low] > 1e-12)  # else all was seen
+    return inside.astype(float).where(known), frame[value] - frame["truth"]
+
+
+def summary(frame, by):
+    """Return coverage, bias in standard errors and width of ours and the naive estimate."""
+    groups = frame.groupby(by)
+    table = groups.agg(
         sufficient=("ok", "mean"),
         coverage=("held", "mean"),
         width=("width", "median"),
-        bias=("error", "mean"),
         error=("error", "std"),
+        bias=("error", "mean"),
+        naive_coverage=("naive_held", "mean"),
         naive_bias=("naive_error", "mean"),
     )
-    summary["worst_cell"], summary["best_cell"] = cell.min(), cell.max()
-    print(summary.astype(float).round(3).to_string())
+    table.insert(5, "bias_se", table["bias"] / table["error"])
+    return table
+
+
+def report(frame):
+    """Print the summary over all cells, and of the cells for the metrics that have floors."""
+    numbers = ["value", "low", "high", "truth", "naive", "naive_low", "naive_high"]
+    frame = frame[frame["truth"].notna()].astype(dict.fromkeys(numbers, float)).reset_index()
+    frame["ok"] = frame["status"] == "ok"
+    frame["width"] = frame["high"] - frame["low"]
+    frame["held"], frame["error"] = hits(frame, "low", "value", "high")
+    frame["naive_held"], frame["naive_error"] = hits(frame, "naive_low", "naive", "naive_high")
+    whole = summary(frame, "metric")
+    cells = summary(frame, ["metric", *CELL])
+    by_metric = cells.groupby("metric")
+    whole["lowest_cell"] = by_metric["coverage"].min()
+    whole["highest_cell"] = by_metric["coverage"].max()
+    whole["bias_se"] = by_metric["bias_se"].mean()
+    whole["worst_bias_se"] = by_metric["bias_se"].agg(lambda ratios: ratios.abs().max())
+    print(whole.round(3).to_string())
+    print(cells.loc[list(FLOORS)].round(3).to_string())
+    return [
+        f"{name}: coverage {whole.loc[name, 'coverage']:.3f}, bias {whole.loc[name, 'bias_se']:.2f}"
+        for name, (low, high, bias) in FLOORS.items()
+        if not low <= whole.loc[name, "coverage"] <= high or abs(whole.loc[name, "bias_se"]) > bias
+    ]
+
+
+def main(repetitions, size):
+    """Run all cells; exit 1 when a floor is missed."""
+    start = time.perf_counter()
+    tasks = [(seed, cell) for cell in CELLS for seed in range(repetitions)]
+    with ProcessPoolExecutor(2) as pool:
+        runs = pool.map(
+            repetition,
+            [10_000 * CELLS.index(cell) + seed for seed, cell in tasks],
+            [size] * len(tasks),
+            [cell for _, cell in tasks],
+            chunksize=10,
+        )
+        frame = pd.concat(runs)
+    missed = report(frame)
+    print(
+        f"{len(tasks):,} windows of {DAYS} days of {size:,} comments,"
+        f" {time.perf_counter() - start:.0f} s; floors missed: {', '.join(missed) or 'none'}"
+    )
+    return bool(missed)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
+    arguments = [int(argument) for argument in sys.argv[1:]]
+    sys.exit(main(*arguments, *(100, 5000)[len(arguments) :]))

@@ -70,7 +70,9 @@ class Installation:
 
 
 TO_THE_QUEUE = ("ingest", "check_comments", "score", "check_scores", "route")
-FROM_THE_QUEUE = ("collect_labels", "measure", "publish")
+FROM_THE_QUEUE = (
+    *("collect_labels", "measure", "detect_drift", "raise_alerts", "publish", "deliver_alerts"),
+)
 
 
 def empty_queue(url: str) -> None:
@@ -142,10 +144,10 @@ def files_with(needle: str, folders: Iterable[Path]) -> list[Path]:
     ]
 
 
-def review(installation: Installation, *, limit: int | None = None) -> int:
+def review(installation: Installation, *, limit: int | None = None, name: str = "ann") -> int:
     """Let one person who never errs decide up to `limit` comments; return how many it were."""
     with open_wiring(installation.settings) as at:
-        person = create_moderator(at.database, "ann", "moderator")
+        person = create_moderator(at.database, name, "moderator")
         truth = dict(known_labels(at.lake))
         done = 0
         while done != limit and (held := lease(at.database, person.id)):
@@ -188,6 +190,5 @@ def _run_picture(client: "MlflowClient", run: "Run") -> str:
         for point in client.get_metric_history(run.info.run_id, key)
     )
     words = {k: v for k, v in run.data.tags.items() if k not in _RUN_OF_THE_MOMENT}
-    return repr(
-        (run.info.run_name, run.info.status, sorted(words.items()), run.data.params, points)
-    )
+    told = (run.info.run_name, run.info.status, sorted(words.items()), run.data.params, points)
+    return repr(told).replace(run.info.run_id, "RUN")  # links name it

@@ -21,7 +21,7 @@ _PRELOADED = [
     "modwatch.ingest.community",
     "modwatch.models.registry",
     "modwatch.pipeline",
-    "modwatch.publication",
+    "modwatch.stops.publication",
     "modwatch.quality",
     "modwatch.review.queue",
     "modwatch.scoring.local",

@@ -53,7 +53,10 @@ STOPS = (
     "route",
     "collect_labels",
     "measure",
+    "detect_drift",
+    "raise_alerts",
     "publish",
+    "deliver_alerts",
 )
 SHARD = {"model_version": "1", "shard": 1, "shards": 3}
 

@@ -87,6 +87,49 @@ def test_days_out_of_order_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         load_settings()
 
 
+WEBHOOK = {"WEBHOOK_URL": "https://hook/x", "WEBHOOK_SECRET": "hunter2"}
+MAIL = {
+    "SMTP_URL": "smtp://mod:hunter2@mail",
+    "MAIL_FROM": "modwatch@example.org",
+    "MAIL_TO": '["ops@example.org"]',
+}
+
+
+def set_alerts(monkeypatch: pytest.MonkeyPatch, values: dict[str, str]) -> None:
+    for name, value in values.items():
+        monkeypatch.setenv(f"MODWATCH_ALERT_{name}", value)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({**WEBHOOK, "WEBHOOK_URL": "file:///etc/hunter2"}, "MODWATCH_ALERT_WEBHOOK_URL"),
+        ({**WEBHOOK, "WEBHOOK_URL": "https://hunter2\r\nX: y"}, "MODWATCH_ALERT_WEBHOOK_URL"),
+        ({**WEBHOOK, "WEBHOOK_SECRET": ""}, "MODWATCH_ALERT_WEBHOOK_SECRET"),
+        ({**MAIL, "MAIL_FROM": ""}, "MODWATCH_ALERT_MAIL_FROM"),
+        ({**MAIL, "MAIL_TO": "[]"}, "MODWATCH_ALERT_MAIL_TO"),
+        ({**MAIL, "MAIL_TO": '["a@b\\nBcc: c@d"]'}, "MODWATCH_ALERT_MAIL_TO"),
+        ({"TIMEOUT": "0"}, "MODWATCH_ALERT_TIMEOUT"),
+    ],
+)
+def test_half_a_channel_is_refused(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, str], said: str
+) -> None:
+    set_alerts(monkeypatch, values)
+    with pytest.raises(SettingsError, match=said) as caught:
+        load_settings()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_whole_channels_are_taken_and_shown_without_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    set_alerts(monkeypatch, WEBHOOK | MAIL)
+    settings = load_settings()
+    assert settings.alert_mail_to == ("ops@example.org",)
+    assert "hunter2" not in repr(settings)
+
+
 def test_secrets_stand_in_no_representation_and_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODWATCH_DATABASE_URL", "postgresql://mod:hunter2@db/x")
     monkeypatch.setenv("MODWATCH_SAMPLING_SALT", "hunter2")

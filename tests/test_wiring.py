@@ -17,7 +17,9 @@ from modwatch.ingest.replay import ReplaySource
 from modwatch.ingest.sql import SqlSource
 from modwatch.quality import check_comments, profile_comments
 from modwatch.settings import Settings
-from modwatch.wiring import open_source, open_wiring
+from modwatch.tracking.alert_mail import MailChannel
+from modwatch.tracking.alert_webhook import WebhookChannel
+from modwatch.wiring import open_channels, open_source, open_wiring
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -74,6 +76,24 @@ def test_a_corpus_of_no_known_format_is_refused(tmp_path: Path) -> None:
     source = {"kind": "replay", "path": str(tmp_path), "first_day": "2026-01-05"}
     with pytest.raises(SourceError, match="weather"):
         open_source(Settings(source={**source, "corpus": "weather"}))
+
+
+def test_channels_are_those_that_the_settings_name() -> None:
+    assert open_channels(Settings()) == ()
+    webhook = {"alert_webhook_url": "https://hook/x", "alert_webhook_secret": "hunter2"}
+    mail = {
+        "alert_smtp_url": "smtps://mod:hunter2@mail",
+        "alert_mail_from": "m@example.org",
+        "alert_mail_to": ("ops@example.org", "lead@example.org"),
+    }
+    posted, mailed = open_channels(Settings(**webhook, **mail, alert_timeout=3))
+    assert isinstance(posted, WebhookChannel)
+    assert isinstance(mailed, MailChannel)
+    assert (posted.url, posted.secret) == ("https://hook/x", "hunter2")
+    assert (mailed.server.host, mailed.server.tls) == ("mail", True)
+    assert mailed.recipients == ("ops@example.org", "lead@example.org")
+    assert posted.patience.timeout == mailed.patience.timeout == 3
+    assert "hunter2" not in repr((posted, mailed))
 
 
 def test_opening_touches_nothing(tmp_path: Path) -> None:

@@ -21,7 +21,10 @@ STOPS = (
     "route",
     "collect_labels",
     "measure",
+    "detect_drift",
+    "raise_alerts",
     "publish",
+    "deliver_alerts",
 )
 
 

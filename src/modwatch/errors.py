@@ -11,6 +11,8 @@
     ├── DesignError          a routing design is impossible (α outside (0, 1], unknown strategy)
     ├── MetricInputError     arrays handed to a statistic do not fit (also a ValueError)
     ├── TrackingError        MLflow cannot be reached or refused a call
+    ├── AlertError           an alert could not be delivered
+    │   └── AlertRefusedError    the receiver does not want it, now or later
     ├── DatabaseError        PostgreSQL cannot be reached
     ├── QueueError           the review queue refused an operation
     │   ├── ItemNotFoundError
@@ -65,6 +67,14 @@ class MetricInputError(ModwatchError, ValueError):
 
 class TrackingError(ModwatchError):
     """MLflow cannot be reached or refused; check MODWATCH_MLFLOW_URL and the server."""
+
+
+class AlertError(ModwatchError):
+    """An alert could not be delivered; it is kept, and sent with the next run. Mend the channel."""
+
+
+class AlertRefusedError(AlertError):
+    """The receiver refuses an alert for good; the message says which answer it gave."""
 
 
 class DatabaseError(ModwatchError):

@@ -1,9 +1,11 @@
-"""What the DAG files share: the schedule, the day of a run, what is worth a retry."""
+"""What the DAG files share: the schedule, the day of a run, what is worth a retry, and alarms."""
 
 import datetime
+from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import (
+    BaseNotifier,
     CronDataIntervalTimetable,
     ExceptionRetryPolicy,
     RetryAction,
@@ -22,6 +24,34 @@ _NEEDS_A_PERSON = [
     "modwatch.errors.SourceError",
 ]
 
+
+class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
+    """Tells the channels of alerts that a task has failed for good: once a run and task.
+
+    What is told are names, the day and the address of the log. The text of the exception stays in
+    the log: it may quote what it failed on.
+    """
+
+    def notify(self, context: Mapping[str, Any]) -> None:
+        """Send the alert; raises AlertError when a channel did not take it."""
+        from modwatch.stops import alerting
+        from modwatch.tracking.alert_messages import failure_alert
+        from modwatch.wiring import open_wiring
+
+        task, error, day = context["ti"], context.get("exception"), _day_in(context)
+        known = isinstance(error, BaseException)  # it is a text when the process was killed
+        failure = failure_alert(
+            dag=task.dag_id,
+            task=task.task_id,
+            run=task.run_id,
+            day=day,
+            error=type(error).__name__ if known else "an unknown error",
+            log_url=task.log_url,
+        )
+        with open_wiring() as at:
+            alerting.report_failure(at, failure, day)
+
+
 #: What every task of every DAG has; `tests/dags/test_policy.py` holds them to it.
 TASK_DEFAULTS: dict[str, Any] = {
     "owner": "modwatch",
@@ -31,6 +61,7 @@ TASK_DEFAULTS: dict[str, Any] = {
     "retry_policy": ExceptionRetryPolicy(
         rules=[RetryRule(exception=list(_NEEDS_A_PERSON), action=RetryAction.FAIL)]
     ),
+    "on_failure_callback": [TaskFailureNotifier()],
 }
 
 
@@ -75,6 +106,12 @@ def day_of(data_interval_start: datetime.datetime) -> datetime.date:
     datetime.date(2026, 1, 5)
     """
     return data_interval_start.astimezone(datetime.UTC).date()
+
+
+def _day_in(context: Mapping[str, Any]) -> datetime.date:
+    """Return the day that a run covers; of a run without one, the day on which it was to run."""
+    moments = (context.get("data_interval_start"), context.get("logical_date"))
+    return day_of(next((known for known in moments if known), None) or context["ti"].start_date)
 
 
 def _midnight(day: datetime.date) -> datetime.datetime:

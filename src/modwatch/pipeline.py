@@ -4,7 +4,8 @@ Each loads, calls one package, and saves. `at` is the opened wiring, `day` the U
 be killed at any point and run again: it replaces the rows of its day and nothing else.
 
     ingest → check_comments → plan_shards → score_shard → check_scores → route
-    (people review) → collect_labels → measure → publish
+    (people review) → collect_labels → measure → detect_drift → raise_alerts → publish
+                                                                             → deliver_alerts
 
 `train` makes the champion that scores.
 """
@@ -105,60 +106,102 @@ def check_scores(at: Wiring, day: datetime.date) -> int:
 
 
 def route(at: Wiring, day: datetime.date) -> int:
-    """Send the top of the day and a random slice to the review queue; return how many items.
+    """Send the top of the day and a random slice to the review queue; return how many comments.
+
+    Some of them are queued twice, for two people.
 
     Raises:
         DesignError: the policy is impossible.
     """
-    from modwatch import tables
     from modwatch.review.queue import enqueue
     from modwatch.routing.design import design
+    from modwatch.stops import tables
 
     policy, scores = at.policy, tables.day_scores(at.lake, day)
     keys = tables.sampling_keys(scores, day=day, policy=policy, salt=at.sampling_salt)
     routing = design(scores.prob, keys, policy)
     routed = tables.routed_rows(day, scores, routing)
+    again = tables.second_opinions(day, routed, policy=policy, salt=at.sampling_salt)
     at.lake.replace("routing_design", day, [tables.design_rows(day, scores, policy, routing)])
     at.lake.replace("routed", day, [routed])
-    return enqueue(at.database, tables.queue_items(at.lake, day, routed, scores), day).routed
+    enqueue(at.database, tables.queue_items(at.lake, day, routed, scores, again), day)
+    return len(routed)
 
 
 def collect_labels(at: Wiring, day: datetime.date) -> int:
-    """Copy the moderators' labels of the trailing window; return how many there are."""
-    from modwatch.review.queue import decisions
+    """Copy the moderators' labels of the trailing window; return how many there are.
 
-    routed = [past for past in at.window(day) if at.lake.count("routed", past)]
+    Second opinions are copied beside them; those of earlier days are asked for no longer.
+    """
+    from modwatch.review.queue import decisions, retire_second_opinions
+
+    window = at.window(day)
+    routed = [past for past in window if at.lake.count("routed", past)]
+    for past in routed:
+        again = decisions(at.database, past, kind="second_opinion")
+        at.lake.replace("second_labels", past, again)
+    retire_second_opinions(at.database, window[0])
     return sum(at.lake.replace("labels", past, decisions(at.database, past)) for past in routed)
 
 
 def measure(at: Wiring, day: datetime.date) -> int:
-    """Measure the days of the window whose labels changed; return how many days."""
-    from modwatch import tables
-    from modwatch.metrics.estimate import measure_days
+    """Measure the days of the window whose labels changed; return how many days.
+
+    The windows that end with a day of the window are measured too, as far as they changed.
+    """
+    from modwatch.stops import measuring, tables
+    from modwatch.stops.windows import windows
 
     changed = [past for past in at.window(day) if tables.is_unmeasured(at.lake, past)]
     for past in changed:
-        scores = tables.day_scores(at.lake, past)
-        table = measure_days(
-            [tables.labelled_day(at.lake, past, scores)],
-            alphas=at.alphas,
-            threshold=scores.threshold,
-            toxic_share=at.settings.toxic_share,
-        )
-        digest = tables.labels_digest(at.lake, past)
-        at.lake.replace("measurements", past, [tables.measurement_rows(past, table, digest)])
+        measuring.measure_day(at, past)
+    for window in windows(at.lake, (at.window(past) for past in at.window(day))):
+        measuring.measure_window(at, window)
     return len(changed)
+
+
+def detect_drift(at: Wiring, day: datetime.date) -> int:
+    """Compare the day with its references and look at its health; return how many figures.
+
+    The queues of the window's other days are looked at again: they have changed since.
+    """
+    from modwatch.stops import measuring, profiles
+
+    for past in at.window(day)[:-1]:
+        if at.lake.count("drift", past):
+            queue = profiles.drift_rows(past, profiles.queue_findings(at.database, past))
+            at.lake.replace("drift", past, [queue], feature="queue")
+    findings = list(measuring.day_findings(at, day))
+    return at.lake.replace("drift", day, [profiles.drift_rows(day, findings)])
+
+
+def raise_alerts(at: Wiring, day: datetime.date) -> int:
+    """Judge the figures by the alert rules; return how many messages people have to get."""
+    from modwatch.stops import alerting
+
+    return alerting.raise_alerts(at, day)
 
 
 def publish(at: Wiring, day: datetime.date) -> int:
     """Publish the days of the window that MLflow does not show yet; return how many days."""
-    from modwatch import publication
+    from modwatch.stops import publication
 
     stale = publication.stale_days(at, at.window(day))
     for past in stale:
         publication.publish(at, past)
     publication.publish_timeline(at)
     return len(stale)
+
+
+def deliver_alerts(at: Wiring, _day: datetime.date) -> int:
+    """Send the alerts that some channel has not got yet; return how many were sent.
+
+    Raises:
+        AlertError: a channel did not take them; they are kept for the next call.
+    """
+    from modwatch.stops import alerting
+
+    return alerting.deliver(at)
 
 
 def train(

@@ -1,4 +1,4 @@
-"""The tables of the lake, as Arrow schemas, and the few words shared by every package.
+"""The tables of the lake, as Arrow schemas.
 
 Each day of each table is one partition `dt`, a UTC day, half open: [dt 00:00, dt+1 00:00).
 """
@@ -123,6 +123,9 @@ LABELS = pa.schema(
     ]
 )
 
+#: What a second person, who did not know of the first, said of some of them; in no estimate.
+SECOND_LABELS = LABELS
+
 #: One estimate of one metric of a day. `alpha` is null for metrics that have none.
 MEASUREMENTS = pa.schema(
     [
@@ -141,6 +144,106 @@ MEASUREMENTS = pa.schema(
     ]
 )
 
+#: What a day looked like, in counts: rows of several days add up to those of a reference.
+#:
+#:     feature      bin                  category                          count
+#:     prob         0…999 over [0, 1]    null                              scores in the bin
+#:     uncertainty  0…999 over [0, ¼]    null                              scores in the bin
+#:     flagged      null                 null                              flagged scores
+#:     language     null                 primary subtag; `und` for none    comments
+#:     platform     null                 its name; `(none)` for none       comments
+#:     missing      null                 an optional column                comments without it, or 0
+#:     rows         null                 `comments`, `quarantined`         rows, or 0
+#:
+#: Bins are equal and half open, the last one closed; empty ones are left out.
+PROFILES = pa.schema(
+    [
+        pa.field("dt", pa.date32(), nullable=False),
+        pa.field("feature", pa.string(), nullable=False),
+        ("bin", pa.int32()),
+        ("category", pa.string()),
+        pa.field("count", pa.int64(), nullable=False),
+        ("model_version", pa.string()),  # of prob, uncertainty, flagged; null for the others
+    ]
+)
+
+#: One figure of a day's drift or health, one row a metric, feature and reference.
+#:
+#:     metric                     feature                      reference  unit
+#:     psi, jensen_shannon,       prob, uncertainty            both       ≥ 0; bits in [0, 1];
+#:     wasserstein, mean_shift                                            of the score; signed
+#:     jensen_shannon             language, platform           both       bits in [0, 1]
+#:     flagged_share_change       flagged                      both       signed, in [−1, 1]
+#:     missing_share_change       an optional column           both       signed, in [−1, 1]
+#:     quarantined_share_change   quarantined                  both       signed, in [−1, 1]
+#:     volume_ratio               comments                     trailing   today / trailing median
+#:     flagged_share,             flagged,                     null       in [0, 1]
+#:     missing_share,             an optional column,
+#:     quarantined_share          quarantined
+#:     cbpe_…                     prob                         null       in [0, 1]
+#:     queue_completion           queue                        null       decided / queued
+#:     queue_waiting              queue                        null       undecided items
+#:     queue_age_median_hours,    queue                        null       hours, to a tenth
+#:     queue_age_oldest_hours,
+#:     queue_decision_median_hours
+#:
+#: `reference`: `fixed` (the first days) | `trailing` (the days before) | null (the day alone).
+#: `low`, `high`: a 95 % interval of sampling noise; null where there is none.
+#: `direction`: `higher` | `lower` | `both` (parts of the scores moved either way); null where the
+#: metric has none, or where nothing can be told from noise.
+#: `n`, `reference_n`: comments (queue: items) of the day and of the reference together.
+#: `status`: `ok` | `insufficient`. `reason`: why there is no value; when ok it is empty, or says
+#: how many reference days were left out because another model version scored them.
+DRIFT = pa.schema(
+    [
+        pa.field("dt", pa.date32(), nullable=False),
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("feature", pa.string(), nullable=False),
+        ("reference", pa.string()),
+        ("value", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("direction", pa.string()),
+        pa.field("n", pa.int64(), nullable=False),
+        ("reference_n", pa.int64()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+    ]
+)
+
+#: One incident that stands at the end of a day. Who was told of it is in the review database.
+ALERTS = pa.schema(
+    [
+        pa.field("dt", pa.date32(), nullable=False),
+        pa.field("rule", pa.string(), nullable=False),
+        pa.field("subject", pa.string(), nullable=False),  # feature and reference; may be empty
+        pa.field("severity", pa.string(), nullable=False),  # info | warning | critical
+        pa.field("since", pa.date32(), nullable=False),  # the first bad day
+        pa.field("words", pa.string(), nullable=False),  # the figure of the day beside its bound
+    ]
+)
+
+#: What the estimates of a window, as deployed, would be without the moderators' errors: at the
+#: error rate that second opinions tell, and at assumed ones.
+MODERATOR_ERROR = pa.schema(
+    [
+        pa.field("dt", pa.date32(), nullable=False),  # last day of the window
+        pa.field("source", pa.string(), nullable=False),  # measured | assumed
+        pa.field("error_rate", pa.float64(), nullable=False),
+        pa.field("metric", pa.string(), nullable=False),
+        ("strategy", pa.string()),
+        ("alpha", pa.float64()),
+        ("value", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("corrected", pa.float64()),
+        ("corrected_low", pa.float64()),
+        ("corrected_high", pa.float64()),
+        pa.field("status", pa.string(), nullable=False),  # ok | insufficient | not_corrected
+        pa.field("note", pa.string(), nullable=False),
+    ]
+)
+
 TABLES: dict[str, pa.Schema] = {
     "landed": LANDED,
     "comments": COMMENTS,
@@ -150,14 +253,15 @@ TABLES: dict[str, pa.Schema] = {
     "routing_design": ROUTING_DESIGN,
     "routed": ROUTED,
     "labels": LABELS,
+    "second_labels": SECOND_LABELS,
     "measurements": MEASUREMENTS,
+    # The same over the days of the trailing window together; `dt` is its last day.
+    "window_measurements": MEASUREMENTS,
+    "profiles": PROFILES,
+    "moderator_error": MODERATOR_ERROR,
+    "drift": DRIFT,
+    "alerts": ALERTS,
 }
 
 #: Partition columns of the tables that have more than the day: shards are written at once.
 PARTITIONS: dict[str, list[str]] = {"staged_scores": ["dt", "shard"]}
-
-#: Review strategies of Kivlichan et al. (2021), section 5, and the mixture of section 7.
-STRATEGIES = ("uncertainty", "toxicity", "hybrid")
-
-#: Review fractions of Kivlichan et al. (2021), section 6.
-REVIEW_FRACTIONS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2)

@@ -6,6 +6,7 @@ Every field's description is its documentation; the README's table is generated 
 
 import datetime
 import os
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,6 +18,9 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from modwatch.errors import SettingsError
+
+_HTTP = re.compile(r"https?://[!-~]+")
+_MAIL = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
 
 #: Variables of the demo and its data, which share the prefix.
 _NOT_SETTINGS = {"MODWATCH_DATA", "MODWATCH_DEMO_STACK"}
@@ -130,20 +134,67 @@ class Settings(BaseSettings):
     slice_share: float = Field(
         0.1, ge=0, lt=1, description="ρ: share of the capacity spent on the random slice"
     )
+    second_opinion_share: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="Share of the reviewed comments that a second person labels "
+        "too, to know how often people err; 0 turns it off",
+    )
     sampling_salt: SecretStr = Field(
         SecretStr(""), description="Secret that makes the random slice unpredictable to outsiders"
     )
     lease_minutes: float = Field(10, gt=0, description="How long a moderator holds an item")
     window_days: int = Field(14, ge=1, description="Trailing days that are measured again")
     history_days: int = Field(14, ge=1, description="Trailing days that a day is checked against")
+    reference_first_day: datetime.date | None = Field(
+        None, description="First day of the fixed reference of drift; unset: the first with scores"
+    )
+    reference_days: int = Field(
+        14, ge=1, description="How many days with scores the fixed reference of drift has"
+    )
     max_text_length: int = Field(
         50_000, ge=1, description="Characters; longer comments are quarantined"
+    )
+    alert_rules: Path | None = Field(
+        None, description="TOML file of alert rules, on top of those that come with Modwatch"
+    )
+    alert_webhook_url: SecretStr | None = Field(
+        None, description="Where alerts are posted as signed JSON; unset: nowhere"
+    )
+    alert_webhook_secret: SecretStr = Field(
+        SecretStr(""), description="Secret that signs what is posted to the webhook"
+    )
+    alert_smtp_url: SecretStr | None = Field(
+        None,
+        description="Mail server for alerts, `smtp[s]://[user:password@]host[:port]"
+        "[?starttls=auto, required or off]`; unset: no mail",
+    )
+    alert_mail_from: str = Field("", description="Sender of alert mails")
+    alert_mail_to: tuple[str, ...] = Field((), description="Who gets alert mails, as a JSON list")
+    alert_timeout: float = Field(
+        10, gt=0, le=60, description="Seconds that one step of delivering an alert may take"
     )
 
     @model_validator(mode="after")
     def _days_in_order(self) -> "Settings":
         if self.last_day and self.first_day > self.last_day:
             raise ValueError("MODWATCH_FIRST_DAY is after MODWATCH_LAST_DAY; swap them")
+        return self
+
+    @model_validator(mode="after")
+    def _channels_are_whole(self) -> "Settings":
+        webhook = self.alert_webhook_url
+        if webhook and not _HTTP.fullmatch(webhook.get_secret_value()):
+            raise ValueError("MODWATCH_ALERT_WEBHOOK_URL is no address; write https://host/path")
+        if webhook and not self.alert_webhook_secret.get_secret_value():
+            raise ValueError("MODWATCH_ALERT_WEBHOOK_SECRET is missing; alerts are sent signed")
+        addresses = (self.alert_mail_from, *self.alert_mail_to) if self.alert_smtp_url else ()
+        if len(addresses) == 1 or not all(map(_MAIL.fullmatch, addresses)):
+            raise ValueError(
+                "MODWATCH_ALERT_SMTP_URL needs MODWATCH_ALERT_MAIL_FROM and "
+                "MODWATCH_ALERT_MAIL_TO: plain addresses such as ops@example.org"
+            )
         return self
 
     @property
@@ -217,5 +268,5 @@ def _row(variable: str, info: FieldInfo, prefix: str = "") -> str:
     else:
         value = info.get_default(call_default_factory=True)
         value = value.get_secret_value() if isinstance(value, SecretStr) else value
-        default = "" if value in (None, "", {}) else f"`{value}`"
+        default = "" if value in (None, "", {}, ()) else f"`{value}`"
     return f"| `{variable.upper()}` | {default} | {prefix}{info.description} |"

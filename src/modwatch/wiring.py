@@ -18,10 +18,11 @@ import pyarrow as pa
 
 from modwatch.errors import DayRejectedError, SettingsError
 from modwatch.ingest.lake import Lake
+from modwatch.metrics.collaborative import REVIEW_FRACTIONS
 from modwatch.quality.store import CheckStore
 from modwatch.quality.thresholds import Thresholds
 from modwatch.quality.verdict import Suite, Verdict
-from modwatch.records import REVIEW_FRACTIONS, SCORES
+from modwatch.records import SCORES
 from modwatch.routing.policy import RoutingPolicy
 from modwatch.settings import (
     CommunitySourceSettings,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
     from modwatch.ingest.sources import Source
     from modwatch.scoring.scorer import Scorer
+    from modwatch.tracking.alert_channels import Channel
+    from modwatch.tracking.alert_rules import Rule
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +101,7 @@ class Wiring:
             slice_share=self.settings.slice_share,
             strategy=self.settings.strategy,
             toxic_share=self.settings.toxic_share,
+            second_opinion_share=self.settings.second_opinion_share,
         )
 
     @cached_property
@@ -125,9 +129,27 @@ class Wiring:
         )
         return LocalScorer(folder, model_version=version, threads=self.settings.torch_threads)
 
+    @cached_property
+    def alert_rules(self) -> "tuple[Rule, ...]":
+        """What alerts are raised about; raises SettingsError when a rule is impossible."""
+        from modwatch.tracking.alert_rules import load_rules
+
+        return load_rules(self.settings.alert_rules)
+
+    @cached_property
+    def alert_channels(self) -> "tuple[Channel, ...]":
+        """Where alerts go: to the webhook, by mail, or nowhere."""
+        return open_channels(self.settings)
+
     def days_before(self, day: datetime.date) -> list[datetime.date]:
         """Return the trailing days that `day` is checked against, oldest first."""
         return [day - back * _ONE_DAY for back in range(self.settings.history_days, 0, -1)]
+
+    def reference_days(self, day: datetime.date) -> list[datetime.date]:
+        """Return the first days with scores, before `day`: the fixed reference of its drift."""
+        first = self.settings.reference_first_day or datetime.date.min
+        scored = [past for past in self.lake.days("scores") if first <= past < day]
+        return scored[: self.settings.reference_days]
 
     def window(self, day: datetime.date) -> list[datetime.date]:
         """Return the days that are measured again with `day`, oldest first, `day` last."""
@@ -172,6 +194,11 @@ class Wiring:
     def alphas(self) -> tuple[float, ...]:
         """The review fractions to report, the deployed one among them."""
         return tuple(sorted({*REVIEW_FRACTIONS, self.settings.review_fraction}))
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The review strategies to report of a day, the deployed one among them."""
+        return tuple(dict.fromkeys(("uncertainty", "toxicity", self.settings.strategy)))
 
     def _database_url(self) -> str:
         if self.settings.database_url is not None:
@@ -222,6 +249,29 @@ def open_source(settings: Settings) -> "Source":
 
             drift = Drift(start=community.drift_from) if community.drift_from else None
             return Community(drift=drift, **community.model_dump(exclude={"kind", "drift_from"}))
+
+
+def open_channels(settings: Settings) -> "tuple[Channel, ...]":
+    """Return the channels of alerts that the settings name."""
+    from modwatch.tracking.alert_channels import Patience
+    from modwatch.tracking.alert_mail import MailChannel, SmtpServer
+    from modwatch.tracking.alert_webhook import WebhookChannel
+
+    patience = Patience(timeout=settings.alert_timeout)
+    channels: list[Channel] = []
+    if settings.alert_webhook_url:
+        url = settings.alert_webhook_url.get_secret_value()
+        secret = settings.alert_webhook_secret.get_secret_value()
+        channels.append(WebhookChannel(url=url, secret=secret, patience=patience))
+    if settings.alert_smtp_url:
+        mail = MailChannel(
+            server=SmtpServer.of(settings.alert_smtp_url.get_secret_value()),
+            sender=settings.alert_mail_from,
+            recipients=settings.alert_mail_to,
+            patience=patience,
+        )
+        channels.append(mail)
+    return tuple(channels)
 
 
 def _kept_secret(path: Path) -> str:

@@ -12,12 +12,12 @@ from sqlalchemy import text
 
 from daily_job import MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
 from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows
-from modwatch import tables
 from modwatch.demo.people import DEMO_PEOPLE
 from modwatch.records import TABLES
 from modwatch.review.database import connect, create_database
 from modwatch.review.migrate import upgrade
 from modwatch.review.queue import decisions, verify_log
+from modwatch.stops import tables
 from modwatch.wiring import open_wiring
 
 pytestmark = pytest.mark.acceptance

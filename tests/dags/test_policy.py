@@ -32,6 +32,7 @@ print(json.dumps({
             "id": task.task_id, "retries": task.retries,
             "timeout": task.execution_timeout is not None,
             "policy": task.retry_policy is not None,
+            "alarms": [type(call).__name__ for call in task.on_failure_callback],
         } for task in dag.tasks],
     } for dag in dags],
 }))
@@ -82,6 +83,8 @@ def test_every_task_has_the_defaults(parsed) -> None:
             assert task["retries"] == 2, f"{task['id']}: leave retries to TASK_DEFAULTS"
             assert task["timeout"], f"{task['id']}: leave execution_timeout to TASK_DEFAULTS"
             assert task["policy"], f"{task['id']}: leave retry_policy to TASK_DEFAULTS"
+            alarms = "leave on_failure_callback to TASK_DEFAULTS, so that somebody is told"
+            assert task["alarms"] == ["TaskFailureNotifier"], f"{task['id']}: {alarms}"
 
 
 @pytest.mark.parametrize("path", DAG_FILES, ids=lambda path: path.stem)

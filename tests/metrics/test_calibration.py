@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import brier_score_loss
+from sklearn.metrics import average_precision_score, brier_score_loss, roc_auc_score
 
+from brute_force import repeated
 from modwatch.errors import MetricInputError
 from modwatch.metrics import calibration as c
+from modwatch.metrics.classification import accuracy
 
 METRICS = [
     c.calibration_auroc,
@@ -16,6 +18,13 @@ METRICS = [
     c.brier_score,
     c.expected_calibration_error,
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _floating_point_errors_raise():
+    with np.errstate(all="raise", under="ignore"):
+        yield
+
 
 rows = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20)), min_size=1, max_size=20)
 
@@ -56,12 +65,69 @@ def test_the_error_is_the_literal_sum_over_bins(drawn):
 
 @given(rows, st.lists(st.integers(0, 3), min_size=20, max_size=20))
 def test_whole_weights_repeat_rows_in_calibration(drawn, times):
-    times = np.array(times[: len(drawn)])
-    repeated = [row for row, n in zip(drawn, times, strict=True) for _ in range(n)]
+    other = repeated(drawn, times)
     for metric in METRICS:
-        value = metric(*columns(drawn), weight=times)
-        other = metric(*columns(repeated)) if repeated else None
-        assert value == (other if other is None else pytest.approx(other, abs=1e-12))
+        value = metric(*columns(drawn), weight=times[: len(drawn)])
+        expected = metric(*columns(other)) if other else None
+        assert value == (None if expected is None else pytest.approx(expected, abs=1e-12))
+
+
+@given(rows, st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_does_not_matter_to_calibration(drawn, random):
+    shuffled = random.sample(drawn, len(drawn))
+    for metric in METRICS:
+        value, other = metric(*columns(drawn)), metric(*columns(shuffled))
+        assert value == (None if other is None else pytest.approx(other, abs=1e-12))
+
+
+@given(rows, st.lists(st.floats(1e-9, 1e9), min_size=20, max_size=20))
+def test_no_calibration_leaves_its_range_whatever_the_weights(drawn, weights):
+    for metric in METRICS:
+        value = metric(*columns(drawn), weight=weights[: len(drawn)])
+        assert value is None or 0 <= value <= 1
+
+
+@given(rows)
+def test_scikit_learn_agrees_on_how_uncertainty_ranks_errors(drawn):
+    label, prob = columns(drawn)
+    wrong = (prob > 0.5) != (label == 1)
+    if 0 < wrong.sum() < wrong.size:
+        uncertainty = prob * (1 - prob)
+        expected = roc_auc_score(wrong, uncertainty)
+        assert c.calibration_auroc(label, prob) == pytest.approx(expected)
+        expected = average_precision_score(wrong, uncertainty)
+        value = c.calibration_auprc(label, prob, interpolation="step")
+        assert value == pytest.approx(expected)
+
+
+@given(rows)
+def test_the_error_is_at_least_the_gap_of_the_means(drawn):
+    label, prob = columns(drawn)
+    gap = abs(np.maximum(prob, 1 - prob).mean() - accuracy(label, prob))
+    assert c.expected_calibration_error(label, prob) >= gap - 1e-12
+
+
+@given(st.integers(1, 100), st.data())
+def test_bins_are_closed_at_the_upper_end_that_the_curve_prints(bins, data):
+    at = data.draw(st.integers(0, bins - 1))
+    curve = c.reliability_curve([], [], bins=bins)
+    lower, upper = curve.loc[at, "lower"], curve.loc[at, "upper"]
+    assert c.bin_of(np.array([upper, np.nextafter(lower, 1)]), bins).tolist() == [at, at]
+    assert c.bin_of(np.array([0.0, 1.0]), bins).tolist() == [0, bins - 1]
+
+
+@given(rows, st.integers(1, 20))
+def test_one_bin_holds_the_means_of_all_and_many_hold_their_own(drawn, bins):
+    label, prob = columns(drawn)
+    curve = c.reliability_curve(label, prob, bins=bins)
+    for row in curve.itertuples():
+        inside = (prob > row.lower) & (prob <= row.upper) | (prob == 0) & (row.lower == 0)
+        assert row.count == row.weight == inside.sum()
+        if inside.any():
+            assert row.mean_prob == pytest.approx(prob[inside].mean())
+            assert row.positive_rate == pytest.approx(label[inside].mean())
+        else:
+            assert row.mean_prob is row.positive_rate is pd.NA
 
 
 @given(rows)
@@ -93,3 +159,39 @@ def test_calibration_of_nothing_has_no_value(metric):
 def test_bins_must_be_positive(bins):
     with pytest.raises(MetricInputError, match="bins"):
         c.expected_calibration_error([1], [0.5], bins=bins)
+
+
+@pytest.mark.parametrize("metric", [*METRICS, c.reliability_curve])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"label": [1]}, "label 1, prob 2"),
+        ({"label": [0.3, 1]}, "label_threshold"),
+        ({"prob": [0.5, np.nan]}, "prob holds NaN"),
+        ({"prob": [0.5, 1.5]}, "prob holds values outside"),
+        ({"weight": [1, -1]}, "negative"),
+        ({"weight": [1, np.inf]}, "weight holds NaN or infinity"),
+        ({"weight": [1]}, "weight 1"),
+    ],
+)
+def test_input_that_does_not_fit_calibration_is_refused(metric, change, told):
+    with pytest.raises(MetricInputError, match=told):
+        metric(**({"label": [0, 1], "prob": [0.2, 0.7]} | change))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_weightless_rows_have_no_calibration(metric):
+    assert metric([0, 1], [0.2, 0.3], weight=[0, 0]) is None
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_soft_labels_are_cut_for_calibration(metric):
+    soft, prob = np.array([0.0, 0.2, 0.7, 0.9]), [0.1, 0.6, 0.4, 0.8]
+    for cut in (0, 0.7):
+        hard = metric((soft > cut).astype(int), prob)
+        assert metric(soft, prob, label_threshold=cut) == hard
+
+
+def test_constant_probabilities_rank_no_error():
+    assert c.calibration_auroc([1, 0, 0], [0.2, 0.2, 0.2]) == 0.5
+    assert c.calibration_auprc([1, 0, 0], [0.2, 0.2, 0.2]) == pytest.approx(1 / 3)

@@ -1,9 +1,21 @@
 """Metrics of the model alone."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from sklearn import metrics as sk
 
+from brute_force import columns, repeated, rows, times
 from modwatch.errors import MetricInputError
 from modwatch.metrics import classification as c
+
+METRICS = [c.accuracy, c.recall, c.precision, c.auroc, c.auprc]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _floating_point_errors_raise():
+    with np.errstate(all="raise", under="ignore"):
+        yield
 
 
 def test_values_in_the_head():
@@ -33,3 +45,47 @@ def test_nothing_to_divide_by_has_no_value():
 def test_lengths_must_fit():
     with pytest.raises(MetricInputError, match="label 2, prob 1"):
         c.accuracy([0, 1], [0.5])
+
+
+@given(rows, times)
+def test_scikit_learn_agrees(drawn, times):
+    label, prob, _ = columns(drawn)
+    weight = np.array(times[: len(drawn)]) + 0.25
+    flagged = prob > 0.5
+    assert c.accuracy(label, prob, weight=weight) == pytest.approx(
+        sk.accuracy_score(label, flagged, sample_weight=weight)
+    )
+    for ours, theirs in ((c.recall, sk.recall_score), (c.precision, sk.precision_score)):
+        expected = theirs(label, flagged, sample_weight=weight, zero_division=np.nan)
+        value = ours(label, prob, weight=weight)
+        assert value == (None if np.isnan(expected) else pytest.approx(expected))
+    if 0 < label.sum() < label.size:
+        expected = sk.roc_auc_score(label, prob, sample_weight=weight)
+        assert c.auroc(label, prob, weight=weight) == pytest.approx(expected)
+        expected = sk.average_precision_score(label, prob, sample_weight=weight)
+        value = c.auprc(label, prob, weight=weight, interpolation="step")
+        assert value == pytest.approx(expected)
+
+
+@given(rows, times)
+def test_whole_weights_repeat_rows_of_the_model(drawn, times):
+    other = repeated(drawn, times)
+    for metric in METRICS:
+        value = metric(*columns(drawn)[:2], weight=times[: len(drawn)])
+        expected = metric(*columns(other)[:2]) if other else None
+        assert value == (None if expected is None else pytest.approx(expected, abs=1e-12))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_soft_labels_need_a_threshold(metric):
+    soft, prob = np.array([0.0, 0.2, 0.7, 0.9]), [0.1, 0.6, 0.4, 0.8]
+    with pytest.raises(MetricInputError, match="label_threshold"):
+        metric(soft, prob)
+    for cut in (0, 0.7):
+        assert metric(soft, prob, label_threshold=cut) == metric((soft > cut).astype(int), prob)
+
+
+def test_prevalence_depends_on_the_label_threshold():
+    soft = [0.0, 0.2, 0.7, 0.9]
+    assert c.prevalence(soft, label_threshold=0) == 0.75
+    assert c.prevalence(soft, label_threshold=0.7) == 0.25

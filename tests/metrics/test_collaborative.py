@@ -1,16 +1,17 @@
-"""The collaborative metrics against the head, a literal threshold sweep, and their identities."""
+"""The collaborative metrics against the head, a literal threshold sweep, and their properties."""
 
 import itertools
-import math
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from modwatch.errors import MetricInputError
+from brute_force import alphas, columns, every_review, places, repeated, reviewed_part, rows, times
+from brute_force import auprc as literal_auprc
+from brute_force import auroc as literal_auroc
 from modwatch.metrics import collaborative as c
 from modwatch.metrics.classification import accuracy, auprc, auroc
 
@@ -22,62 +23,28 @@ ALL_FIVE = [
     c.review_effectiveness,
 ]
 
-#: Coarse scores, so that ties abound.
-rows = st.lists(
-    st.tuples(st.integers(0, 1), st.integers(0, 8), st.integers(0, 5)), min_size=1, max_size=24
-)
-alphas = st.integers(0, 24).map(lambda k: k / 24)
+
+@pytest.fixture(autouse=True, scope="module")
+def _floating_point_errors_raise():
+    with np.errstate(all="raise", under="ignore"):
+        yield
 
 
-def columns(drawn):
-    label, prob, score = (np.array(column, float) for column in zip(*drawn, strict=True))
-    return label, prob / 8, score
+def same(value, expected):
+    """Return whether two results agree, undefined ones too."""
+    if expected is None or value is None:
+        return value is expected
+    return value == pytest.approx(expected, abs=1e-12)
 
 
-def literal_points(label, prob, reviewed):
-    """Return (true positives, false positives) at every threshold, reviewed rows being right."""
-    points = [(0.0, 0.0)]
-    for threshold in [math.inf, *sorted(set(prob), reverse=True), -math.inf]:
-        flagged = (prob >= threshold).astype(float)
-        right = reviewed * label + (1 - reviewed) * flagged
-        points.append((float((right * label).sum()), float((right * (1 - label)).sum())))
-    return [*points, (float(label.sum()), float((1 - label).sum()))]
-
-
-def literal_reviewed(score, k):
-    """Return the expectation of the top k over random orders of equal scores, by counting."""
-    part = np.zeros(score.size)
-    for i, own in enumerate(score):
-        above, equal = (score > own).sum(), (score == own).sum()
-        part[i] = min(max((k - above) / equal, 0), 1)
-    return part
-
-
-def literal_auroc(label, prob, reviewed):
-    points = literal_points(label, prob, reviewed)
-    tp, fp = np.array(points).T
-    return np.trapezoid(tp / label.sum(), fp / (1 - label).sum())
-
-
-def literal_auprc(label, prob, reviewed, interpolation):
-    """Integrate precision over recall segment by segment, by quadrature."""
-    area, positives = 0.0, label.sum()
-    points = literal_points(label, prob, reviewed)
-    for (tp, fp), (next_tp, next_fp) in itertools.pairwise(points):
-        if next_tp <= tp:
-            continue
-        true = tp + (next_tp - tp) * (np.arange(20_000) + 0.5) / 20_000
-        false = fp + (next_fp - fp) * (true - tp) / (next_tp - tp)
-        mean = (true / (true + false)).mean()
-        precision = mean if interpolation == "davis-goadrich" else next_tp / (next_tp + next_fp)
-        area += (next_tp - tp) / positives * precision
-    return area
+def wrong_decisions(label, prob):
+    return ((prob > 0.5) != (label == 1)).astype(float)
 
 
 @given(rows, alphas)
 def test_areas_are_those_of_a_literal_sweep_over_thresholds(drawn, alpha):
     label, prob, score = columns(drawn)
-    reviewed = literal_reviewed(score, math.floor(alpha * label.size + 1e-9))
+    reviewed = reviewed_part(score, places(alpha, label.size))
     if 0 < label.sum() < label.size:
         expected = literal_auroc(label, prob, reviewed)
         assert c.oc_auroc(label, prob, score, alpha) == pytest.approx(expected, abs=1e-12)
@@ -85,30 +52,56 @@ def test_areas_are_those_of_a_literal_sweep_over_thresholds(drawn, alpha):
         for name in ("davis-goadrich", "step"):
             expected = literal_auprc(label, prob, reviewed, name)
             value = c.oc_auprc(label, prob, score, alpha, interpolation=name)
-            assert value == pytest.approx(expected, abs=1e-6)
+            assert value == pytest.approx(expected, abs=1e-9)
 
 
 @given(rows, alphas)
 def test_counts_are_those_of_the_definition(drawn, alpha):
     label, prob, score = columns(drawn)
-    k = math.floor(alpha * label.size + 1e-9)
-    reviewed, wrong = literal_reviewed(score, k), (prob > 0.5) != (label == 1)
-    right = (reviewed + (1 - reviewed) * ~wrong).mean()
-    assert c.oc_accuracy(label, prob, score, alpha) == pytest.approx(right)
-    efficiency = c.review_efficiency(label, prob, score, alpha)
-    effectiveness = c.review_effectiveness(label, prob, score, alpha)
-    assert efficiency == (pytest.approx(reviewed[wrong].sum() / k) if k else None)
-    caught = pytest.approx(reviewed[wrong].sum() / wrong.sum()) if wrong.any() else None
-    assert effectiveness == caught
+    k = places(alpha, label.size)
+    reviewed, wrong = reviewed_part(score, k), wrong_decisions(label, prob)
+    caught = (reviewed * wrong).sum()
+    assert same(c.oc_accuracy(label, prob, score, alpha), 1 - (wrong.sum() - caught) / label.size)
+    assert same(c.review_efficiency(label, prob, score, alpha), caught / k if k else None)
+    share = caught / wrong.sum() if wrong.any() else None
+    assert same(c.review_effectiveness(label, prob, score, alpha), share)
 
 
-@given(rows, alphas)
-def test_equation_2_holds_with_the_reviewed_count(drawn, alpha):
+@settings(max_examples=40)
+@given(rows.map(lambda drawn: drawn[:5]), alphas)
+def test_ties_count_as_the_mean_over_every_order_of_the_rows(drawn, alpha):
     label, prob, score = columns(drawn)
-    k = math.floor(alpha * label.size + 1e-9)
-    gain = k / label.size * (c.review_efficiency(label, prob, score, alpha) or 0)
-    collaborative = c.oc_accuracy(label, prob, score, alpha)
-    assert collaborative == pytest.approx(accuracy(label, prob) + gain)
+    wrong, k = wrong_decisions(label, prob), places(alpha, label.size)
+    caught = np.mean([(reviewed * wrong).sum() for reviewed in every_review(score, k)])
+    expected = 1 - (wrong.sum() - caught) / label.size
+    assert c.oc_accuracy(label, prob, score, alpha) == pytest.approx(expected)
+    if k:
+        assert c.review_efficiency(label, prob, score, alpha) == pytest.approx(caught / k)
+    if wrong.any():
+        expected = caught / wrong.sum()
+        assert c.review_effectiveness(label, prob, score, alpha) == pytest.approx(expected)
+
+
+@settings(max_examples=40)
+@given(rows.map(lambda drawn: drawn[:5]), alphas)
+def test_with_ties_the_roc_area_is_that_mean_less_what_the_orders_share(drawn, alpha):
+    # Two rows of m tied ones, a share s of them reviewed, are both left out with the chance
+    # (1−s)² − s(1−s)/(m−1) in a random order, and (1−s)² when each is reviewed in part.
+    label, prob, score = columns(drawn)
+    if not 0 < label.sum() < label.size:
+        return
+    k = places(alpha, label.size)
+    part = reviewed_part(score, k)
+    split = np.flatnonzero((part > 0) & (part < 1))
+    positives, negatives = (prob[split[label[split] == side]] for side in (1, 0))
+    lost = sum((n > p) + (n == p) / 2 for p in positives for n in negatives)
+    gap = 0.0
+    if lost:
+        share = part[split[0]]
+        pairs = label.sum() * (1 - label).sum()
+        gap = lost * share * (1 - share) / (split.size - 1) / pairs
+    mean = np.mean([literal_auroc(label, prob, review) for review in every_review(score, k)])
+    assert c.oc_auroc(label, prob, score, alpha) == pytest.approx(mean - gap)
 
 
 @given(rows)
@@ -118,38 +111,69 @@ def test_no_review_leaves_the_model_and_full_review_leaves_no_error(drawn):
     assert c.oc_auroc(label, prob, score, 0) == auroc(label, prob)
     assert c.oc_auprc(label, prob, score, 0) == auprc(label, prob)
     assert c.review_efficiency(label, prob, score, 0) is None
+    assert c.review_effectiveness(label, prob, score, 0) in (0, None)
     assert c.oc_accuracy(label, prob, score, 1) == 1
     assert c.oc_auroc(label, prob, score, 1) in (1, None)
     assert c.oc_auprc(label, prob, score, 1) in (1, None)
     assert c.review_effectiveness(label, prob, score, 1) in (1, None)
+    errors = 1 - accuracy(label, prob)
+    assert c.review_efficiency(label, prob, score, 1) == pytest.approx(errors)
 
 
 @given(rows, alphas, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_does_not_matter(drawn, alpha, random):
     shuffled = random.sample(drawn, len(drawn))
     for metric in ALL_FIVE:
-        value = metric(*columns(drawn), alpha)
-        other = metric(*columns(shuffled), alpha)
-        assert value == (other if other is None else pytest.approx(other, abs=1e-12))
+        assert same(metric(*columns(drawn), alpha), metric(*columns(shuffled), alpha))
 
 
-@given(rows, alphas, st.lists(st.integers(0, 3), min_size=24, max_size=24))
+@given(rows, st.floats(0, 1), times)
 def test_whole_weights_repeat_rows(drawn, alpha, times):
-    times = np.array(times[: len(drawn)])
-    repeated = [row for row, n in zip(drawn, times, strict=True) for _ in range(n)]
+    other = repeated(drawn, times)
     for metric in ALL_FIVE:
-        value = metric(*columns(drawn), alpha, weight=times)
-        other = metric(*columns(repeated), alpha) if repeated else None
-        assert value == (other if other is None else pytest.approx(other, abs=1e-12))
+        value = metric(*columns(drawn), alpha, weight=times[: len(drawn)])
+        assert same(value, metric(*columns(other), alpha) if other else None)
 
 
-@given(rows)
-def test_collaborative_accuracy_never_falls_with_more_review(drawn):
-    values = [c.oc_accuracy(*columns(drawn), k / 24) for k in range(25)]
-    assert all(more >= less - 1e-12 for less, more in itertools.pairwise(values))
+@given(rows, alphas, times)
+def test_weights_on_another_scale_are_masses_of_the_same_rows(drawn, alpha, times):
+    weight = np.array(times[: len(drawn)])
+    total = int(weight.sum())
+    alpha = places(alpha, total) / total if total else 0  # no place is lost to rounding
+    for metric in ALL_FIVE:
+        whole = metric(*columns(drawn), alpha, weight=weight)
+        assert same(metric(*columns(drawn), alpha, weight=weight / 7), whole)
 
 
-@given(rows, st.sampled_from(c.STRATEGIES), st.lists(st.integers(0, 3), min_size=24, max_size=24))
+@given(rows, times)
+def test_more_review_never_makes_it_worse(drawn, times):
+    weight = np.array(times[: len(drawn)]) + 0.5
+    for metric in (c.oc_accuracy, c.oc_auroc, c.oc_auprc, c.review_effectiveness):
+        values = [metric(*columns(drawn), k / 8, weight=weight) for k in range(9)]
+        if values[0] is not None:
+            assert all(more >= less - 1e-12 for less, more in itertools.pairwise(values))
+
+
+@given(rows, st.floats(0, 1), st.lists(st.floats(1e-100, 1e100), min_size=24, max_size=24))
+@example([(1, 0, 0)], 5e-324, [1.5])
+def test_no_result_leaves_its_range_whatever_the_weights(drawn, alpha, weights):
+    for metric in ALL_FIVE:
+        value = metric(*columns(drawn), alpha, weight=weights[: len(drawn)])
+        assert value is None or 0 <= value <= 1
+        if metric is not c.review_efficiency:
+            assert metric(*columns(drawn), 1, weight=weights[: len(drawn)]) in (1, None)
+
+
+@given(rows, alphas)
+def test_exchanging_the_classes_changes_nothing_but_precision(drawn, alpha):
+    label, prob, score = columns(drawn)
+    prob = prob * 0.9 + 0.03  # never ½, where the decision would not turn with the label
+    for metric in (c.oc_accuracy, c.oc_auroc, c.review_efficiency, c.review_effectiveness):
+        turned = metric(1 - label, 1 - prob, score, alpha)
+        assert same(metric(label, prob, score, alpha), turned)
+
+
+@given(rows, st.sampled_from(c.STRATEGIES), times)
 def test_the_curve_equals_the_single_metrics(drawn, strategy, times):
     label, prob, _ = columns(drawn)
     weight = np.array(times[: len(drawn)])
@@ -157,25 +181,38 @@ def test_the_curve_equals_the_single_metrics(drawn, strategy, times):
     score = c.review_scores(prob, strategy, weight=weight)
     for row in curve.itertuples():
         for name, metric in zip(c.METRICS, ALL_FIVE, strict=True):
-            expected, value = (
-                metric(label, prob, score, row.alpha, weight=weight),
-                getattr(row, name),
-            )
-            assert (expected is None) == (value is pd.NA)
-            if expected is not None:
-                assert value == pytest.approx(expected, abs=1e-12)
+            value = getattr(row, name)
+            expected = metric(label, prob, score, row.alpha, weight=weight)
+            assert same(None if value is pd.NA else value, expected)
 
 
 @settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
-def test_without_review_scikit_learn_agrees(seed):
+def test_scikit_learn_agrees_on_relabelled_copies(seed):
     rng = np.random.default_rng(seed)
     label = rng.integers(0, 2, 200)
     label[:2] = 0, 1
-    prob = rng.random(200).round(2)
-    assert auroc(label, prob) == pytest.approx(roc_auc_score(label, prob))
-    expected = average_precision_score(label, prob)
-    assert auprc(label, prob, interpolation="step") == pytest.approx(expected)
+    prob, score = rng.random(200).round(2), rng.permutation(200)
+    for reviewed in (0, 30, 150):
+        copy = np.where(score >= 200 - reviewed, 3 * label - 1, prob)
+        args = (label, prob, score, reviewed / 200)
+        assert c.oc_auroc(*args) == pytest.approx(roc_auc_score(label, copy))
+        expected = average_precision_score(label, copy)
+        assert c.oc_auprc(*args, interpolation="step") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("alpha", [0, 0.02, 0.2, 0.5, 1])
+def test_closed_forms_of_a_calibrated_model_with_evenly_spread_scores(alpha):
+    # p uniform on [0, 1], each row standing there as both labels, weighing p and 1−p.
+    grid = (np.arange(1000) + 0.5) / 1000
+    label, prob = np.repeat([1.0, 0.0], 1000), np.tile(grid, 2)
+    args = (label, prob, c.review_scores(prob, "uncertainty"), alpha)
+    weight = np.concatenate([grid, 1 - grid])
+    efficiency = c.review_efficiency(*args, weight=weight)
+    assert efficiency == (pytest.approx(1 / 2 - alpha / 4, abs=1e-5) if alpha else None)
+    expected = 3 / 4 + alpha / 2 - alpha**2 / 4
+    assert c.oc_accuracy(*args, weight=weight) == pytest.approx(expected, abs=1e-5)
+    assert c.oc_auroc(*args, weight=weight) == pytest.approx(1 - (1 - alpha) ** 3 / 6, abs=1e-5)
 
 
 def test_ties_at_the_capacity_are_reviewed_in_part():
@@ -184,57 +221,30 @@ def test_ties_at_the_capacity_are_reviewed_in_part():
     assert c.review_efficiency(label, prob, [2, 1, 1, 1], 3 / 4) == pytest.approx((2 / 3) / 3)
 
 
+def test_constant_review_scores_review_at_random():
+    label, prob, score = [1, 1, 0, 0], [0.9, 0.1, 0.1, 0.1], [7, 7, 7, 7]
+    assert c.review_efficiency(label, prob, score, 0.5) == 0.25  # the error rate
+    assert c.review_effectiveness(label, prob, score, 0.5) == 0.5  # α
+    assert c.oc_accuracy(label, prob, score, 0.5) == 0.75 + 0.5 * 0.25
+
+
+def test_constant_probabilities_rank_nothing():
+    label, prob = [1, 0, 0, 0], [0.3, 0.3, 0.3, 0.3]
+    assert c.oc_auroc(label, prob, prob, 0) == 0.5
+    assert c.oc_auprc(label, prob, prob, 0) == 0.25
+    # Of half of each row, the positive's half beats all, its other half ¾ of the negatives.
+    assert c.oc_auroc(label, prob, prob, 0.5) == pytest.approx((1 + 0.75) / 2)
+
+
 def test_other_weights_are_masses_without_rounding():
     assert c.review_effectiveness([1, 0], [0, 0], [1, 0], 0.5, weight=[0.5, 0.5]) == 1
     assert c.review_effectiveness([1, 0], [0, 0], [1, 0], 0.25, weight=[0.5, 0.5]) == 0.5
     assert c.review_effectiveness([1, 0], [0, 0], [1, 0], 0.25, weight=[1, 1]) == 0  # ⌊0.5⌋
 
 
-def test_the_hybrid_splits_the_capacity_between_two_lists():
-    prob = np.array([0.99, 0.98, 0.97, 0.5, 0.45, 0.4, 0.01])
-    for share, expected in ((0.5, {0, 1, 3, 4}), (0.25, {0, 3, 4, 5}), (1, {0, 1, 2, 3})):
-        score = c.review_scores(prob, "hybrid", toxic_share=share)
-        assert set(np.argsort(-score)[:4]) == expected
-
-
-@pytest.mark.parametrize("metric", ALL_FIVE)
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"label": [1]}, "lengths"),
-        ({"label": [0.3, 1]}, "0 and 1"),
-        ({"label": [[0, 1]]}, "dimensions"),
-        ({"prob": [0.5, math.nan]}, "NaN"),
-        ({"prob": [0.5, 1.5]}, r"\[0, 1\]"),
-        ({"prob": ["a", "b"]}, "number"),
-        ({"review_score": [1, math.inf]}, "infinity"),
-        ({"review_score": [1]}, "lengths"),
-        ({"alpha": 1.1}, "alpha"),
-        ({"alpha": math.nan}, "alpha"),
-        ({"weight": [1, -1]}, "negative"),
-        ({"threshold": 2}, "threshold"),
-    ],
-)
-def test_input_that_does_not_fit_is_refused(metric, change, told):
-    good = {"label": [0, 1], "prob": [0.2, 0.7], "review_score": [1, 2], "alpha": 0.5}
-    with pytest.raises(MetricInputError, match=told):
-        metric(**(good | change))
-
-
-@pytest.mark.parametrize("metric", ALL_FIVE)
-def test_an_empty_day_and_weightless_rows_have_no_value(metric):
-    assert metric([], [], [], 0.5) is None
-    assert metric([0, 1], [0.2, 0.7], [1, 2], 0.5, weight=[0, 0]) is None
-
-
-def test_one_class_and_no_errors_have_no_value():
-    assert c.oc_auroc([1, 1], [0.2, 0.7], [1, 2], 0.5) is None
-    assert c.oc_auprc([0, 0], [0.2, 0.7], [1, 2], 0.5) is None
-    assert c.review_effectiveness([0, 1], [0.2, 0.7], [1, 2], 0.5) is None
-
-
-def test_unknown_names_are_refused():
-    with pytest.raises(MetricInputError, match="strategy"):
-        c.review_scores([0.5], "chance")
-    with pytest.raises(MetricInputError, match="interpolation"):
-        c.oc_auprc([1], [0.5], [1], 0.5, interpolation="linear")
+def test_the_curve_has_a_row_for_every_strategy_and_fraction():
+    curve = c.collaboration_curve([1, 0], [0.9, 0.2])
+    asked = list(itertools.product(["uncertainty", "toxicity"], c.REVIEW_FRACTIONS))
+    assert list(zip(curve["strategy"], curve["alpha"], strict=True)) == asked
+    assert list(curve.columns) == ["strategy", "alpha", *c.METRICS]
+    assert c.collaboration_curve([1, 0], [0.9, 0.2], alphas=[]).empty

@@ -80,7 +80,8 @@ def test_skips_and_items_of_other_kinds_are_no_labels(
         lease_token=lease.token,
         idempotency_key="s",
     )
-    queue.enqueue(engine, [new_item("c0")], day, kind="gold")  # type: ignore[list-item]
+    gold = new_item("c0", kind="gold")
+    queue.enqueue(engine, [gold], day, kinds=["gold"])  # type: ignore[list-item]
     decide_all(engine, [ann])
     assert list(queue.decisions(engine, day)) == []
 

@@ -30,7 +30,7 @@ def test_the_same_day_again_changes_nothing(engine: Engine, new_item: Make, day:
 
 def test_days_and_kinds_do_not_touch_each_other(engine: Engine, new_item: Make, day: date) -> None:
     for kind in ("review", "gold"):
-        queue.enqueue(engine, [new_item("c1")], day, kind=kind)
+        queue.enqueue(engine, [new_item("c1", kind=kind)], day, kinds=[kind])
     queue.enqueue(engine, [new_item("c1")], date(2026, 1, 2))
     assert queue.counts(engine).waiting == 3
     assert queue.enqueue(engine, [], day).withdrawn == 1
@@ -131,6 +131,7 @@ def test_hostile_text_comes_back_as_it_went_in(
         ({"inclusion_probability": float("nan")}, "inclusion probability"),
         ({"comment_id": "x" * 3_000}, "3000"),
         ({"comment_id": "good"}, "'good' was routed twice"),
+        ({"kind": "gold"}, "comment 'bad' is of kind 'gold', not of review, second_opinion"),
     ],
 )
 def test_one_bad_item_leaves_the_queue_untouched(
@@ -166,4 +167,15 @@ def test_two_runs_for_one_day_take_turns(engine: Engine, new_item: Make, day: da
 
 def test_unknown_kinds_are_refused(engine: Engine, day: date) -> None:
     with pytest.raises(QueueError, match="choose one of review"):
-        queue.enqueue(engine, [], day, kind="other")
+        queue.enqueue(engine, [], day, kinds=["other"])
+
+
+def test_both_kinds_of_a_comment_are_queued_and_counted(
+    engine: Engine, new_item: Make, day: date
+) -> None:
+    items = [new_item("c1"), new_item("c1", 2, kind="second_opinion"), new_item("c2", 2)]
+    assert queue.enqueue(engine, items, day) == Enqueued(routed=3, changed=3, withdrawn=0)
+    before = rows(engine)
+    assert queue.enqueue(engine, items[::-1], day) == Enqueued(routed=3, changed=0, withdrawn=0)
+    assert rows(engine) == before
+    assert queue.enqueue(engine, [items[0]], day) == Enqueued(routed=1, changed=0, withdrawn=2)

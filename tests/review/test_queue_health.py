@@ -4,8 +4,10 @@ from datetime import date, timedelta
 from sqlalchemy import Engine, text
 
 from modwatch.review import queue
+from modwatch.review.items import NewItem
 from modwatch.review.people import Moderator
 from modwatch.review.queue import QueueAges, QueueCounts
+from modwatch.review.queue_health import DayQueue, day_queue
 
 
 def test_an_empty_queue(engine: Engine) -> None:
@@ -54,3 +56,49 @@ def test_ages_are_those_of_undecided_items(engine: Engine, fill: Callable[[int],
     assert ages.oldest_seconds is not None
     assert abs(ages.median_seconds - 5_400) < 60
     assert abs(ages.oldest_seconds - 7_200) < 60
+
+
+def label_next(engine: Engine, person: Moderator) -> None:
+    held = queue.lease(engine, person.id)
+    assert held is not None
+    queue.decide(
+        engine,
+        moderator_id=person.id,
+        item_id=held.item.id,
+        lease_token=held.token,
+        label=1,
+        idempotency_key=held.token,
+    )
+
+
+def test_a_day_without_items(engine: Engine, day: date) -> None:
+    assert day_queue(engine, day) == DayQueue(
+        waiting=0, decided=0, age_median=None, age_oldest=None, decision_median=None
+    )
+
+
+def test_a_day_is_timed_by_what_waits_and_what_is_decided(
+    engine: Engine,
+    ann: Moderator,
+    fill: Callable[[int], None],
+    new_item: Callable[..., NewItem],
+    day: date,
+) -> None:
+    fill(5)
+    queue.enqueue(engine, [new_item("elsewhere")], day + timedelta(days=1))
+    queue.enqueue(engine, [new_item("known", kind="gold")], day, kinds=["gold"])
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE review_item SET queued_at = now() - rank * interval '1 hour'")
+        )
+        connection.execute(text("UPDATE review_item SET status = 'withdrawn' WHERE rank = 5"))
+        connection.execute(text("UPDATE review_item SET rank = 9 WHERE kind = 'gold'"))
+    for _ in range(2):  # the first two, one and two hours old
+        label_next(engine, ann)
+    queue.lease(engine, ann.id)
+    found = day_queue(engine, day)
+    assert (found.waiting, found.decided) == (2, 2)
+    times = (found.age_median, found.age_oldest, found.decision_median)
+    for seconds, hours in zip(times, (3.5, 4, 1.5), strict=True):
+        assert isinstance(seconds, float)
+        assert abs(seconds - 3_600 * hours) < 60

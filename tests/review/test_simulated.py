@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 from modwatch.errors import AccessDeniedError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.console.server import listen, server
+from modwatch.review.items import NewItem
 from modwatch.review.simulated import SimulatedModerator, work
 
 Fill = Callable[[int], None]
@@ -61,6 +62,16 @@ def test_errors_belong_to_person_and_comment() -> None:
     assert labels(1) != labels(2)
 
 
+def test_two_people_err_independently() -> None:
+    one, other = (
+        SimulatedModerator(token="", false_positive_rate=0.2, false_negative_rate=0.2, seed=seed)
+        for seed in (1, 2)
+    )
+    n = 10_000
+    both = sum(one.label(f"c{i}", 0) == other.label(f"c{i}", 0) == 1 for i in range(n)) / n
+    assert abs(both - 0.04) < 4 * (0.04 * 0.96 / n) ** 0.5
+
+
 def test_a_team_empties_the_queue(engine: Engine, base_url: str, fill: Fill, day: date) -> None:
     fill(60)
     team = [simulated(engine, name, skip_rate=0.2) for name in ("a", "b", "c")]
@@ -74,6 +85,21 @@ def test_a_team_empties_the_queue(engine: Engine, base_url: str, fill: Fill, day
         for row in batch.to_pylist():
             assert row["label"] == truth(60)[row["comment_id"]]
     assert queue.verify_log(engine).intact
+
+
+def test_a_team_gives_second_opinions_too(
+    engine: Engine, base_url: str, new_item: Callable[..., NewItem], day: date
+) -> None:
+    kinds = ("review", "second_opinion")
+    items = [new_item(f"c{i}", i + 1, kind=kind) for i in range(20) for kind in kinds]
+    queue.enqueue(engine, items, day)
+    team = [simulated(engine, name) for name in ("a", "b")]
+    assert work(base_url, team[:1], truth(20), limit=40).decisions == 20
+    assert work(base_url, team, truth(20), limit=40).decisions == 20
+    for kind, name in zip(kinds, ("a", "b"), strict=True):
+        (batch,) = queue.decisions(engine, day, kind=kind)
+        assert set(batch.column("moderator").to_pylist()) == {name}
+        assert batch.num_rows == 20
 
 
 def test_work_is_bounded(engine: Engine, base_url: str, fill: Fill) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from modwatch.routing.policy import RoutingPolicy
 
 
-def test_every_value_changes_the_digest():
+def test_every_value_that_decides_who_is_reviewed_changes_the_digest():
     policy = RoutingPolicy(review_fraction=0.1)
     others = [
         replace(policy, review_fraction=0.2),
@@ -16,3 +16,8 @@ def test_every_value_changes_the_digest():
         replace(policy, minimum=1),
     ]
     assert len({policy.digest, *(other.digest for other in others)}) == 7
+
+
+def test_second_opinions_come_on_top_and_move_no_slice():
+    policy = RoutingPolicy(review_fraction=0.1)
+    assert replace(policy, second_opinion_share=0.5).digest == policy.digest

@@ -9,15 +9,16 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from modwatch.records import MEASUREMENTS
-from modwatch.tracking.facts import DayFacts, DayPictures, ScoreHistogram
+from modwatch.metrics.what_if import what_if
+from modwatch.records import DRIFT, MEASUREMENTS
+from modwatch.tracking.facts import DayFacts, DayPictures, DayTables, ScoreHistogram
 
 _START_SECONDS = 120
 
@@ -101,11 +102,43 @@ def facts() -> DayFacts:
         strategy="uncertainty",
         review_fraction=0.02,
         checks="warned",
+        pooled_days=12,
+        window_days=14,
         check_page_url="http://localhost:8000/checks/2026-01-05.html",
         queue_url="http://localhost:8000/queue",
         airflow_run_url="http://localhost:8080/dags/monitor_collaboration/runs/a(1)",
         published_at=datetime(2026, 1, 6, 4, 12, tzinfo=UTC),
     )
+
+
+@pytest.fixture
+def full_tables() -> Callable[..., DayTables]:
+    """Make the tables of a day with all that there can be: `full_tables(day, shift=0.0)`."""
+
+    def make(day: date, shift: float = 0.0) -> DayTables:
+        window = made_up_measurements(day, 0.01 + shift)
+        return DayTables(
+            measurements=made_up_measurements(day, shift),
+            window=window,
+            day_before=made_up_measurements(day - timedelta(days=1)),
+            window_before=made_up_measurements(day - timedelta(days=1), 0.01),
+            drift=made_up_drift(day, 4),
+            what_if=what_if(
+                window,
+                comments_per_day=2000,
+                seconds_per_decision=21.0,
+                strategy="uncertainty",
+                review_fraction=0.02,
+            ),
+        )
+
+    return make
+
+
+@pytest.fixture
+def drift_of() -> Callable[..., pd.DataFrame]:
+    """Make the drift of some days: `drift_of(last, days)`."""
+    return made_up_drift
 
 
 @pytest.fixture
@@ -141,10 +174,12 @@ def made_up_measurements(day: date, shift: float = 0.0) -> pd.DataFrame:
         "auprc": 0.3,
         "calibration_auroc": 0.7,
         "calibration_auprc": 0.2,
-        "brier_score": 0.04,
-        "expected_calibration_error": 0.03,
+        "brier": 0.04,
+        "ece": 0.03,
     }
-    rows = [_row(day, metric, None, None, value + shift) for metric, value in alone.items()]
+    rows = [
+        _row(day, metric, None, None, max(value + shift, 0.0)) for metric, value in alone.items()
+    ]
     together = {
         "oc_accuracy": (0.95, 0.2),
         "oc_auroc": (0.82, 0.8),
@@ -155,7 +190,7 @@ def made_up_measurements(day: date, shift: float = 0.0) -> pd.DataFrame:
     for metric, (start, slope) in together.items():
         for strategy, gain in (("uncertainty", 1.0), ("toxicity", 0.7)):
             for alpha in (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2):
-                value = min(start + gain * slope * alpha + shift, 1.0)
+                value = min(max(start + gain * slope * alpha + shift, 0.0), 1.0)
                 rows.append(_row(day, metric, strategy, alpha, value))
     table = pd.DataFrame(rows, columns=MEASUREMENTS.names)
     absent = (
@@ -184,4 +219,52 @@ def _row(
         "status": "ok",
         "reason": "",
         "labels_digest": "5f2c",
+    }
+
+
+def made_up_drift(last: date, days: int) -> pd.DataFrame:
+    """Return drift of `days` days to `last`: quiet, but for the scores of the last one.
+
+    The first day has nothing to be compared with; on the second two items waited.
+    """
+    rows = []
+    for back in range(days - 1, -1, -1):
+        dt, first, end = last - timedelta(days=back), back == days - 1, back == 0
+        for reference in ("fixed", "trailing"):
+            psi = None if first else 0.25 if end else 0.01
+            rows.append(drift_row(dt, "psi", "prob", reference, psi, "higher" if end else None))
+            rows.append(drift_row(dt, "psi", "uncertainty", reference, None if first else 0.02))
+        rows.append(drift_row(dt, "volume_ratio", "comments", "trailing", None if first else 1.1))
+        rows.append(drift_row(dt, "cbpe_accuracy", "prob", None, 0.94))
+        rows.append(drift_row(dt, "queue_completion", "queue", None, 0.95))
+        rows.append(drift_row(dt, "queue_waiting", "queue", None, 2.0 if back == 2 else 0.0))
+        age = 30.5 if back == 2 else None
+        rows.append(drift_row(dt, "queue_age_oldest_hours", "queue", None, age))
+        rows.append(drift_row(dt, "queue_age_median_hours", "queue", None, age))
+    return pd.DataFrame(rows, columns=DRIFT.names).astype(
+        dict.fromkeys(("value", "low", "high"), "float64")
+    )
+
+
+def drift_row(
+    dt: date,
+    metric: str,
+    feature: str,
+    reference: str | None,
+    value: float | None,
+    direction: str | None = None,
+) -> dict[str, object]:
+    return {
+        "dt": dt,
+        "metric": metric,
+        "feature": feature,
+        "reference": reference,
+        "value": value,
+        "low": None if value is None else 0.9 * value,
+        "high": None if value is None else 1.1 * value,
+        "direction": direction,
+        "n": 2000,
+        "reference_n": 2000,
+        "status": "insufficient" if value is None else "ok",
+        "reason": "0 comments of the reference; 200 are needed" if value is None else "",
     }

@@ -5,22 +5,37 @@ from pathlib import Path
 import pandas as pd
 
 from modwatch.records import MEASUREMENTS
+from modwatch.tracking.alert_messages import StandingAlert
 from modwatch.tracking.description import describe_day
+from modwatch.tracking.facts import DayTables
 from modwatch.tracking.keys import checked
 
 DAY = date(2026, 1, 5)
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def test_a_day_reads_as_in_the_golden_file(measure, facts):
-    table = measure(DAY)
-    absent = (table["metric"] == "review_efficiency") & (table["alpha"] == 0.02)
-    table.loc[absent, ["status", "reason"]] = ["insufficient", "2 of 4 strata have no label"]
-    assert describe_day(DAY, table, facts) + "\n" == (GOLDEN / "day.md").read_text("utf-8")
+def test_a_day_reads_as_in_the_golden_file(full_tables, facts):
+    tables = full_tables(DAY)
+    absent = (tables.measurements["metric"] == "review_efficiency") & (
+        tables.measurements["alpha"] == 0.02
+    )
+    tables.measurements.loc[absent, ["status", "reason"]] = ["insufficient", "no label in the top"]
+    assert describe_day(DAY, tables, facts) + "\n" == (GOLDEN / "day.md").read_text("utf-8")
+
+
+def test_a_bad_day_reads_as_in_the_golden_file(full_tables, facts):
+    names = ("queue_old", "scores_jumped", "scores_shifted", "volume_high", "volume_low")
+    standing = tuple(
+        StandingAlert(rule=name, subject="", severity="warning", since=DAY, words="psi 0.3 of 0.2")
+        for name in names
+    )
+    tables = dataclasses.replace(full_tables(DAY, -0.2), day_before=full_tables(DAY).measurements)
+    text = describe_day(DAY, tables, dataclasses.replace(facts, alerts=standing, checks="passed"))
+    assert text + "\n" == (GOLDEN / "bad_day.md").read_text("utf-8")
 
 
 def test_an_empty_day_reads_as_in_the_golden_file(facts):
-    nothing = checked(pd.DataFrame(columns=MEASUREMENTS.names))
+    nothing = DayTables(measurements=checked(pd.DataFrame(columns=MEASUREMENTS.names)))
     empty = dataclasses.replace(
         facts,
         comments=0,
@@ -28,6 +43,7 @@ def test_an_empty_day_reads_as_in_the_golden_file(facts):
         flagged=0,
         routed=0,
         labelled=0,
+        pooled_days=0,
         check_page_url=None,
         queue_url=None,
         airflow_run_url=None,
@@ -35,6 +51,11 @@ def test_an_empty_day_reads_as_in_the_golden_file(facts):
     assert describe_day(DAY, nothing, empty) + "\n" == (GOLDEN / "empty_day.md").read_text("utf-8")
 
 
+def test_it_says_in_five_lines_what_there_is(full_tables, facts):
+    assert describe_day(DAY, full_tables(DAY), facts).count("\n") == 4
+
+
 def test_it_stays_under_the_length_that_mlflow_takes(measure, facts):
-    table = measure(DAY).assign(status="insufficient", reason="r" * 60)
-    assert len(describe_day(DAY, table, facts)) < 8000
+    table = measure(DAY)
+    table = table.assign(status="insufficient", reason=[f"{n}" * 60 for n in range(len(table))])
+    assert len(describe_day(DAY, DayTables(measurements=table), facts)) < 8000

@@ -1,13 +1,16 @@
 import dataclasses
+import json
 from datetime import date
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from modwatch.errors import MetricInputError, TrackingError
 from modwatch.records import MEASUREMENTS
+from modwatch.tracking.alert_messages import StandingAlert
 from modwatch.tracking.client import connect, experiment_id, runs_tagged
-from modwatch.tracking.facts import DayPictures
+from modwatch.tracking.facts import DayPictures, DayTables
 from modwatch.tracking.keys import MAX_KEYS, day_metrics
 from modwatch.tracking.runs import publish_day, published_days, start_day
 
@@ -21,7 +24,7 @@ def publish(mlflow_url, experiment, measure, facts):
     def publish_made_up(day, shift=0.0):
         return publish_day(
             day,
-            measurements=measure(day, shift),
+            tables=DayTables(measurements=measure(day, shift)),
             facts=facts,
             pictures=DayPictures(),
             tracking_uri=mlflow_url,
@@ -43,11 +46,15 @@ def live(mlflow_url, experiment):
 
 
 def test_a_run_says_all_about_its_day(
-    mlflow_url, experiment, measure, facts, pictures, live, capfd
+    mlflow_url, experiment, full_tables, facts, pictures, live, capfd
 ):
+    incident = StandingAlert(
+        rule="scores_jumped", subject="prob", severity="warning", since=DAY, words="psi 0.25"
+    )
+    facts = dataclasses.replace(facts, alerts=(incident,))
     run_id = publish_day(
         DAY,
-        measurements=measure(DAY),
+        tables=full_tables(DAY),
         facts=facts,
         pictures=pictures,
         tracking_uri=mlflow_url,
@@ -59,27 +66,35 @@ def test_a_run_says_all_about_its_day(
     assert run.info.run_name == "2026-01-05"
     assert run.info.status == "FINISHED"
     assert run.info.end_time - run.info.start_time == 24 * 3600 * 1000
-    assert run.data.metrics == day_metrics(measure(DAY), facts)
+    assert run.data.metrics == day_metrics(full_tables(DAY), facts)
     assert len(run.data.metrics) <= MAX_KEYS
     assert run.data.params == {
         "model_version": "3",
         "strategy": "uncertainty",
         "review_fraction": "0.02",
     }
-    status = {key: run.data.tags[key] for key in ("day", "checks", "labels", "estimates")}
-    assert status == {
+    expected = {
         "day": "2026-01-05",
         "checks": "warned",
         "labels": "incomplete",
         "estimates": "1 insufficient",
+        "window": "12 of 14 days",
+        "drift": "shift",
+        "alerts": "warning: scores_jumped",
     }
+    assert expected.items() <= run.data.tags.items()
     assert run.data.tags["mlflow.note.content"].startswith("**2026-01-05**: 2,000 comments")
     assert _artifacts(mlflow_url, run_id) == {
-        "figures/collaboration.png",
-        "figures/reliability.png",
-        "figures/scores.png",
-        "tables/measurements.csv",
-        "tables/measurements.json",
+        *(
+            f"figures/{name}.png"
+            for name in ("collaboration", "collaboration_window", "drift", "queue", "reliability")
+        ),
+        *(f"figures/{name}.png" for name in ("scores", "what_if")),
+        *(
+            f"tables/{name}.{kind}"
+            for name in ("drift", "measurements", "what_if", "window_measurements")
+            for kind in ("csv", "json")
+        ),
     }
 
 
@@ -92,14 +107,59 @@ def test_the_table_holds_every_estimate(mlflow_url, publish, measure, tmp_path):
     pd.testing.assert_series_equal(table["value"], expected["value"])
 
 
+def test_tables_are_shown_as_they_are(mlflow_url, experiment, full_tables, facts, tmp_path):
+    """Of the drift, only the day's own rows; what is unknown is empty, not the word nan."""
+    tables = full_tables(DAY)
+    run_id = publish_day(
+        DAY,
+        tables=tables,
+        facts=facts,
+        pictures=DayPictures(),
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    with connect(mlflow_url) as client:
+        folder = client.download_artifacts(run_id, "tables", str(tmp_path))
+    drift = pd.read_csv(f"{folder}/drift.csv")
+    assert set(drift["dt"]) == {"2026-01-05"}
+    assert len(drift) == (tables.drift["dt"] == DAY).sum()
+    choices = json.loads((Path(folder) / "what_if.json").read_text())
+    assert len(choices["data"]) == len(tables.what_if)
+    text = (Path(folder) / "drift.json").read_text()
+    assert '"nan"' not in text
+    assert '"None"' not in text
+
+
+def test_a_check_page_is_kept_and_linked(mlflow_url, experiment, measure, facts, live):
+    run_id = publish_day(
+        DAY,
+        tables=DayTables(measurements=measure(DAY)),
+        facts=dataclasses.replace(facts, check_page_url=None),
+        pictures=DayPictures(),
+        check_page="<p>fine</p>",
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    [run] = live()
+    assert f"{run_id}/artifacts/checks.html" in run.data.tags["mlflow.note.content"]
+
+
+def test_keys_of_an_earlier_version_are_not_shown_again(mlflow_url, experiment, publish, live):
+    publish(DAY)
+    with connect(mlflow_url) as client:
+        [run] = live()
+        client.log_metric(run.info.run_id, "sampling_interval/auroc_low", 0.5)
+    assert "sampling_interval/auroc_low" not in published_days(mlflow_url, experiment)[DAY]
+
+
 def test_publishing_again_replaces_the_run(publish, live):
     old = publish(DAY)
     other_day = publish(NEXT_DAY)
     new = publish(DAY, shift=0.01)
     assert {run.info.run_id for run in live()} == {new, other_day}
     assert old not in {new, other_day}
-    values = {run.info.run_id: run.data.metrics["model/auroc"] for run in live()}
-    assert values[new] == 0.82 + 0.01
+    values = {run.info.run_id: run.data.metrics["model/accuracy"] for run in live()}
+    assert values[new] == 0.95 + 0.01
 
 
 def test_an_unfinished_run_hides_nothing_and_is_removed(mlflow_url, experiment, publish, live):
@@ -107,7 +167,7 @@ def test_an_unfinished_run_hides_nothing_and_is_removed(mlflow_url, experiment, 
     with connect(mlflow_url) as client:  # killed after the first step
         start_day(client, experiment_id(client, experiment), DAY)
     assert len(live()) == 2
-    assert published_days(mlflow_url, experiment)[DAY]["model/auroc"] == 0.82
+    assert published_days(mlflow_url, experiment)[DAY]["model/accuracy"] == 0.95
     new = publish(DAY)
     assert [run.info.run_id for run in live()] == [new]
 
@@ -125,15 +185,15 @@ def test_published_days_are_rows_for_the_timeline(mlflow_url, experiment, publis
     publish(NEXT_DAY, shift=0.01)
     publish(DAY)
     assert published_days(mlflow_url, experiment) == {
-        DAY: day_metrics(measure(DAY), facts),
-        NEXT_DAY: day_metrics(measure(NEXT_DAY, 0.01), facts),
+        DAY: day_metrics(DayTables(measurements=measure(DAY)), facts),
+        NEXT_DAY: day_metrics(DayTables(measurements=measure(NEXT_DAY, 0.01)), facts),
     }
 
 
 def test_an_empty_day_has_a_run(mlflow_url, experiment, facts, live):
     publish_day(
         DAY,
-        measurements=pd.DataFrame(columns=MEASUREMENTS.names),
+        tables=DayTables(measurements=pd.DataFrame(columns=MEASUREMENTS.names)),
         facts=dataclasses.replace(facts, comments=0, flagged=0, routed=0, labelled=0),
         pictures=DayPictures(),
         tracking_uri=mlflow_url,
@@ -151,7 +211,7 @@ def test_refused_measurements_leave_the_old_run(
     with pytest.raises(MetricInputError):
         publish_day(
             DAY,
-            measurements=measure(DAY).drop(columns="metric"),
+            tables=DayTables(measurements=measure(DAY).drop(columns="metric")),
             facts=facts,
             pictures=DayPictures(),
             tracking_uri=mlflow_url,
@@ -164,7 +224,7 @@ def test_no_server_is_a_tracking_error(free_port, measure, facts):
     with pytest.raises(TrackingError, match="MODWATCH_MLFLOW_URL"):
         publish_day(
             DAY,
-            measurements=measure(DAY),
+            tables=DayTables(measurements=measure(DAY)),
             facts=facts,
             pictures=DayPictures(),
             tracking_uri=f"http://127.0.0.1:{free_port}",

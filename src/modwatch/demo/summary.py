@@ -8,12 +8,12 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from modwatch import tables
 from modwatch.demo.datasets import DemoData
 from modwatch.metrics.classification import auprc, auroc
 from modwatch.metrics.estimate import measure_days
 from modwatch.metrics.sample import LabelledDay, fully_labelled
 from modwatch.settings import Settings
+from modwatch.stops import tables
 from modwatch.wiring import Wiring, open_wiring
 
 #: Heading, metric, whether it depends on α.

@@ -1,6 +1,7 @@
 """How well probabilities and uncertainties tell what will go wrong (Kivlichan et al., section 3).
 
-An undefined result is None; inputs that do not fit raise MetricInputError.
+Arguments are those of `modwatch.metrics.classification`. An undefined result is None; inputs that
+do not fit raise MetricInputError.
 """
 
 import numpy as np
@@ -10,11 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from modwatch.errors import MetricInputError
 from modwatch.metrics import classification, inputs
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.ranking import Interpolation, quotient
+from modwatch.metrics.ranking import Interpolation, mean, share
 
 
 def calibration_auroc(
-    label: ArrayLike, prob: ArrayLike, *, weight: ArrayLike | None = None, threshold: float = 0.5
+    label: ArrayLike,
+    prob: ArrayLike,
+    *,
+    weight: ArrayLike | None = None,
+    threshold: float = 0.5,
+    label_threshold: float | None = None,
 ) -> float | None:
     """Return in [0, 1] how well uncertainty p(1−p) ranks wrong decisions above right ones.
 
@@ -23,7 +29,7 @@ def calibration_auroc(
     >>> calibration_auroc([1, 0, 0], [0.4, 0.3, 0.1])
     1.0
     """
-    wrong, uncertainty = _errors(label, prob, threshold)
+    wrong, uncertainty = _errors(label, prob, threshold, label_threshold)
     return classification.auroc(wrong, uncertainty, weight=weight)
 
 
@@ -34,6 +40,7 @@ def calibration_auprc(
     weight: ArrayLike | None = None,
     threshold: float = 0.5,
     interpolation: Interpolation = "davis-goadrich",
+    label_threshold: float | None = None,
 ) -> float | None:
     """Return in [0, 1] the area under Review Efficiency against Review Effectiveness.
 
@@ -42,24 +49,33 @@ def calibration_auprc(
     >>> calibration_auprc([1, 0, 0], [0.4, 0.3, 0.1])
     1.0
     """
-    wrong, uncertainty = _errors(label, prob, threshold)
+    wrong, uncertainty = _errors(label, prob, threshold, label_threshold)
     return classification.auprc(wrong, uncertainty, weight=weight, interpolation=interpolation)
 
 
 def brier_score(
-    label: ArrayLike, prob: ArrayLike, *, weight: ArrayLike | None = None
+    label: ArrayLike,
+    prob: ArrayLike,
+    *,
+    weight: ArrayLike | None = None,
+    label_threshold: float | None = None,
 ) -> float | None:
     """Return the mean of (y − p)² in [0, 1]; 0 is perfect. None without rows.
 
     >>> brier_score([1, 0], [0.5, 0.0])
     0.125
     """
-    y, p, w = inputs.rows(label, prob, weight)
-    return quotient(float(np.dot(w, (y - p) ** 2)), float(w.sum()))
+    y, p, w = inputs.rows(label, prob, weight, label_threshold)
+    return mean((y - p) ** 2, w)
 
 
 def expected_calibration_error(
-    label: ArrayLike, prob: ArrayLike, *, bins: int = 15, weight: ArrayLike | None = None
+    label: ArrayLike,
+    prob: ArrayLike,
+    *,
+    bins: int = 15,
+    weight: ArrayLike | None = None,
+    label_threshold: float | None = None,
 ) -> float | None:
     """Return the mean over rows in [0, 1] of |confidence − accuracy| of their bin; 0 is perfect.
 
@@ -69,15 +85,20 @@ def expected_calibration_error(
     >>> expected_calibration_error([1, 0], [0.75, 0.75])
     0.25
     """
-    y, p, w = inputs.rows(label, prob, weight)
-    gap = np.maximum(p, 1 - p) - ((p > 0.5) == (y == 1))
+    y, p, w = inputs.rows(label, prob, weight, label_threshold)
+    gap = np.maximum(p, 1 - p) - (~classification.wrong(y, p, 0.5))
     in_bin = bin_of(np.maximum(p, 1 - p), bins)
     gaps = np.bincount(in_bin, weights=w * gap, minlength=bins)
-    return quotient(float(np.abs(gaps).sum()), float(w.sum()))
+    return share(float(np.abs(gaps).sum()), float(w.sum()))
 
 
 def reliability_curve(
-    label: ArrayLike, prob: ArrayLike, *, bins: int = 15, weight: ArrayLike | None = None
+    label: ArrayLike,
+    prob: ArrayLike,
+    *,
+    bins: int = 15,
+    weight: ArrayLike | None = None,
+    label_threshold: float | None = None,
 ) -> pd.DataFrame:
     """Return one row a bin of p: `lower`, `upper`, `mean_prob`, `positive_rate`, `weight`, `count`.
 
@@ -87,7 +108,7 @@ def reliability_curve(
     >>> reliability_curve([1, 0], [0.75, 1.0], bins=2)["positive_rate"].tolist()
     [<NA>, 0.5]
     """
-    y, p, w = inputs.rows(label, prob, weight)
+    y, p, w = inputs.rows(label, prob, weight, label_threshold)
     in_bin = bin_of(p, bins)
     sums = {
         name: np.bincount(in_bin, weights=values, minlength=bins)
@@ -115,11 +136,13 @@ def bin_of(values: Floats, bins: int) -> NDArray[np.intp]:
     """
     if bins < 1:
         raise MetricInputError(f"bins is {bins}; it must be at least 1")
-    return np.clip(np.ceil(values * bins).astype(np.intp) - 1, 0, bins - 1)
+    edges = np.linspace(0, 1, bins + 1)
+    return np.searchsorted(edges[1:-1], values, side="left")
 
 
-def _errors(label: ArrayLike, prob: ArrayLike, threshold: float) -> tuple[Floats, Floats]:
+def _errors(
+    label: ArrayLike, prob: ArrayLike, threshold: float, label_threshold: float | None
+) -> tuple[Floats, Floats]:
     """Return, for each row (n,), whether the decision is wrong, and its uncertainty."""
-    y, p, _ = inputs.rows(label, prob, None)
-    wrong = (p > inputs.fraction("threshold", threshold)) != (y == 1)
-    return wrong.astype(np.float64), p * (1 - p)
+    y, p, _ = inputs.rows(label, prob, None, label_threshold)
+    return classification.wrong(y, p, threshold).astype(np.float64), p * (1 - p)

@@ -2,11 +2,14 @@
 
 Rows are n comments with `label` y ∈ {0, 1}, `prob` p = p(y=1|x), decision f = 1[p > threshold] and
 `review_score` u, larger reviewed first. A fraction α of the rows is reviewed by an oracle, by
-falling u. The rows that share the last reviewed score are reviewed in part, which is the
-expectation over random tie-breaking, so nothing depends on the order of the rows.
+falling u. The rows that share the last reviewed score are reviewed in part, each alike, so nothing
+depends on the order of the rows. For OC-Acc, Review Efficiency and Review Effectiveness that is the
+expectation over random tie-breaking; for the areas it is its limit when the tied rows are many.
 
 Capacity: ⌊αn⌋ rows. A whole weight equals that many repetitions of its row, so whole weights have
 the capacity ⌊αΣw⌋; other weights (inverse inclusion probabilities) have αΣw.
+
+Soft labels, shares of votes in [0, 1], need a `label_threshold`: those above it are 1.
 
 An undefined result is None. Inputs that do not fit raise MetricInputError.
 """
@@ -16,124 +19,32 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from modwatch.errors import MetricInputError
 from modwatch.metrics import inputs
+from modwatch.metrics.classification import wrong
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.ranking import (
-    Curve,
-    Interpolation,
-    Sweep,
-    check_interpolation,
-    quotient,
-    reviews,
-)
+from modwatch.metrics.ranking import Interpolation, Sweep, check_interpolation, dot, reviews, share
+from modwatch.metrics.strategies import STRATEGIES, review_scores
 
-#: Review strategies: sections 5 and, for the mixture, 8 of Kivlichan et al. (2021).
-STRATEGIES = ("uncertainty", "toxicity", "hybrid")
+__all__ = [
+    "METRICS",
+    "REVIEW_FRACTIONS",
+    "STRATEGIES",
+    "collaboration_curve",
+    "oc_accuracy",
+    "oc_auprc",
+    "oc_auroc",
+    "review_effectiveness",
+    "review_efficiency",
+    "review_scores",
+]
 
 #: Review fractions of section 6 of Kivlichan et al. (2021).
 REVIEW_FRACTIONS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
 
-
-def review_scores(
-    prob: ArrayLike,
-    strategy: str,
-    *,
-    toxic_share: float = 0.5,
-    weight: ArrayLike | None = None,
-) -> Floats:
-    """Return the review score (n,) of each comment; larger is reviewed first.
-
-    `uncertainty` is p(1−p) in [0, 0.25], Eq. 1; `toxicity` is p. `hybrid` gives `toxic_share` of
-    any capacity to the most toxic and the rest to the most uncertain: its score, below 0, is minus
-    the length of the two lists together, as a fraction of all rows, at which a row stands on one.
-    A row on both is reviewed once, and the lists go on in the same shares until the capacity is
-    full. Only the hybrid looks at `weight`: its ranks are masses of rows.
-
-    >>> review_scores([0.5, 1.0], "uncertainty").tolist()
-    [0.25, 0.0]
-    >>> review_scores([0.5, 0.9, 0.1, 1.0], "hybrid").argsort()[-2:].tolist()
-    [0, 3]
-    """
-    p = inputs.probabilities(prob)
-    if strategy == "toxicity":
-        return p
-    if strategy == "uncertainty":
-        return p * (1 - p)
-    if strategy != "hybrid":
-        raise MetricInputError(f"strategy is {strategy!r}; it must be one of {STRATEGIES}")
-    return _hybrid(p, inputs.fraction("toxic_share", toxic_share), inputs.weights(weight, p.size))
-
-
-def _hybrid(p: Floats, share: float, weight: Floats) -> Floats:
-    """Return minus the smallest capacity at which a row is on either list."""
-    parts = [(share, p), (1 - share, p * (1 - p))]
-    reached = [_mass_rank(score, weight) / part for part, score in parts if part > 0]
-    nearest: Floats = -np.minimum.reduce(reached)
-    return nearest
-
-
-def _mass_rank(score: Floats, weight: Floats) -> Floats:
-    """Return the fraction of mass scored higher, equals counted half."""
-    values, group = np.unique(score, return_inverse=True)
-    mass = np.bincount(group, weights=weight, minlength=values.size)
-    above = np.cumsum(mass[::-1])[::-1] - mass
-    total = max(float(mass.sum()), np.finfo(np.float64).tiny)
-    rank: Floats = (above + mass / 2)[group] / total
-    return rank
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Rows:
-    """Checked rows, all (n,)."""
-
-    label: Floats
-    prob: Floats
-    weight: Floats
-    threshold: float
-
-    @property
-    def wrong(self) -> Floats:
-        """(n,) 1.0 where the decision f differs from the label."""
-        wrong: Floats = ((self.prob > self.threshold) != (self.label == 1)).astype(np.float64)
-        return wrong
-
-
-def _rows(label: ArrayLike, prob: ArrayLike, weight: ArrayLike | None, threshold: float) -> _Rows:
-    """Return the checked rows."""
-    y, p, w = inputs.rows(label, prob, weight)
-    return _Rows(label=y, prob=p, weight=w, threshold=inputs.fraction("threshold", threshold))
-
-
-def _reviewed(rows: _Rows, review_score: ArrayLike, alpha: float) -> Floats:
-    """Return the reviewed part (n,) of each row at α."""
-    score = inputs.column("review_score", review_score)
-    inputs.same_length(label=rows.label, review_score=score)
-    (review,) = reviews(score, [inputs.fraction("alpha", alpha)], rows.weight)
-    return review.reviewed(score)
-
-
-def _oc_accuracy(rows: _Rows, reviewed: Floats) -> float | None:
-    kept_wrong = float(np.dot(rows.weight, (1 - reviewed) * rows.wrong))
-    total = float(rows.weight.sum())
-    return quotient(total - kept_wrong, total)
-
-
-def _review_efficiency(rows: _Rows, reviewed: Floats) -> float | None:
-    mass = rows.weight * reviewed
-    return quotient(float(np.dot(mass, rows.wrong)), float(mass.sum()))
-
-
-def _review_effectiveness(rows: _Rows, reviewed: Floats) -> float | None:
-    errors = rows.weight * rows.wrong
-    return quotient(float(np.dot(errors, reviewed)), float(errors.sum()))
-
-
-def _curve(rows: _Rows, reviewed: Floats, sweep: Sweep | None = None) -> Curve:
-    """Return the curve on which reviewed rows are right at every threshold."""
-    return (sweep or Sweep(rows.label, rows.prob)).curve(rows.weight, reviewed)
+#: Columns of `collaboration_curve`.
+METRICS = ("oc_accuracy", "oc_auroc", "oc_auprc", "review_efficiency", "review_effectiveness")
 
 
 def oc_accuracy(
@@ -144,6 +55,7 @@ def oc_accuracy(
     *,
     weight: ArrayLike | None = None,
     threshold: float = 0.5,
+    label_threshold: float | None = None,
 ) -> float | None:
     """Return OC-Acc in [0, 1]: the mass reviewed, or decided rightly without review, over all.
 
@@ -152,8 +64,8 @@ def oc_accuracy(
     >>> oc_accuracy([1, 0, 0], [0.4, 0.6, 0.1], [0.24, 0.24, 0.09], 1 / 3)
     0.6666666666666666
     """
-    rows = _rows(label, prob, weight, threshold)
-    return _oc_accuracy(rows, _reviewed(rows, review_score, alpha))
+    rows = _rows(label, prob, weight, threshold, label_threshold)
+    return _Masses.of(rows, _reviewed(rows, review_score, alpha)).oc_accuracy()
 
 
 def oc_auroc(
@@ -164,6 +76,7 @@ def oc_auroc(
     *,
     weight: ArrayLike | None = None,
     threshold: float = 0.5,
+    label_threshold: float | None = None,
 ) -> float | None:
     """Return OC-AUROC in [0, 1]: the AUROC when reviewed rows are right at every threshold.
 
@@ -174,8 +87,9 @@ def oc_auroc(
     >>> oc_auroc([1, 0, 1], [0.9, 0.5, 0.1], [0.09, 0.25, 0.09], 0)
     0.5
     """
-    rows = _rows(label, prob, weight, threshold)
-    return _curve(rows, _reviewed(rows, review_score, alpha)).auroc()
+    rows = _rows(label, prob, weight, threshold, label_threshold)
+    curve = Sweep(rows.label, rows.prob).curve(rows.weight, _reviewed(rows, review_score, alpha))
+    return curve.auroc()
 
 
 def oc_auprc(
@@ -187,6 +101,7 @@ def oc_auprc(
     weight: ArrayLike | None = None,
     threshold: float = 0.5,
     interpolation: Interpolation = "davis-goadrich",
+    label_threshold: float | None = None,
 ) -> float | None:
     """Return OC-AUPRC in [0, 1], reviewed rows being right at every threshold.
 
@@ -197,8 +112,9 @@ def oc_auprc(
     1.0
     """
     check_interpolation(interpolation)
-    rows = _rows(label, prob, weight, threshold)
-    return _curve(rows, _reviewed(rows, review_score, alpha)).auprc(interpolation)
+    rows = _rows(label, prob, weight, threshold, label_threshold)
+    curve = Sweep(rows.label, rows.prob).curve(rows.weight, _reviewed(rows, review_score, alpha))
+    return curve.auprc(interpolation)
 
 
 def review_efficiency(
@@ -209,14 +125,15 @@ def review_efficiency(
     *,
     weight: ArrayLike | None = None,
     threshold: float = 0.5,
+    label_threshold: float | None = None,
 ) -> float | None:
     """Return RE in [0, 1]: wrong decisions among the reviewed. None when nothing is reviewed.
 
     >>> review_efficiency([1, 0, 0], [0.4, 0.6, 0.1], [0.24, 0.24, 0.09], 1 / 3)
     1.0
     """
-    rows = _rows(label, prob, weight, threshold)
-    return _review_efficiency(rows, _reviewed(rows, review_score, alpha))
+    rows = _rows(label, prob, weight, threshold, label_threshold)
+    return _Masses.of(rows, _reviewed(rows, review_score, alpha)).review_efficiency()
 
 
 def review_effectiveness(
@@ -227,6 +144,7 @@ def review_effectiveness(
     *,
     weight: ArrayLike | None = None,
     threshold: float = 0.5,
+    label_threshold: float | None = None,
 ) -> float | None:
     """Return the share in [0, 1] of all wrong decisions that is reviewed; None without any wrong.
 
@@ -235,8 +153,8 @@ def review_effectiveness(
     >>> review_effectiveness([1, 0, 0], [0.4, 0.6, 0.1], [0.24, 0.24, 0.09], 1 / 3)
     0.5
     """
-    rows = _rows(label, prob, weight, threshold)
-    return _review_effectiveness(rows, _reviewed(rows, review_score, alpha))
+    rows = _rows(label, prob, weight, threshold, label_threshold)
+    return _Masses.of(rows, _reviewed(rows, review_score, alpha)).review_effectiveness()
 
 
 def collaboration_curve(
@@ -249,6 +167,7 @@ def collaboration_curve(
     threshold: float = 0.5,
     toxic_share: float = 0.5,
     interpolation: Interpolation = "davis-goadrich",
+    label_threshold: float | None = None,
 ) -> pd.DataFrame:
     """Return the five metrics at every strategy and α, from one sort of the rows.
 
@@ -262,7 +181,7 @@ def collaboration_curve(
     """
     check_interpolation(interpolation)
     alphas = [inputs.fraction("alpha", alpha) for alpha in alphas]
-    rows = _falling(_rows(label, prob, weight, threshold))
+    rows = _falling(_rows(label, prob, weight, threshold, label_threshold))
     sweep = Sweep(rows.label, rows.prob)
     table = []
     for strategy in strategies:
@@ -274,22 +193,27 @@ def collaboration_curve(
     return frame.astype(dict.fromkeys(METRICS, "Float64"))
 
 
-#: Columns of `collaboration_curve`.
-METRICS = ("oc_accuracy", "oc_auroc", "oc_auprc", "review_efficiency", "review_effectiveness")
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """Checked rows; arrays are (n,)."""
+
+    label: Floats
+    prob: Floats
+    weight: Floats
+    #: Whether the decision f differs from the label.
+    wrong: NDArray[np.bool_]
 
 
-def _all_five(
-    rows: _Rows, sweep: Sweep, reviewed: Floats, interpolation: Interpolation
-) -> dict[str, float | None]:
-    """Return the five metrics at one review."""
-    curve = _curve(rows, reviewed, sweep)
-    return {
-        "oc_accuracy": _oc_accuracy(rows, reviewed),
-        "oc_auroc": curve.auroc(),
-        "oc_auprc": curve.auprc(interpolation),
-        "review_efficiency": _review_efficiency(rows, reviewed),
-        "review_effectiveness": _review_effectiveness(rows, reviewed),
-    }
+def _rows(
+    label: ArrayLike,
+    prob: ArrayLike,
+    weight: ArrayLike | None,
+    threshold: float,
+    label_threshold: float | None,
+) -> _Rows:
+    """Return the checked rows."""
+    y, p, w = inputs.rows(label, prob, weight, label_threshold)
+    return _Rows(label=y, prob=p, weight=w, wrong=wrong(y, p, threshold))
 
 
 def _falling(rows: _Rows) -> _Rows:
@@ -299,5 +223,60 @@ def _falling(rows: _Rows) -> _Rows:
         label=rows.label[order],
         prob=rows.prob[order],
         weight=rows.weight[order],
-        threshold=rows.threshold,
+        wrong=rows.wrong[order],
     )
+
+
+def _reviewed(rows: _Rows, review_score: ArrayLike, alpha: float) -> Floats:
+    """Return the reviewed part (n,) of each row at α."""
+    score = inputs.column("review_score", review_score)
+    inputs.same_length(label=rows.label, review_score=score)
+    (review,) = reviews(score, [inputs.fraction("alpha", alpha)], rows.weight)
+    return review.reviewed(score)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Masses:
+    """What a review finds, as weights of rows."""
+
+    #: All right decisions.
+    right: float
+    #: Wrong ones among the reviewed, and among the others.
+    caught: float
+    missed: float
+    #: All reviewed.
+    seen: float
+
+    @classmethod
+    def of(cls, rows: _Rows, reviewed: Floats) -> "_Masses":
+        wrong, part = rows.weight[rows.wrong], reviewed[rows.wrong]
+        return cls(
+            right=float(rows.weight.sum(where=~rows.wrong)),
+            caught=dot(wrong, part),
+            missed=dot(wrong, 1 - part),
+            seen=dot(rows.weight, reviewed),
+        )
+
+    def oc_accuracy(self) -> float | None:
+        right = self.right + self.caught
+        return share(right, right + self.missed)
+
+    def review_efficiency(self) -> float | None:
+        return share(self.caught, self.seen)
+
+    def review_effectiveness(self) -> float | None:
+        return share(self.caught, self.caught + self.missed)
+
+
+def _all_five(
+    rows: _Rows, sweep: Sweep, reviewed: Floats, interpolation: Interpolation
+) -> dict[str, float | None]:
+    """Return the five metrics at one review."""
+    masses, curve = _Masses.of(rows, reviewed), sweep.curve(rows.weight, reviewed)
+    return {
+        "oc_accuracy": masses.oc_accuracy(),
+        "oc_auroc": curve.auroc(),
+        "oc_auprc": curve.auprc(interpolation),
+        "review_efficiency": masses.review_efficiency(),
+        "review_effectiveness": masses.review_effectiveness(),
+    }

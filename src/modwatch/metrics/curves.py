@@ -1,68 +1,176 @@
-"""Areas under curves of a weighted sample, with their confidence distributions.
+"""Areas under curves of a weighted sample, as the mean credit of the positives.
 
-An area is a mean over positives: each has the share of negatives that it beats (ROC), or the mean
-precision over the recall that it brings. So it is a share of two totals, what positives win and
-what they lose, and takes its interval from theirs; positives not seen yet may lose everything. The
-area under the ROC curve is as well a mean over negatives, which vary independently.
+A positive's credit is the share of negatives that it beats (ROC), or the mean precision over the
+recall that it brings (precision-recall). The scores of all comments are known, so where a positive
+stands among them is known as well: negatives are all comments less the positives, and the areas
+rest on the estimated positives alone. With every label known they are the exact areas.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.intervals import add_in_quadrature, interval, share_of
-from modwatch.metrics.ranking import Sweep
-from modwatch.metrics.sample import Domain, Sample
+from modwatch.metrics.population import Domain, Standing
+from modwatch.metrics.ranking import davis_goadrich
+from modwatch.metrics.sample import Sample
+from modwatch.metrics.shares import Side, mean_credit
 
-Interval = tuple[float, float]
+#: A value with its interval.
+Area = tuple[float, tuple[float, float]]
 
 
-class WeightedCurves:
-    """The curves of one score against one label (m,) of a sample."""
+class Areas:
+    """The areas of one score (m,) against one label (m,) of a sample."""
 
-    def __init__(self, sample: Sample, label: Floats, score: Floats, *, seed: int) -> None:
+    def __init__(self, sample: Sample, positive: Floats, score: Floats, *, seed: int) -> None:
         self._sample = sample
-        self._label = label
+        self._positive = positive
+        self._rows = _Rows(score)
         self._seed = seed
-        self._score = score
-        self._sweep = Sweep(label, score)
 
-    def at(self, reviewed: Domain) -> tuple[tuple[float, Interval], tuple[float, Interval]] | None:
-        """Return AUROC and AUPRC, each with its interval, reviewed comments being always right.
+    def at(self, reviewed: Domain, standing: Standing) -> tuple[Area, Area] | None:
+        """Return AUROC and AUPRC, reviewed comments being always right; None without both classes.
 
-        None where a class is missing.
-        """
-        curve = self._sweep.curve(self._sample.weight, reviewed.part)
-        auroc, auprc = curve.auroc(), curve.auprc()
-        if auroc is None or auprc is None:
-            return None
-        negative = 1 - self._label
-        above = self._beaten(self._score, negative, reviewed)
-        below = self._beaten(-self._score, self._label, reviewed)
-        positives = self._won(self._label, above, above, reviewed)
-        negatives = self._won(negative, below, below, reviewed)
-        precision = self._sweep.credits(curve.precision_credit())
-        won = self._won(self._label, precision, np.zeros(precision.size), reviewed)
-        return (auroc, add_in_quadrature(auroc, positives, negatives)), (auprc, won)
-
-    def _beaten(self, score: Floats, other: Floats, reviewed: Domain) -> Floats:
-        """Return the share (m,) of the `other` side that scores lower, or was reviewed."""
-        order = np.argsort(score, kind="stable")
-        mass = (self._sample.weight * other)[order]
-        kept = np.append(0.0, np.cumsum(mass * (1 - reviewed.part[order])))
-        low, high = (np.searchsorted(score[order], score, side) for side in ("left", "right"))
-        lower: Floats = (kept[low] + kept[high]) / 2 + float(np.dot(mass, reviewed.part[order]))
-        total = max(float(mass.sum()), np.finfo(np.float64).tiny)
-        return np.clip(lower / total, 0.0, 1.0)
-
-    def _won(self, side: Floats, credit: Floats, unseen: Floats, reviewed: Domain) -> Interval:
-        """Return the interval of the mean credit over the rows of a side, reviewed ones winning.
-
-        `unseen` (m,) is the credit that a row would have, were it of the side and not yet seen.
+        `standing` is by the score, among the comments outside `reviewed`.
         """
         kept = self._sample.without(reviewed)
-        whole = self._sample.everything()
-        credited = side * (reviewed.part + kept.part * credit)
-        won = self._sample.total(credited, whole)
-        lost = self._sample.total(side * (1 - credit), kept, reach=1 - unseen)
-        generator = np.random.default_rng(self._seed)
-        return interval(share_of(won.confidence(), lost.confidence(), generator))
+        mass = self._sample.masses(kept)
+        sure = float(np.dot(self._positive, self._sample.masses(reviewed)))
+        spread = _Spread.of(self._rows, mass, self._positive, sure=sure)
+        if not 0 < spread.positives < self._sample.size:
+            return None
+        found = [
+            self._area(worth, reviewed, kept)
+            for worth in (_roc(spread, standing, reviewed.mass), _precision(spread, self._rows))
+        ]
+        return (found[0], found[1]) if found[0] and found[1] else None
+
+    def _area(self, worth: "_Worth", reviewed: Domain, kept: Domain) -> Area | None:
+        """Return the mean credit of the positives, that of reviewed ones being 1."""
+        # To first order a positive counts as its influence says, whatever its own credit.
+        ones = np.ones(worth.influence.size)
+        credit = worth.area + worth.influence
+        sides = [
+            self._side(reviewed, ones * (worth.area + worth.sure_influence), ones),
+            self._side(kept, credit, np.maximum(worth.influence, 0)),
+            self._side(kept, credit, np.maximum(-worth.influence, 0)),
+        ]
+        return mean_credit(sides, np.random.default_rng(self._seed), value=worth.area)
+
+    def _side(self, domain: Domain, credit: Floats, pull: Floats) -> Side:
+        """Return the positives of the domain that have a `pull` (m,) on the area."""
+        reach = pull / max(float(pull.max(initial=0.0)), np.finfo(np.float64).tiny)
+        return Side(
+            total=self._sample.total(self._positive * reach, domain, reach=reach),
+            credit=credit,
+            seen=self._positive * domain.part * (reach > 0),
+        )
+
+
+class _Rows:
+    """The rows (m,) in the order of their score."""
+
+    def __init__(self, score: Floats) -> None:
+        self._order = np.argsort(score, kind="stable")
+        rising = score[self._order]
+        self._left, self._right = (np.searchsorted(rising, score, end) for end in ("left", "right"))
+
+    def below(self, mass: Floats) -> tuple[Floats, Floats]:
+        """Return the mass of the rows that score lower than each row, and of those that tie."""
+        total = np.append(0.0, np.cumsum(mass[self._order]))
+        lower = total[self._left]
+        return lower, total[self._right] - lower
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    """Unreviewed comments of one class, by score; arrays are (m,)."""
+
+    #: Those that each row stands for; 0 for rows of the other class.
+    mass: Floats
+    above: Floats
+    below: Floats
+    tied: Floats
+
+    @classmethod
+    def of(cls, rows: _Rows, mass: Floats) -> "_Side":
+        """Return the class whose rows stand for `mass` (m,)."""
+        below, tied = rows.below(mass)
+        above = np.maximum(float(mass.sum()) - below - tied, 0.0)
+        return cls(mass=mass, above=above, below=below, tied=tied)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Spread:
+    """How unreviewed positives and negatives spread over the score."""
+
+    true: _Side
+    false: _Side
+    #: Reviewed positives: they rank above all others.
+    sure: float
+
+    @classmethod
+    def of(cls, rows: _Rows, mass: Floats, positive: Floats, *, sure: float) -> "_Spread":
+        """Return the spread of rows that stand for `mass` (m,) unreviewed comments."""
+        true, false = (_Side.of(rows, mass * side) for side in (positive, 1 - positive))
+        return cls(true=true, false=false, sure=sure)
+
+    @property
+    def positives(self) -> float:
+        """All positives."""
+        return self.sure + float(self.true.mass.sum())
+
+    def mean(self, credit: Floats) -> float:
+        """Return the mean credit of the positives, 1 for the reviewed."""
+        return (self.sure + float(np.dot(self.true.mass, credit))) / self.positives
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Worth:
+    """An area, and what one more positive would do to it."""
+
+    #: In [0, 1].
+    area: float
+    #: (m,) derivative of the area in the mass of such positives, times all positives.
+    influence: Floats
+    #: The same for a reviewed positive.
+    sure_influence: float
+
+
+def _roc(spread: _Spread, standing: Standing, reviewed: float) -> _Worth:
+    """Return the share of negatives that each row beats: of the comments below, less positives."""
+    true = spread.true
+    # A row stands for many comments around it, but only so many share its very score.
+    tied = np.minimum(true.tied, standing.tied)
+    negatives = reviewed + standing.total - spread.positives
+    lower = np.maximum(standing.below - true.below, 0.0) + (standing.tied - tied) / 2
+    credit = np.clip((max(reviewed - spread.sure, 0.0) + lower) / negatives, 0.0, 1.0)
+    # One more positive is one negative less, which reviewed positives and those above it beat.
+    lost = (spread.sure + true.above + tied / 2) / negatives
+    area, grown = spread.mean(credit), 1 - spread.positives / negatives
+    return _Worth(
+        area=area,
+        influence=credit - lost - area * grown,
+        sure_influence=(1 - area) * grown,
+    )
+
+
+def _precision(spread: _Spread, rows: _Rows) -> _Worth:
+    """Return the mean precision over the recall that each row brings."""
+    true = spread.sure + spread.true.above
+    alone = spread.true.tied <= 0  # no positive at this score: the precision just above it
+    gain = np.where(alone, 1.0, spread.true.tied)
+    inside = np.where(alone, 0.0, spread.false.tied)
+    gained = davis_goadrich(gain, true, spread.false.above, inside)
+    credit = np.clip(gained / gain, 0.0, 1.0)
+    # One more positive also makes every lower threshold more precise.
+    flagged = np.maximum(true + spread.false.above + (gain + inside) / 2, 1.0)
+    step = spread.true.mass / flagged
+    lower, tied = rows.below(step)
+    area = spread.mean(credit)
+    return _Worth(
+        area=area,
+        influence=credit + lower + tied / 2 - area,
+        sure_influence=1 + float(np.dot(step, 1 - credit)) - area,
+    )

@@ -19,7 +19,10 @@ from modwatch.metrics import inputs
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
 from modwatch.metrics.estimator import Estimate, Estimator
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.sample import LabelledDay, Sample, fully_labelled
+from modwatch.metrics.intervals import interval
+from modwatch.metrics.labelled import LabelledDay, fully_labelled
+from modwatch.metrics.population import Domain
+from modwatch.metrics.sample import Sample
 
 #: Columns of the tables that `measure_day` and its kin return.
 COLUMNS = (
@@ -46,15 +49,35 @@ def measure_days(
     >>> table.set_index("metric").loc["accuracy", ["value", "low", "high"]].tolist()
     [0.5, 0.5, 0.5]
     """
-    sample = Sample(days)
+    estimates = estimates_of(
+        Sample(days),
+        alphas=alphas,
+        strategies=strategies,
+        threshold=threshold,
+        toxic_share=toxic_share,
+        seed=seed,
+    )
+    return _table(estimates)
+
+
+def estimates_of(
+    sample: Sample,
+    *,
+    alphas: Sequence[float],
+    strategies: Sequence[str],
+    threshold: float,
+    toxic_share: float,
+    seed: int,
+) -> list[Estimate]:
+    """Return every estimate of a sample, as `measure_days` does of days."""
     alphas = [inputs.fraction("alpha", alpha) for alpha in alphas]
     estimator = Estimator(sample, threshold=inputs.fraction("threshold", threshold), seed=seed)
     estimates = list(estimator.of_the_model())
     for strategy in strategies:
-        domains = sample.reviewed(strategy, alphas, toxic_share)
-        for alpha, domain in zip(alphas, domains, strict=True):
-            estimates.extend(estimator.of_the_team(strategy, alpha, domain))
-    return _table(estimates)
+        reviews = sample.reviewed(strategy, alphas, toxic_share)
+        for alpha, (domain, standing) in zip(alphas, reviews, strict=True):
+            estimates.extend(estimator.of_the_team(strategy, alpha, domain, standing))
+    return estimates
 
 
 def measure_day(
@@ -111,6 +134,47 @@ def measure_truth(
         threshold=threshold,
         toxic_share=toxic_share,
     )
+
+
+def reliability_estimates(days: Sequence[LabelledDay], *, bins: int = 10) -> pd.DataFrame:
+    """Return the reliability diagram of a window: one row an equal bin of prob, closed above.
+
+    Columns: `lower`, `upper`; `mean_prob` of all comments of the bin, which is known;
+    `positive_rate` with the 95 % interval `low`, `high`; `count` labels; `weight` comments;
+    `status` ok or insufficient, when the rate is missing. Kivlichan et al. (2021), appendix C.
+
+    >>> day = fully_labelled(np.array([0.75, 1.0]), np.array([1, 0]))
+    >>> reliability_estimates([day], bins=2)["positive_rate"].tolist()
+    [<NA>, 0.5]
+    """
+    sample = Sample(days)
+    edges = np.linspace(0, 1, bins + 1)
+    rows = [
+        {"lower": lower, "upper": upper, **_observed(sample, total, domain)}
+        for lower, upper, (total, domain) in zip(
+            edges[:-1], edges[1:], sample.bins(np.asarray, bins), strict=bool(days)
+        )
+    ]
+    frame = pd.DataFrame(rows, columns=["lower", "upper", *_OBSERVED])
+    return frame.astype(dict.fromkeys(("mean_prob", "positive_rate", "low", "high"), "Float64"))
+
+
+_OBSERVED = ("mean_prob", "positive_rate", "low", "high", "count", "weight", "status")
+
+
+def _observed(sample: Sample, prob: float, domain: Domain) -> dict[str, object]:
+    """Return what is known of the comments of a bin, whose probabilities sum to `prob`."""
+    known = {
+        "mean_prob": prob / domain.mass if domain.mass else None,
+        "count": int((domain.part > 0).sum()),
+        "weight": domain.mass,
+    }
+    if not known["count"] or sample.lacks(domain):
+        return known | {"status": "insufficient"}
+    total = sample.total(sample.label, domain)
+    low, high = (bound / domain.mass for bound in interval(total.confidence()))
+    rate = min(total.value / domain.mass, 1.0)
+    return known | {"positive_rate": rate, "low": low, "high": high, "status": "ok"}
 
 
 def _table(estimates: Sequence[Estimate]) -> pd.DataFrame:

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from modwatch.metrics.curves import WeightedCurves
+from modwatch.metrics.curves import Areas
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.intervals import interval, share_of
-from modwatch.metrics.sample import Domain, Sample
+from modwatch.metrics.intervals import interval
+from modwatch.metrics.population import Domain, Standing
+from modwatch.metrics.sample import Sample
+from modwatch.metrics.shares import Side, mean_credit
 
 #: Labels of either class that areas under curves need.
 MINIMUM_OF_A_CLASS = 5
@@ -54,8 +56,7 @@ class Estimator:
         self._everything = sample.everything()
         self._flagged = sample.flagged(threshold)
         self._wrong = ((self._flagged.part > 0) != (sample.label == 1)).astype(np.float64)
-        self._nothing = sample.without(self._everything)
-        self._by_prob = WeightedCurves(sample, sample.label, sample.prob, seed=seed)
+        self._by_prob = Areas(sample, sample.label, sample.prob, seed=seed)
 
     def of_the_model(self) -> Iterator[Estimate]:
         """Yield the estimates that have no review fraction."""
@@ -66,21 +67,28 @@ class Estimator:
         yield self._share("recall_flagged", sample.label, flagged, "toxic comment")
         yield self._mean("brier", (sample.label - sample.prob) ** 2, everything)
         yield self._calibration_error()
-        yield from self._areas("", self._by_prob, sample.label, self._nothing)
-        uncertainty = sample.prob * (1 - sample.prob)
-        curves = WeightedCurves(sample, self._wrong, uncertainty, seed=self._seed)
-        yield from self._areas("calibration_", curves, self._wrong, self._nothing)
+        nothing = sample.nothing()
+        standing = sample.standing(np.asarray)
+        yield from self._areas("", self._by_prob, sample.label, nothing, standing)
+        areas = Areas(sample, self._wrong, _uncertainty(sample.prob), seed=self._seed)
+        standing = sample.standing(_uncertainty)
+        yield from self._areas("calibration_", areas, self._wrong, nothing, standing)
         yield self._completion()
 
-    def of_the_team(self, strategy: str, alpha: float, reviewed: Domain) -> Iterator[Estimate]:
-        """Yield the estimates of model and moderators at one strategy and α."""
+    def of_the_team(
+        self, strategy: str, alpha: float, reviewed: Domain, standing: Standing
+    ) -> Iterator[Estimate]:
+        """Yield the estimates of model and moderators at one strategy and α.
+
+        `standing` is by probability, among what is not `reviewed`.
+        """
         kept = self._sample.without(reviewed)
         whole = self._everything.mass
         at: dict[str, Any] = {"strategy": strategy, "alpha": alpha}
         yield self._mean("oc_accuracy", self._wrong, kept, over=whole, flip=True, **at)
         yield self._mean("review_efficiency", self._wrong, reviewed, **at)
         yield self._share("review_effectiveness", self._wrong, reviewed, "wrong decision", **at)
-        yield from self._areas("oc_", self._by_prob, self._sample.label, reviewed, **at)
+        yield from self._areas("oc_", self._by_prob, self._sample.label, reviewed, standing, **at)
 
     def _mean(
         self,
@@ -112,16 +120,27 @@ class Estimator:
         outside = self._sample.without(domain)
         if reason := self._sample.lacks(domain) or self._sample.lacks(outside):
             return self._insufficient(metric, reason, self._everything, **at)
-        part, rest = (self._sample.total(outcome, side) for side in (domain, outside))
-        if part.value + rest.value <= 0:
+        sides = [
+            Side(
+                total=self._sample.total(outcome, side),
+                credit=np.full(outcome.size, credit),
+                seen=outcome * side.part,
+            )
+            for side, credit in ((domain, 1.0), (outside, 0.0))
+        ]
+        found = mean_credit(sides, np.random.default_rng(self._seed))
+        if found is None:
             return self._insufficient(metric, f"no {noun} among the labels", self._everything, **at)
-        generator = np.random.default_rng(self._seed)
-        confidence = share_of(part.confidence(), rest.confidence(), generator)
-        value = part.value / (part.value + rest.value)
-        return self._ok(metric, value, *interval(confidence), self._everything, **at)
+        return self._ok(metric, found[0], *found[1], self._everything, **at)
 
     def _areas(
-        self, prefix: str, curves: WeightedCurves, positive: Floats, reviewed: Domain, **at: Any
+        self,
+        prefix: str,
+        curves: Areas,
+        positive: Floats,
+        reviewed: Domain,
+        standing: Standing,
+        **at: Any,
     ) -> Iterator[Estimate]:
         """Yield the areas under both curves."""
         domain, kept = self._everything, self._sample.without(reviewed)
@@ -130,7 +149,7 @@ class Estimator:
         reason = self._sample.lacks(domain) or self._sample.lacks(kept)
         if not (reason or self._sample.complete) and fewest < MINIMUM_OF_A_CLASS:
             reason = f"{fewest} labels of the rarer class; {MINIMUM_OF_A_CLASS} are needed"
-        areas = None if reason else curves.at(reviewed)
+        areas = None if reason else curves.at(reviewed, standing)
         if areas is None:
             reason = reason or "a class is missing"
             yield from (self._insufficient(name, reason, domain, **at) for name in names)
@@ -157,7 +176,7 @@ class Estimator:
         generator = np.random.default_rng(self._seed)
         value, gap, high = 0.0, 0.0, np.zeros(1)
         wrong = ((self._sample.prob > 0.5) != (self._sample.label == 1)).astype(np.float64)
-        for confidence, in_bin in self._sample.by_confidence(_BINS):
+        for confidence, in_bin in self._sample.bins(_confidence, _BINS):
             total = self._sample.total(wrong, in_bin)
             missed = in_bin.mass - confidence  # wrong decisions of a calibrated model
             value += 0.0 if self._sample.lacks(in_bin) else abs(total.value - missed)
@@ -212,3 +231,11 @@ class Estimator:
             reason=reason,
             completion=self._completed,
         )
+
+
+def _uncertainty(prob: Floats) -> Floats:
+    return prob * (1 - prob)
+
+
+def _confidence(prob: Floats) -> Floats:
+    return np.abs(prob - 0.5) + 0.5

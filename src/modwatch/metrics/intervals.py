@@ -2,14 +2,14 @@
 
 Totals of 0/1 events get the mid-P interval of Fay & Kim (2017) for weighted sums, with the beta
 distribution in place of the gamma: for equal weights it is the mid-P Clopper–Pearson interval. It
-has width even when no event was seen. Shares of two totals, and areas under curves as means of the
-credit of each positive, come from the same distributions.
+has width even when no event was seen. `metrics.shares` builds on the same distributions.
 """
 
-import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from modwatch.metrics.inputs import Floats
@@ -37,6 +37,8 @@ class PartialTotal:
     share: Floats
     #: (m,) share × standard error per event, ≥ share: prediction of a finite unseen part.
     error: Floats
+    #: (m,) or one for all: stratum of each row. Only what varies within strata is error.
+    stratum: NDArray[np.integer] | int = 0
     #: (m,) or one for all: event mass that an event not yet seen would have in the row's place.
     reach: Floats | float = 1.0
     #: Unseen mass that no row stands for: anything between none and all of it may be events.
@@ -55,6 +57,17 @@ class PartialTotal:
         estimated = self.span * float(np.dot(self.share, self.event))
         return self.seen + estimated + self.supposed * self.unknown
 
+    @property
+    def variance(self) -> float:
+        """Variance of the total.
+
+        >>> half = np.array([0.5, 0.5])
+        >>> PartialTotal(seen=0, span=4, event=half, share=half, error=half).variance
+        0.5
+        """
+        rate = float(np.dot(self.share, self.event))
+        return self.span**2 * self._variance(self.event) * max(1 - rate, 0.0)
+
     def confidence(self) -> Floats:
         """Return the mid-P confidence distribution of the total, as a rising sample.
 
@@ -72,10 +85,16 @@ class PartialTotal:
             lower, upper = self._bounds(self.event)
         else:
             upper, lower = (1 - points[::-1] for points in self._bounds(1 - self.event))
-        # Unseen events are whole; of two unseen comments none or both may be events.
-        lower, upper = np.floor(self.span * lower), np.ceil(self.span * upper)
+        lower, upper = self.span * lower, self.span * upper
+        if self._whole:  # of two unseen comments none or both may be events
+            lower, upper = np.floor(lower), np.ceil(upper)
         points = np.concatenate([lower, np.minimum(upper, self.span) + self.unknown])
         return np.sort(self.seen + points)
+
+    @cached_property
+    def _whole(self) -> bool:
+        """Whether events are comments, not parts of them."""
+        return bool(((self.event == 0) | (self.event == 1)).all() and np.all(self.reach == 1))
 
     def _bounds(self, event: Floats) -> tuple[Floats, Floats]:
         """Return the lower and the upper confidence distribution of the rate of an event.
@@ -85,12 +104,42 @@ class PartialTotal:
         """
         if self.span == 0:
             return np.zeros(_POINTS.size), np.zeros(_POINTS.size)
-        rate = float(np.dot(self.share, event))
-        variance = float(np.dot(self.error**2, event**2))
+        rate, variance, one = float(np.dot(self.share, event)), self._variance(event), self._one
+        return _beta_points(rate, variance), _beta_points(rate + one, variance + one**2)
+
+    @property
+    def one_more(self) -> float:
+        """Event mass of the one event more than was seen that the upper end supposes."""
+        return self.span * self._one
+
+    @cached_property
+    def _one(self) -> float:
         possible = self.error * self.reach
         squares = float(np.dot(possible, possible))
-        one = float((possible**3).sum() / squares) if squares else 0.0
-        return _beta_points(rate, variance), _beta_points(rate + one, variance + one**2)
+        return float((possible**3).sum() / squares) if squares else 0.0
+
+    def _variance(self, event: Floats) -> float:
+        """Return the variance of the rate of rare events, over 1−rate.
+
+        Where a stratum is full of events, Σ(error·event)² is too much: what counts is the spread
+        around the stratum's mean.
+        """
+        squares = (self.error * event) ** 2
+        rate, whole = float(np.dot(self.share, event)), float(squares.sum())
+        if not whole or rate >= 1:
+            return whole
+        stratum = np.broadcast_to(self.stratum, event.shape)
+        rows, mass, first, second, parts = (
+            np.bincount(stratum, weights=weights)
+            for weights in (
+                self.share > 0, self.share, self.share * event, self.share * event**2, squares
+            )
+        )  # fmt: skip
+        some = second > 0
+        explained = first[some] ** 2 / (mass * second)[some]
+        rows = rows[some]
+        left = np.clip((1 - explained) * rows / np.maximum(rows - 1, 1), 1 / (rows + 2), 1)
+        return min(whole, float(np.dot(left, parts[some])) / (1 - rate))
 
 
 def _beta_points(rate: float, variance: float) -> Floats:
@@ -104,6 +153,17 @@ def _beta_points(rate: float, variance: float) -> Floats:
     return np.asarray(special.betaincinv(events, trials - events + 1, _POINTS), dtype=np.float64)
 
 
+def mid_p(events: float, trials: float) -> tuple[float, float]:
+    """Return the mid-P Clopper–Pearson interval of a share; neither number need be whole.
+
+    >>> [round(bound, 3) for bound in mid_p(0, 10)]
+    [0.0, 0.258]
+    """
+    one = 1 / trials
+    points = [_beta_points(k * one, k * one**2) for k in (events, events + 1)]
+    return interval(np.concatenate(points))
+
+
 def interval(confidence: Floats) -> tuple[float, float]:
     """Return the central 95 % of a confidence distribution given as a sample.
 
@@ -113,33 +173,3 @@ def interval(confidence: Floats) -> tuple[float, float]:
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(confidence, [tail, 1 - tail])
     return float(low), float(high)
-
-
-def share_of(part: Floats, rest: Floats, generator: np.random.Generator) -> Floats:
-    """Return the confidence distribution of part/(part+rest) from those of the two.
-
-    >>> share_of(np.ones(4), np.ones(4), np.random.default_rng(0)).tolist()
-    [0.5, 0.5, 0.5, 0.5]
-    """
-    other = generator.permutation(rest)
-    whole = part + other
-    # Nothing on either side says nothing about the share: half of such pairs count as 0, half as 1.
-    blank = (np.arange(part.size) % 2).astype(np.float64)
-    np.divide(part, whole, out=blank, where=whole > 0)
-    return blank
-
-
-def add_in_quadrature(
-    value: float, first: tuple[float, float], second: tuple[float, float]
-) -> tuple[float, float]:
-    """Return the interval of a value in [0, 1] that varies for two independent reasons.
-
-    Distances from the value to the two intervals' ends add as squares (Newcombe 1998).
-
-    >>> low, high = add_in_quadrature(0.5, (0.2, 0.6), (0.1, 0.5))
-    >>> round(low, 6), round(high, 6)
-    (0.0, 0.6)
-    """
-    low = math.hypot(max(value - first[0], 0.0), max(value - second[0], 0.0))
-    high = math.hypot(max(first[1] - value, 0.0), max(second[1] - value, 0.0))
-    return max(value - low, 0.0), min(value + high, 1.0)

@@ -1,11 +1,11 @@
 """The two rankings behind every collaborative metric, in one place.
 
-`review` says how much of each row is reviewed at a capacity (ranking by review score);
+`reviews` says how much of each row is reviewed at a capacity (ranking by review score);
 `Sweep` gives the curves over all thresholds (ranking by score).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,21 +17,26 @@ from modwatch.metrics.inputs import Floats
 
 Interpolation = Literal["davis-goadrich", "step"]
 
+_EPSILON = float(np.finfo(np.float64).eps)
 
-def capacity(alpha: float, weight: Floats) -> float:
-    """Return the mass of rows that can be reviewed: ⌊αΣw⌋ for whole weights, else αΣw.
+#: Beyond this floats have no fractions, and weights are whole for want of them.
+_COUNTABLE = 2.0**53
+
+#: Groups of equal score that are looked at together: few enough for a processor's cache.
+_BLOCK = 8_192
+
+
+def capacity(alpha: float, total: float, *, whole: bool) -> float:
+    """Return the mass of rows that can be reviewed: ⌊α·total⌋ for `whole` weights, else α·total.
 
     Whole weights count repeated rows, and nobody reviews half a comment; other weights are masses
     on an arbitrary scale, which has no whole comments to round to. α·n a rounding error below a
     whole number counts as that number (0.29 of 100 is 29).
 
-    >>> capacity(0.29, np.ones(100)), capacity(0.5, np.ones(3)), capacity(0.5, np.full(3, 0.5))
-    (29.0, 1.0, 0.75)
+    >>> capacity(0.29, 100, whole=True), capacity(0.5, 3, whole=True), capacity(0.5, 3, whole=False)
+    (29, 1, 1.5)
     """
-    total = float(weight.sum())
-    if (weight == np.rint(weight)).all():
-        return float(slots(alpha, total))
-    return alpha * total
+    return slots(alpha, total) if whole else alpha * total
 
 
 def slots(alpha: float, total: float) -> int:
@@ -40,14 +45,14 @@ def slots(alpha: float, total: float) -> int:
     >>> slots(0.29, 100)
     29
     """
-    return math.floor(alpha * total * (1 + 4 * float(np.finfo(np.float64).eps)))
+    return math.floor(min(alpha * total * (1 + 4 * _EPSILON), total))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
     """Which rows are reviewed: all above the boundary, a share of those at it, none below."""
 
-    #: Review score of the last reviewed row; inf when none is reviewed.
+    #: Review score of the last reviewed row; inf when none is reviewed, −inf when all are.
     boundary: float
     #: Share in [0, 1] of the rows at the boundary that is reviewed.
     share: float
@@ -72,20 +77,23 @@ def reviews(review_score: Floats, alphas: Sequence[float], weight: Floats) -> li
     >>> reviews(np.array([3.0, 2.0, 2.0]), [2 / 3], np.ones(3))
     [Review(boundary=2.0, share=0.5)]
     """
+    whole = bool((weight == np.rint(weight)).all())
     order = np.argsort(review_score, kind="stable")[::-1]  # stable: merges sorted runs in O(n)
-    mass = weight[order]
+    mass, lowered = weight[order], review_score[order]
     np.cumsum(mass, out=mass)
-    lowered = -review_score[order]
-    return [_review(lowered, mass, capacity(alpha, weight)) for alpha in alphas]
+    np.negative(lowered, out=lowered)
+    total = float(mass[-1]) if mass.size else 0.0
+    whole &= total < _COUNTABLE
+    return [_review(lowered, mass, capacity(alpha, total, whole=whole)) for alpha in alphas]
 
 
 def _review(lowered: Floats, mass: Floats, places: float) -> Review:
     """Return the review of `places` rows; `lowered` is minus the score, `mass` summed up."""
-    at = int(np.searchsorted(mass, places))
-    if places <= 0 or not mass.size:
+    if not mass.size or places <= _EPSILON * mass[-1]:  # nothing, or less than sums can tell
         return Review(boundary=math.inf, share=0.0)
-    if at == mass.size:  # rounding of the sum: everything is reviewed
-        return Review(boundary=-float(lowered[-1]), share=1.0)
+    if places >= mass[-1]:
+        return Review(boundary=-math.inf, share=0.0)
+    at = int(np.searchsorted(mass, places))
     first, last = (int(np.searchsorted(lowered, lowered[at], side)) for side in ("left", "right"))
     above = float(mass[first - 1]) if first else 0.0
     share = (places - above) / (float(mass[last - 1]) - above)
@@ -93,29 +101,38 @@ def _review(lowered: Floats, mass: Floats, places: float) -> Review:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Groups:
+    """The g groups of equal score that hold a positive, by falling score: only they carry area."""
+
+    #: (g+1,) positives above each group, and all positives.
+    bounds: NDArray[np.intp]
+    #: (g,) negatives above each group, and above its lower end.
+    above: NDArray[np.intp]
+    through: NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The points of the ROC and precision-recall curves.
+    """The ROC and precision-recall curves over all thresholds."""
 
-    Only the g groups of equal score that hold a positive carry area, so only they are kept.
-    """
-
-    #: (g,) positive mass of each group, falling score.
-    gain: Floats
-    #: (g,) negative mass scored above the group.
-    before: Floats
-    #: (g,) negative mass inside the group.
-    inside: Floats
-    #: Positive mass classified correctly at every threshold.
-    sure: float
+    groups: _Groups
+    #: (P+1,) running mass of the P positives, falling score, from what is right at any threshold.
+    true: Floats
+    #: (N+1,) running mass of the N negatives, falling score, from 0.
+    false: Floats
     #: All positive and all negative mass.
     positives: float
     negatives: float
 
     def auroc(self) -> float | None:
         """Return the area under the ROC curve, None where a class has no mass."""
-        beaten = self.negatives - self.before - self.inside / 2
-        won = float(np.dot(self.gain, beaten)) + self.sure * self.negatives
-        return quotient(won, self.positives * self.negatives)
+        if self.negatives <= 0:
+            return None
+        won = sum(
+            dot(gain, 1 - (before + inside / 2) / self.negatives)
+            for gain, _, before, inside in self._segments()
+        )
+        return share(won + float(self.true[0]), self.positives)
 
     def auprc(self, interpolation: Interpolation = "davis-goadrich") -> float | None:
         """Return the area under the precision-recall curve, None without positive mass.
@@ -123,17 +140,20 @@ class Curve:
         Davis & Goadrich (2006): between two thresholds false positives grow linearly with true
         ones, so precision is integrated in closed form; `step` gives average precision.
         """
-        area = float(self._precision_area(interpolation).sum())
-        return quotient(area + self.sure, self.positives)
+        area = sum(float(_AREAS[interpolation](*part).sum()) for part in self._segments())
+        return share(area + float(self.true[0]), self.positives)
 
-    def precision_credit(self) -> Floats:
-        """Return the mean precision (g,) over the recall that the group brings."""
-        area = self._precision_area("davis-goadrich")
-        return np.divide(area, self.gain, out=np.zeros_like(area), where=self.gain > 0)
+    def _segments(self) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
+        """Yield, block by block of groups, what each adds and what is above it, in mass.
 
-    def _precision_area(self, interpolation: Interpolation) -> Floats:
-        start = np.cumsum(self.gain) + self.sure - self.gain
-        return _AREAS[interpolation](self.gain, start, self.before, self.inside)
+        Positives it adds, positives above, negatives above, negatives it adds.
+        """
+        groups = self.groups
+        for first in range(0, groups.above.size, _BLOCK):
+            true = self.true[groups.bounds[first : first + _BLOCK + 1]]
+            before = self.false[groups.above[first : first + _BLOCK]]
+            inside = self.false[groups.through[first : first + _BLOCK]] - before
+            yield np.diff(true), true[:-1], before, inside
 
 
 class Sweep:
@@ -155,38 +175,28 @@ class Sweep:
         new = np.ones(rising.size, dtype=bool)
         new[1:] = rising[1:] != rising[:-1]
         start = np.flatnonzero(new)
-        self._bounds: NDArray[np.intp] = np.append(start, rising.size)
-        self._above = np.searchsorted(rising_negative, rising[start], "left")
-        self._through = np.searchsorted(rising_negative, rising[start], "right")
+        self._groups = _Groups(
+            bounds=np.append(start, rising.size),
+            above=np.searchsorted(rising_negative, rising[start], "left"),
+            through=np.searchsorted(rising_negative, rising[start], "right"),
+        )
 
     def curve(self, weight: Floats, reviewed: Floats) -> Curve:
         """Return the curve of rows (n,) of which the `reviewed` part is right at every threshold.
 
         That part ranks above all others when positive, and below all others when negative.
         """
+        sure = dot(weight[self._positive], reviewed[self._positive])
+        negatives = float(weight[self._negative].sum())
         kept = weight * (1 - reviewed)
-        below = _cumulative(kept[self._negative])
-        before = below[self._above]
-        gain = np.diff(_cumulative(kept[self._positive])[self._bounds])
-        sure = float(np.dot(weight[self._positive], reviewed[self._positive]))
+        true = _running(kept, self._positive, sure)
         return Curve(
-            gain=gain,
-            before=before,
-            inside=below[self._through] - before,
-            sure=sure,
-            positives=float(gain.sum()) + sure,
-            negatives=float(weight[self._negative].sum()),
+            groups=self._groups,
+            true=true,
+            false=_running(kept, self._negative, 0.0),
+            positives=float(true[-1]),
+            negatives=negatives,
         )
-
-    def credits(self, group: Floats) -> Floats:
-        """Return, for each row (n,), the credit (g,) of its group; 0 for negatives.
-
-        >>> Sweep(np.array([1.0, 0.0]), np.array([0.9, 0.1])).credits(np.array([0.5])).tolist()
-        [0.5, 0.0]
-        """
-        out = np.zeros(self._positive.size + self._negative.size)
-        out[self._positive] = np.repeat(group, np.diff(self._bounds))
-        return out
 
 
 def check_interpolation(interpolation: str) -> None:
@@ -196,32 +206,57 @@ def check_interpolation(interpolation: str) -> None:
         raise MetricInputError(f"interpolation is {interpolation!r}; it must be one of {known}")
 
 
-def quotient(numerator: float, denominator: float) -> float | None:
-    """Return the quotient, None over nothing.
+def dot(left: Floats, right: Floats) -> float:
+    """Return Σ left·right of two arrays (n,), the same on every machine.
 
-    >>> quotient(1, 2), quotient(0, 0)
+    `np.dot` would split the sum among as many threads as there are cores; on a busy machine these
+    wait for one another.
+
+    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    11.0
+    """
+    return float(np.einsum("i,i->", left, right))
+
+
+def mean(value: Floats, weight: Floats) -> float | None:
+    """Return the weighted mean of values (n,) in [0, 1], None without weight.
+
+    Never outside [0, 1], and exact where all values are 0 or all are 1.
+
+    >>> mean(np.array([1.0, 0.0]), np.array([1.0, 3.0])), mean(np.zeros(1), np.zeros(1))
+    (0.25, None)
+    """
+    part = dot(weight, value)
+    return share(part, part + dot(weight, 1 - value))
+
+
+def share(part: float, whole: float) -> float | None:
+    """Return the part over the whole, kept in [0, 1] whatever the rounding; None of nothing.
+
+    >>> share(1, 2), share(0, 0)
     (0.5, None)
     """
-    return float(numerator / denominator) if denominator > 0 else None
+    return min(max(part / whole, 0.0), 1.0) if whole > 0 else None
 
 
-def _cumulative(mass: Floats) -> Floats:
-    """Return running sums (n+1,) that start at 0."""
-    total = np.zeros(mass.size + 1)
-    np.cumsum(mass, out=total[1:])
+def _running(mass: Floats, rows: NDArray[np.intp], start: float) -> Floats:
+    """Return the running sums (m+1,) of the mass of the m `rows`, from `start`."""
+    total = np.empty(rows.size + 1)
+    total[0] = start
+    np.take(mass, rows, out=total[1:], mode="clip")  # the default mode makes a copy
+    np.cumsum(total, out=total)
     return total
 
 
-def _davis_goadrich(gain: Floats, true: Floats, false: Floats, inside: Floats) -> Floats:
+def davis_goadrich(gain: Floats, true: Floats, false: Floats, inside: Floats) -> Floats:
     """Return ∫ TP/(TP+FP) dTP over each segment that starts at (`true`, `false`)."""
-    grows = gain > 0
     rise = gain + inside
-    precision = np.divide(gain, rise, out=np.zeros_like(gain), where=grows)  # 1/(1+slope)
-    slope = np.divide(inside, gain, out=np.zeros_like(gain), where=grows)
-    offset = false - slope * true
+    precision = np.divide(gain, rise, out=np.zeros_like(gain), where=gain > 0)
+    drift = false * precision - true * (1 - precision)
     total = true + false
-    log = np.log1p(np.divide(rise, total, out=np.zeros_like(gain), where=grows & (total > 0)))
-    return precision * (gain - offset * precision * log)
+    log = np.log1p(np.divide(rise, total, out=np.zeros_like(gain), where=total > 0))
+    area: Floats = precision * (gain - drift * log)
+    return area
 
 
 def _step(gain: Floats, true: Floats, false: Floats, inside: Floats) -> Floats:
@@ -231,4 +266,4 @@ def _step(gain: Floats, true: Floats, false: Floats, inside: Floats) -> Floats:
     return gain * np.divide(end, end + false + inside, out=out, where=gain > 0)
 
 
-_AREAS = {"davis-goadrich": _davis_goadrich, "step": _step}
+_AREAS = {"davis-goadrich": davis_goadrich, "step": _step}

@@ -55,7 +55,7 @@ class Decision:
     item_id: int
     dt: date
     comment_id: str
-    #: review | retest | gold | audit
+    #: review | retest | gold | audit | second_opinion
     kind: str
     #: The item's version before the decision.
     item_version: int
@@ -148,25 +148,27 @@ def _plain(value: date | datetime) -> str:
     return value.isoformat()
 
 
-def decisions(engine: Engine, day: date, *, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
+def decisions(
+    engine: Engine, day: date, *, kind: str = "review", batch_size: int = 10_000
+) -> Iterator[pa.RecordBatch]:
     """Yield the standing labels of `day`, at most one an item, as batches of `records.LABELS`.
 
-    A label stands unless it was taken back or replaced. Items that are not for the day's estimates
-    (retest, gold, audit) are left out.
+    A label stands unless it was taken back or replaced. Only items of `kind` count: those of the
+    kind `review` are what the day's estimates are made of.
     """
     with engine.connect() as connection:
-        rows = connection.execution_options(yield_per=batch_size).execute(_standing(day))
+        rows = connection.execution_options(yield_per=batch_size).execute(_standing(day, kind))
         for part in rows.mappings().partitions():
             yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=LABELS)
 
 
-def _standing(day: date) -> Select[Any]:
+def _standing(day: date, kind: str) -> Select[Any]:
     latest = (
         select(decision)
         .ext(distinct_on(decision.c.item_id))
         .where(
             decision.c.dt == day,
-            decision.c.kind == "review",
+            decision.c.kind == kind,
             decision.c.action.in_(["label", "undo"]),
         )
         .order_by(decision.c.item_id, decision.c.id.desc())

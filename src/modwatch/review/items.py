@@ -36,6 +36,8 @@ class NewItem:
     prob: float
     uncertainty: float
     model_version: str
+    #: review | retest | gold | audit | second_opinion
+    kind: str = "review"
     parent_text: str | None = field(default=None, repr=False)
     language: str | None = None
     platform: str | None = None
@@ -43,13 +45,14 @@ class NewItem:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One item as a moderator sees it: no score and no reason, which would sway the label."""
+    """One item as a moderator sees it: nothing that would sway the label.
+
+    No score, no reason, and no kind: whoever knows that a label is compared takes more care.
+    """
 
     id: int
     dt: date
     comment_id: str
-    #: review | retest | gold | audit
-    kind: str
     text: str = field(repr=False)
     parent_text: str | None = field(repr=False)
     language: str | None

@@ -15,7 +15,6 @@ from sqlalchemy import (
     Engine,
     RowMapping,
     and_,
-    exists,
     func,
     or_,
     select,
@@ -24,10 +23,11 @@ from sqlalchemy import (
 
 from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.decision_log import Decision, append, decisions, verify_log
-from modwatch.review.intake import Enqueued, enqueue
+from modwatch.review.eligibility import may_be_served
+from modwatch.review.intake import Enqueued, enqueue, retire_second_opinions
 from modwatch.review.items import Item, Lease, storable
 from modwatch.review.queue_health import QueueAges, QueueCounts, counts, queue_ages
-from modwatch.review.tables import decision, review_item, skipped, waiting
+from modwatch.review.tables import decision, review_item, waiting
 
 __all__ = [
     "Enqueued",
@@ -40,6 +40,7 @@ __all__ = [
     "lease",
     "queue_ages",
     "resume",
+    "retire_second_opinions",
     "skip",
     "verify_log",
 ]
@@ -55,7 +56,6 @@ _ITEM = (
     review_item.c.id,
     review_item.c.dt,
     review_item.c.comment_id,
-    review_item.c.kind,
     review_item.c.text,
     review_item.c.parent_text,
     review_item.c.language,
@@ -68,8 +68,9 @@ def lease(engine: Engine, moderator_id: int, length: dt.timedelta = LEASE_LENGTH
     """Return a lease of the next item for this moderator, or None when there is none.
 
     The next is the first by day and rank that nobody holds and that this moderator has not
-    skipped. Concurrent calls never return the same item and never wait for each other. A lease
-    that runs out returns by itself.
+    skipped. A second opinion waits for the first label, and for anybody but the person who gave
+    it. Concurrent calls never return the same item and never wait for each other. A lease that
+    runs out returns by itself.
     """
     token = secrets.token_urlsafe(24)
     next_item = (
@@ -77,7 +78,7 @@ def lease(engine: Engine, moderator_id: int, length: dt.timedelta = LEASE_LENGTH
         .where(
             waiting,
             or_(review_item.c.leased_until.is_(None), ~_LEASED),
-            ~_skipped_by(moderator_id),
+            may_be_served(moderator_id),
         )
         .order_by(review_item.c.dt, review_item.c.rank, review_item.c.id)
         .limit(1)
@@ -274,14 +275,6 @@ def _held(moderator_id: int, item_id: int, lease_token: str) -> ColumnElement[bo
         review_item.c.leased_by == moderator_id,
         review_item.c.lease_digest == _digest(lease_token),
         _LEASED,
-    )
-
-
-def _skipped_by(moderator_id: int) -> ColumnElement[bool]:
-    return exists().where(
-        decision.c.item_id == review_item.c.id,
-        decision.c.moderator_id == moderator_id,
-        skipped,
     )
 
 

@@ -3,9 +3,9 @@
 import datetime as dt
 from dataclasses import dataclass
 
-from sqlalchemy import Engine, and_, func, select
+from sqlalchemy import ColumnElement, Double, Engine, and_, case, cast, func, select
 
-from modwatch.review.tables import review_item, waiting
+from modwatch.review.tables import decision, review_item, waiting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,20 @@ class QueueAges:
     #: None when there is no item.
     median_seconds: float | None
     oldest_seconds: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayQueue:
+    """Where the items that the estimates of one day need stand; times in seconds, None of none."""
+
+    #: Undecided, leased or not.
+    waiting: int
+    decided: int
+    #: How long the waiting ones have been in the queue.
+    age_median: float | None
+    age_oldest: float | None
+    #: From queued to the first label, of the decided ones.
+    decision_median: float | None
 
 
 def counts(engine: Engine, day: dt.date | None = None) -> QueueCounts:
@@ -63,3 +77,33 @@ def queue_ages(engine: Engine) -> QueueAges:
         median_seconds=row.median_seconds,
         oldest_seconds=None if row.oldest_seconds is None else float(row.oldest_seconds),
     )
+
+
+def day_queue(engine: Engine, day: dt.date) -> DayQueue:
+    """Return how far the review of `day` is, at this moment of the database's clock."""
+    first = (
+        select(decision.c.item_id, func.min(decision.c.decided_at).label("at"))
+        .where(decision.c.dt == day, decision.c.action == "label")
+        .group_by(decision.c.item_id)
+        .subquery()
+    )
+    is_decided = review_item.c.status == "decided"
+    age = case((waiting, _seconds_since_queued(func.now())))
+    took = case((is_decided, _seconds_since_queued(first.c.at)))
+    statement = (
+        select(
+            func.count().filter(waiting).label("waiting"),
+            func.count().filter(is_decided).label("decided"),
+            func.percentile_cont(0.5).within_group(age).label("age_median"),
+            func.max(age).label("age_oldest"),
+            func.percentile_cont(0.5).within_group(took).label("decision_median"),
+        )
+        .join_from(review_item, first, first.c.item_id == review_item.c.id, isouter=True)
+        .where(review_item.c.dt == day, review_item.c.kind == "review")
+    )
+    with engine.connect() as connection:
+        return DayQueue(**connection.execute(statement).mappings().one())
+
+
+def _seconds_since_queued(moment: ColumnElement[dt.datetime]) -> ColumnElement[float]:
+    return cast(func.extract("epoch", moment - review_item.c.queued_at), Double)

@@ -20,7 +20,9 @@ _PAUSE_SECONDS = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedModerator:
-    """A person who errs at known rates, each comment alike whenever it is shown.
+    """A person who errs at known rates, each comment alike whenever it is shown to them.
+
+    Two people of different seeds err independently.
 
     >>> Person = SimulatedModerator
     >>> careful = Person(token="", false_positive_rate=0.0, false_negative_rate=0.0, seed=1)
@@ -118,7 +120,7 @@ def work(
             return _work_until_unserved(client, moderator, shift, truth, budget)
 
     with ThreadPoolExecutor(max_workers=max(1, min(concurrency, len(moderators)))) as pool:
-        # An item that the last one at work skips is for the others: they look again.
+        # What the last one at work skips, or labels as the first of two, is for the others.
         while sum(pool.map(work_once, moderators, shifts)):
             pass
     return ShiftReport(
@@ -141,8 +143,15 @@ class _Budget:
         with self._lock:
             if self._left is None:
                 return True
+            if self._left == 0:
+                return False
             self._left -= 1
-            return self._left >= 0
+            return True
+
+    def give_back(self) -> None:
+        with self._lock:
+            if self._left is not None:
+                self._left += 1
 
 
 def _work_until_unserved(
@@ -157,6 +166,7 @@ def _work_until_unserved(
     while budget.take():
         answer = _send(client, "/api/v1/leases", {}, {})
         if answer.status_code == httpx.codes.NO_CONTENT:
+            budget.give_back()
             break
         served += 1
         _decide(client, moderator, shift, truth, answer.json())

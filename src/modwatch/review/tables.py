@@ -26,9 +26,11 @@ from sqlalchemy import (
     literal_column,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
-#: What an item is for; only `review` enters the estimates of the day.
-KINDS = ("review", "retest", "gold", "audit")
+#: What an item is for; only `review` enters the estimates of the day. A `second_opinion` is the
+#: comment of a `review` item once more, for somebody else.
+KINDS = ("review", "retest", "gold", "audit", "second_opinion")
 
 #: `leased` is not among them: see the module's docstring.
 STATUSES = ("waiting", "decided", "withdrawn")
@@ -175,6 +177,38 @@ decision_chain = Table(
     Column("moderator_id", ForeignKey("moderator.id"), primary_key=True),
     Column("length", BigInteger, nullable=False),
     Column("hash", LargeBinary, nullable=False),
+)
+
+#: What is to be told to people outside, one row a message; `outbox` writes and sends them.
+outbox_message = Table(
+    "outbox_message",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    #: The receiver drops what it has seen under the same key.
+    Column("key", Text, nullable=False, unique=True),
+    Column("topic", Text, nullable=False),
+    #: What the message is about; its messages are counted by `sequence`, from 1.
+    Column("series", Text, nullable=False),
+    Column("sequence", Integer, nullable=False),
+    Column("dt", Date, nullable=False),
+    Column("payload", JSONB, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    UniqueConstraint("topic", "series", "sequence"),
+)
+
+#: One row a message and channel; each channel may fail by itself.
+outbox_delivery = Table(
+    "outbox_delivery",
+    metadata,
+    Column("message_id", ForeignKey("outbox_message.id"), primary_key=True),
+    Column("channel", Text, primary_key=True),
+    Column("delivered_at", DateTime(timezone=True)),
+    Index(
+        "outbox_delivery_pending_idx",
+        "channel",
+        "message_id",
+        postgresql_where=text("delivered_at IS NULL"),
+    ),
 )
 
 #: Written out, as `waiting` is.

@@ -28,6 +28,8 @@ class RoutingPolicy:
     strata: int = 5
     #: Comments drawn from a stratum, at least, where it has as many; at least 1.
     minimum: int = 2
+    #: Share in [0, 1] of the reviewed comments that a second person labels too; on top of α.
+    second_opinion_share: float = 0.05
 
     def __post_init__(self) -> None:
         _refuse(
@@ -38,16 +40,23 @@ class RoutingPolicy:
         _refuse(self.strategy not in STRATEGIES, "strategy", self.strategy, str(STRATEGIES))
         _refuse(self.strata < 1, "strata", self.strata, "[1, ∞)")
         _refuse(self.minimum < 1, "minimum", self.minimum, "[1, ∞)")
+        again = self.second_opinion_share
+        _refuse(not 0 <= again <= 1, "second_opinion_share", again, "[0, 1]")
 
     @property
     def digest(self) -> str:
-        """Hash of the policy: it goes into the random keys, and changes with every value.
+        """Hash of what decides who is reviewed: it goes into the random keys.
+
+        It changes with every value but the share of second opinions, which come on top and may
+        be switched on without another slice being drawn.
 
         >>> policy = RoutingPolicy(review_fraction=0.1)
         >>> policy.digest == RoutingPolicy(review_fraction=0.1).digest
         True
         """
-        return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        values = asdict(self)
+        del values["second_opinion_share"]
+        return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _refuse(wrong: bool, name: str, value: object, allowed: str) -> None:

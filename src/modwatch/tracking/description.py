@@ -1,32 +1,33 @@
-"""The words on a run's page: what the day was, in about five lines of Markdown."""
+"""The words on a run's page: what the day was, in five lines of Markdown."""
 
 from collections.abc import Hashable, Mapping
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import pandas as pd
 
-from modwatch.tracking.facts import DayFacts
+from modwatch.tracking.changes import COMPARED, Change, changes
+from modwatch.tracking.effects import drift_status
+from modwatch.tracking.facts import DayFacts, DayTables
 from modwatch.tracking.keys import deployed_rows, known, metric_title
 
-_TOGETHER = ("oc_accuracy", "oc_auroc", "oc_auprc", "review_efficiency", "review_effectiveness")
-_ALONE = ("accuracy", "auroc", "auprc", "brier_score", "expected_calibration_error")
+_TOGETHER = ("oc_accuracy", "review_efficiency", "review_effectiveness", "oc_auroc", "oc_auprc")
+_ALONE = ("accuracy", "precision_flagged", "recall_flagged", "brier", "ece")
+_NAMED_ALERTS = 3
+_ONE_DAY = timedelta(days=1)
 
 
-def describe_day(day: date, measurements: pd.DataFrame, facts: DayFacts) -> str:
-    """Return the Markdown description of one day.
+def describe_day(day: date, tables: DayTables, facts: DayFacts) -> str:
+    """Return the Markdown description of one day, in five lines.
 
-    It says volume and checks, model with moderators, model alone, the queue, what could not be
-    estimated and why, and links. Intervals are 95 %.
+    They say how the day stands, what changed beyond noise, how well model and moderators do, what
+    could not be estimated and why, and where to look next. Intervals are 95 %.
     """
-    rows = deployed_rows(measurements, facts)
-    numbers = rows[known(rows)]
     lines = [
-        _volume(day, facts),
-        "With review: " + _estimates(numbers, _TOGETHER),
-        "Model alone: " + _estimates(numbers, _ALONE),
-        _queue(facts),
-        _missing(measurements, rows),
+        _status(day, tables, facts),
+        _changed(day, tables, facts),
+        _quality(tables, facts),
+        _queue(facts) + _missing(tables.measurements, facts),
         _links(facts),
     ]
     return "  \n".join(line for line in lines if line)  # Markdown breaks a line at two spaces
@@ -49,13 +50,63 @@ def describe_timeline(first: date, last: date, days: int) -> str:
     )
 
 
-def _volume(day: date, facts: DayFacts) -> str:
+def _status(day: date, tables: DayTables, facts: DayFacts) -> str:
     seen = facts.comments + facts.quarantined
+    drift, where = drift_status(tables.drift)
     return (
         f"**{day}**: {facts.comments:,} comments, "
         f"{facts.quarantined:,} quarantined{_share(facts.quarantined, seen)}, "
         f"{facts.flagged:,} flagged{_share(facts.flagged, facts.comments)}. "
-        f"Checks: **{facts.checks}**."
+        f"Checks: **{facts.checks}**. Drift: **{drift}**{where and f' ({where})'}. "
+        f"Alerts: {_alerts(facts)}."
+    )
+
+
+def _alerts(facts: DayFacts) -> str:
+    """Name the most severe incidents that stand, and count the others."""
+    named = [standing.line for standing in facts.alerts[:_NAMED_ALERTS]]
+    others = len(facts.alerts) - len(named)
+    return "; ".join([*named, *([f"{others} more"] if others else [])]) or "**none**"
+
+
+def _changed(day: date, tables: DayTables, facts: DayFacts) -> str:
+    """Say what changed against the day before and the window before, which hold other labels."""
+    among = 2 * len(COMPARED)
+    found = {
+        str(day - _ONE_DAY): changes(tables.measurements, tables.day_before, facts, among=among),
+        "the window before": changes(tables.measurements, tables.window_before, facts, among=among),
+    }
+    compared = [name for name, (count, _) in found.items() if count]
+    if not compared:
+        return "Changes: nothing to compare with."
+    moved = {name: found[name][1] for name in compared}
+    if not any(moved.values()):
+        return f"Changes: no change beyond noise against {' or '.join(compared)}."
+    return (
+        "Changes: "
+        + "; ".join(
+            f"against {name} {', '.join(map(_moved, changed)) or 'no change beyond noise'}"
+            for name, changed in moved.items()
+        )
+        + "."
+    )
+
+
+def _moved(change: Change) -> str:
+    return f"**{metric_title(change.metric)} {change.before:.3f} → {change.now:.3f}**"
+
+
+def _quality(tables: DayTables, facts: DayFacts) -> str:
+    """Give the estimates of the window, or of the day when there is no window."""
+    measurements, over = tables.measurements, "the day"
+    if len(tables.window):
+        measurements = tables.window
+        over = f"{facts.pooled_days} of {facts.window_days} days"
+    rows = deployed_rows(measurements, facts)
+    numbers = rows[known(rows)]
+    return (
+        f"With review ({over}): {_estimates(numbers, _TOGETHER)} "
+        f"Model alone: {_estimates(numbers, _ALONE)}"
     )
 
 
@@ -85,19 +136,21 @@ def _estimate(row: Mapping[Hashable, Any]) -> str:
     return f"{text} ({row['low']:.3f} to {row['high']:.3f})"
 
 
-def _missing(measurements: pd.DataFrame, deployed: pd.DataFrame) -> str:
-    """Name what could not be estimated as deployed, and count the rest."""
+def _missing(measurements: pd.DataFrame, facts: DayFacts) -> str:
+    """Name what could not be estimated of the day as deployed, by reason, and count the rest."""
+    deployed = deployed_rows(measurements, facts)
     absent = deployed[~known(deployed)]
     elsewhere = int((~known(measurements)).sum()) - len(absent)
+    reasons: dict[str, list[str]] = {}
+    for row in absent.to_dict("records"):
+        reasons.setdefault(str(row["reason"]), []).append(metric_title(row["metric"]))
     named = [
-        f"{metric_title(row['metric'])} ({row['reason']})"
-        if row["reason"]
-        else metric_title(row["metric"])
-        for row in absent.to_dict("records")
+        f"{', '.join(metrics)}{reason and f' ({reason})'}" for reason, metrics in reasons.items()
     ]
     if elsewhere:
-        named.append(f"{elsewhere} estimates at other settings (`tables/measurements.json`)")
-    return f"Not enough data for: {', '.join(named)}." if named else ""
+        noun = "estimate" if elsewhere == 1 else "estimates"
+        named.append(f"{elsewhere} {noun} at other settings (`tables/measurements.json`)")
+    return f" **Insufficient** on the day: {'; '.join(named)}." if named else ""
 
 
 def _links(facts: DayFacts) -> str:

@@ -1,11 +1,15 @@
 """What a day was, as handed to MLflow: counts, names, links; nothing of a single comment."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from modwatch.records import DRIFT, MEASUREMENTS
+from modwatch.tracking.alert_messages import StandingAlert
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +42,11 @@ class DayFacts:
     review_fraction: float
     #: Verdict of the day's checks: passed | warned | rejected.
     checks: str
+    #: Days that the estimates of the window are made of, and days that it is long; 0 without one.
+    pooled_days: int = 0
+    window_days: int = 0
+    #: Incidents that stand at the end of the day, the most severe first.
+    alerts: tuple[StandingAlert, ...] = ()
     #: Hash of what the measurement was made of: tells whether MLflow shows the latest.
     digest: str = ""
     #: Pages to link from the description; None leaves the link out.
@@ -58,9 +67,36 @@ class DayFacts:
         return self.labelled / self.routed if self.routed else None
 
 
+def _no_measurements() -> pd.DataFrame:
+    return pd.DataFrame(MEASUREMENTS.empty_table().to_pandas())
+
+
+def _no_drift() -> pd.DataFrame:
+    return pd.DataFrame(DRIFT.empty_table().to_pandas())
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayTables:
+    """The tables that a day's page is made of; one without rows leaves its part out."""
+
+    #: Estimates of the day; as all of these, with the columns of `records.MEASUREMENTS`.
+    measurements: pd.DataFrame
+    #: Estimates of the window that ends with the day.
+    window: pd.DataFrame = field(default_factory=_no_measurements)
+    #: Estimates of the day before, and of the window that ends with it.
+    day_before: pd.DataFrame = field(default_factory=_no_measurements)
+    window_before: pd.DataFrame = field(default_factory=_no_measurements)
+    #: Drift and health of the trailing days, the day itself last: columns of `records.DRIFT`.
+    drift: pd.DataFrame = field(default_factory=_no_drift)
+    #: Costs and outcomes of other settings: columns of `metrics.what_if.COLUMNS`.
+    what_if: pd.DataFrame | None = None
+    #: The window's estimates corrected for moderators' errors: `records.MODERATOR_ERROR`.
+    moderator_error: pd.DataFrame | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoreHistogram:
-    """How many comments of the day fall in each of B bins of prob."""
+    """How the comments of the day, and of what it is compared with, spread over B bins of prob."""
 
     #: (B + 1,) ascending bin edges in [0, 1].
     edges: NDArray[np.float64]
@@ -68,10 +104,17 @@ class ScoreHistogram:
     counts: NDArray[np.int64]
     #: The model's threshold: a comment is flagged when prob > threshold.
     threshold: float
+    #: (B,) comments per bin of each reference, by name: `fixed`, `trailing`.
+    references: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, prob: NDArray[np.floating], *, threshold: float, bins: int = 50
+        cls,
+        prob: NDArray[np.floating],
+        *,
+        threshold: float,
+        bins: int = 50,
+        references: Mapping[str, NDArray[np.int64]] | None = None,
     ) -> "ScoreHistogram":
         """Return the histogram of `prob` (N,) in [0, 1] over `bins` equal bins.
 
@@ -79,15 +122,20 @@ class ScoreHistogram:
         [2, 1]
         """
         counts, edges = np.histogram(prob, bins=bins, range=(0.0, 1.0))
-        return cls(edges=edges, counts=counts.astype(np.int64), threshold=threshold)
+        return cls(
+            edges=edges,
+            counts=counts.astype(np.int64),
+            threshold=threshold,
+            references=references or {},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DayPictures:
-    """What the day's figures are drawn from, beside the measurements; None leaves one out."""
+    """What else the day's figures are drawn from; None leaves one out."""
 
     scores: ScoreHistogram | None = None
-    #: One row a bin with the columns `mean_prob`, `positive_rate`, `count` of
-    #: `metrics.calibration.reliability_curve` and, where known, `low` and `high`: the ends of the
-    #: 95 % interval of `positive_rate`.
+    #: One row a bin with the columns `mean_prob`, `positive_rate`, `count` and, where known,
+    #: `low` and `high`: the ends of the 95 % interval of `positive_rate`; as
+    #: `metrics.estimate.reliability_estimates` returns them.
     reliability: pd.DataFrame | None = None

@@ -1,17 +1,20 @@
 """The metric keys of a day: few, stable, and grouped by prefix as MLflow's charts are.
 
-    collaboration/      model and moderators together, as deployed (strategy, review fraction)
-    day/                volume and what the checks and the threshold took
-    model/              the model alone
-    review/             the queue
-    sampling_interval/  ends of the 95 % intervals of collaboration/ and model/
+    collaboration/  model and moderators together on the day, as deployed (strategy, fraction)
+    day/            alerts, volume, and what the checks and the threshold took
+    drift/          how far the day is from the days before, and from the first ones
+    model/          the model alone on the day
+    review/         the queue
+    window/         the estimates of the trailing window: far narrower than a day's
+    within_95/      ends of the 95 % intervals of collaboration/, model/ and window/
 
-MLflow sorts the groups by name; the intervals come last so that they do not part the rest.
-Everything else (other strategies, other review fractions) is in tables and figures: MLflow's
-pages die of thousands of keys.
+`KEYS` lists them all. MLflow sorts the groups by name; the intervals come last so that they do not
+part the rest. Of a day's own estimates only those are keys for which a day's labels suffice; the
+areas under curves come from the window. Everything else (other strategies, other review fractions)
+is in tables and figures: MLflow's pages die of thousands of keys.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,12 +22,70 @@ import pandas as pd
 
 from modwatch.errors import MetricInputError
 from modwatch.records import MEASUREMENTS
-from modwatch.tracking.facts import DayFacts
+from modwatch.tracking.facts import DayFacts, DayTables
 
 #: MLflow draws one chart a key; more are not read by anybody.
 MAX_KEYS = 60
 
-INTERVAL_GROUP = "sampling_interval"
+INTERVAL_GROUP = "within_95"
+
+#: Estimates of the day, by the group that each stands in.
+_DAY = {
+    "oc_accuracy": "collaboration",
+    "review_efficiency": "collaboration",
+    "accuracy": "model",
+}
+
+#: Estimates of the window.
+_WINDOW = (
+    *("accuracy", "brier", "precision_flagged", "prevalence", "recall_flagged"),
+    *("oc_accuracy", "oc_auprc", "oc_auroc", "review_efficiency", "review_effectiveness"),
+    "moderator_error",
+)
+
+_COUNTS = (
+    *("day/alerts", "day/comments", "day/flagged_share", "day/quarantined"),
+    *("review/completion", "review/labelled", "review/routed"),
+)
+
+#: Metric, feature and reference of the rows of `records.DRIFT` that are keys.
+_DRIFT = {
+    "drift/flagged_share_change": ("flagged_share_change", "flagged", "trailing"),
+    "drift/language_jensen_shannon": ("jensen_shannon", "language", "trailing"),
+    "drift/score_mean_shift": ("mean_shift", "prob", "trailing"),
+    "drift/score_psi": ("psi", "prob", "trailing"),
+    "drift/score_psi_fixed": ("psi", "prob", "fixed"),
+    "drift/uncertainty_psi": ("psi", "uncertainty", "trailing"),
+    "drift/volume_ratio": ("volume_ratio", "comments", "trailing"),
+    "model/cbpe_accuracy": ("cbpe_accuracy", "prob", ""),
+    "review/age_median_hours": ("queue_age_median_hours", "queue", ""),
+    "review/age_oldest_hours": ("queue_age_oldest_hours", "queue", ""),
+    "review/waiting": ("queue_waiting", "queue", ""),
+}
+
+
+def interval_keys(key: str) -> tuple[str, str]:
+    """Return the keys of the ends of the interval of an estimate.
+
+    >>> interval_keys("window/brier")
+    ('within_95/window_brier_low', 'within_95/window_brier_high')
+    """
+    name = f"{INTERVAL_GROUP}/{key.replace('/', '_')}"
+    return f"{name}_low", f"{name}_high"
+
+
+_ESTIMATES = (
+    *(f"{group}/{metric}" for metric, group in _DAY.items()),
+    *(f"window/{metric}" for metric in _WINDOW),
+)
+
+#: Every key that a day's run or the timeline may have.
+KEYS = (
+    *_COUNTS,
+    *_DRIFT,
+    *_ESTIMATES,
+    *(end for key in _ESTIMATES for end in interval_keys(key)),
+)
 
 _TITLES = {
     "oc_accuracy": "OC-Acc",
@@ -34,13 +95,18 @@ _TITLES = {
     "review_effectiveness": "Review Effectiveness",
     "calibration_auroc": "Calibration AUROC",
     "calibration_auprc": "Calibration AUPRC",
-    "expected_calibration_error": "ECE",
     "ece": "ECE",
-    "brier_score": "Brier score",
     "brier": "Brier score",
     "auroc": "AUROC",
     "auprc": "AUPRC",
     "accuracy": "Accuracy",
+    "precision_flagged": "Precision of flagged",
+    "recall_flagged": "Recall of flagged",
+    "score_psi": "Score PSI, trailing",
+    "score_psi_fixed": "Score PSI, fixed",
+    "uncertainty_psi": "Uncertainty PSI, trailing",
+    "language_jensen_shannon": "Language Jensen–Shannon",
+    "cbpe_accuracy": "CBPE accuracy",
 }
 
 
@@ -87,31 +153,28 @@ def known(measurements: pd.DataFrame) -> "pd.Series[bool]":
     return mask
 
 
-def day_metrics(measurements: pd.DataFrame, facts: DayFacts) -> dict[str, float]:
-    """Return the metrics of one day by key, at most `MAX_KEYS`; what is insufficient is absent.
+def day_metrics(tables: DayTables, facts: DayFacts) -> dict[str, float]:
+    """Return the metrics of one day by key, all of them `KEYS`; what is insufficient is absent.
 
-    `measurements` are as `checked` returns them; of their columns, those of the example are read.
-    The same keys serve the day's run and its point on the timeline. Intervals come as
-    `sampling_interval/…_low` and `sampling_interval/…_high`.
-
-    Raises:
-        MetricInputError: the measurements make more than `MAX_KEYS` keys.
+    Estimates are as `checked` returns them. The same keys serve the day's run and its point on the
+    timeline. The ends of intervals stand under `interval_keys`.
 
     >>> facts = DayFacts(
     ...     comments=10, quarantined=0, flagged=1, routed=2, labelled=2, model_version="1",
     ...     strategy="uncertainty", review_fraction=0.2, checks="passed")
-    >>> row = {"metric": "oc_auroc", "strategy": "uncertainty", "alpha": 0.2, "value": 0.9,
+    >>> row = {"metric": "oc_accuracy", "strategy": "uncertainty", "alpha": 0.2, "value": 0.9,
     ...        "low": 0.8, "high": 1.0, "status": "ok"}
-    >>> day_metrics(pd.DataFrame([row]), facts)["collaboration/oc_auroc"]
+    >>> day_metrics(DayTables(measurements=pd.DataFrame([row])), facts)["collaboration/oc_accuracy"]
     0.9
     """
-    keys = _counts(facts)
-    rows = deployed_rows(measurements, facts)
-    rows = rows[rows["metric"] != "completion"]  # stands under review/
-    for row in rows[known(rows)].to_dict("records"):
-        keys.update(_estimate(row))
-    check_key_count(keys)
-    return keys
+    metrics = _counts(facts)
+    for row in _numbers(tables.measurements, facts):
+        if row["metric"] in _DAY:
+            metrics |= _estimate(f"{_DAY[row['metric']]}/{row['metric']}", row)
+    for row in _numbers(tables.window, facts):
+        if row["metric"] in _WINDOW:
+            metrics |= _estimate(f"window/{row['metric']}", row)
+    return metrics | _drift(tables.drift)
 
 
 def check_key_count(keys: Iterable[str]) -> None:
@@ -126,6 +189,7 @@ def check_key_count(keys: Iterable[str]) -> None:
 
 def _counts(facts: DayFacts) -> dict[str, float]:
     counts = {
+        "day/alerts": len(facts.alerts),
         "day/comments": facts.comments,
         "day/quarantined": facts.quarantined,
         "day/flagged_share": facts.flagged_share,
@@ -136,13 +200,22 @@ def _counts(facts: DayFacts) -> dict[str, float]:
     return {key: float(value) for key, value in counts.items() if value is not None}
 
 
-def _estimate(row: Mapping[Hashable, Any]) -> dict[str, float]:
-    """Return value, low and high of one measurement, by key."""
-    group = "model" if pd.isna(row["alpha"]) else "collaboration"
-    metric = row["metric"]
-    keys = {
-        f"{group}/{metric}": row["value"],
-        f"{INTERVAL_GROUP}/{metric}_low": row["low"],
-        f"{INTERVAL_GROUP}/{metric}_high": row["high"],
-    }
+def _numbers(measurements: pd.DataFrame, facts: DayFacts) -> Iterator[dict[Hashable, Any]]:
+    """Yield the estimates, as deployed, that hold a number."""
+    rows = deployed_rows(measurements, facts)
+    yield from rows[known(rows)].to_dict("records")
+
+
+def _estimate(key: str, row: Mapping[Hashable, Any]) -> dict[str, float]:
+    """Return value, low and high of one estimate, by key."""
+    low, high = interval_keys(key)
+    keys = {key: row["value"], low: row["low"], high: row["high"]}
     return {key: float(value) for key, value in keys.items() if not pd.isna(value)}
+
+
+def _drift(drift: pd.DataFrame) -> dict[str, float]:
+    """Return the figures of the last day of a drift table that are keys."""
+    rows = drift[known(drift) & (drift["dt"] == drift["dt"].max())]
+    names = zip(rows["metric"], rows["feature"], rows["reference"].fillna(""), strict=True)
+    values = dict(zip(names, rows["value"].astype("float64"), strict=True))
+    return {key: float(values[name]) for key, name in _DRIFT.items() if name in values}

@@ -1,18 +1,22 @@
 """One MLflow run a day. Publishing a day again replaces its run."""
 
 import logging
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
+from modwatch.tracking.alert_messages import alert_tag
 from modwatch.tracking.client import connect, experiment_id, retire_others, runs_tagged
 from modwatch.tracking.description import describe_day
-from modwatch.tracking.facts import DayFacts, DayPictures
-from modwatch.tracking.keys import checked, day_metrics, known
+from modwatch.tracking.effects import drift_status
+from modwatch.tracking.facts import DayFacts, DayPictures, DayTables
+from modwatch.tracking.keys import KEYS, checked, day_metrics, known
+from modwatch.tracking.links import artifact_url
 from modwatch.tracking.points import log_points, midnight_ms, points_of
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
@@ -20,15 +24,19 @@ _log = logging.getLogger(__name__)
 
 _KIND = {"kind": "day"}
 _NOTE = "mlflow.note.content"  # MLflow shows this tag as the description
+_CHECK_PAGE = "checks.html"
 _ONE_DAY = timedelta(days=1)
 # MLflow's log_table looks through columns of objects in a way that pandas deprecated for strings.
-_WORDS = ("dt", "metric", "strategy", "status", "reason", "labels_digest")
+_WORDS = (
+    *("dt", "metric", "strategy", "status", "reason", "labels_digest"),
+    *("feature", "reference", "direction"),
+)
 
 
 def publish_day(
     day: date,
     *,
-    measurements: pd.DataFrame,
+    tables: DayTables,
     facts: DayFacts,
     pictures: DayPictures,
     check_page: str | None = None,
@@ -41,25 +49,29 @@ def publish_day(
     deleted: whoever looks sees the one or the other. After a crash in between, the next call
     removes what was left.
 
-    `measurements` has the columns of `records.MEASUREMENTS`. Metrics are those of
-    `keys.day_metrics`; everything else goes to the artifacts `tables/` and `figures/`, and the
-    HTML of `check_page` to `checks.html`.
+    Metrics are those of `keys.day_metrics`; everything else goes to the artifacts `tables/` and
+    `figures/`, and the HTML of `check_page` to `checks.html`.
 
     Raises:
         TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
-        MetricInputError: a column is missing, or the measurements make too many metric keys.
+        MetricInputError: a column of a table is missing.
     """
     tags = _KIND | {"day": day.isoformat()}
-    measurements = checked(measurements)
-    metrics = day_metrics(measurements, facts)
+    from modwatch.tracking.figures import day_figures
+
+    tables = _checked(tables)
+    metrics = day_metrics(tables, facts)
     with connect(tracking_uri) as client:
         in_experiment = experiment_id(client, experiment)
         run_id = start_day(client, in_experiment, day)
-        _log_words(client, run_id, day, measurements, facts)
-        log_points(client, run_id, points_of({day: metrics}, first=day), first=day)
-        _log_artifacts(client, run_id, day, measurements, facts, pictures)
         if check_page is not None:
-            client.log_text(run_id, check_page, "checks.html")
+            client.log_text(run_id, check_page, _CHECK_PAGE)
+            page = artifact_url(tracking_uri, in_experiment, run_id, _CHECK_PAGE)
+            facts = replace(facts, check_page_url=facts.check_page_url or page)
+        _log_words(client, run_id, day, tables, facts)
+        log_points(client, run_id, points_of({day: metrics}, first=day), first=day)
+        _log_tables(client, run_id, tables)
+        _log_figures(client, run_id, day_figures(day, tables, facts, pictures))
         client.set_terminated(run_id, end_time=midnight_ms(day + _ONE_DAY))
         retire_others(client, in_experiment, tags, keep=run_id)
     _log.info(
@@ -69,13 +81,29 @@ def publish_day(
     return run_id
 
 
+def _checked(tables: DayTables) -> DayTables:
+    """Return the tables with plain floats in their estimates."""
+    return replace(
+        tables,
+        measurements=checked(tables.measurements),
+        window=checked(tables.window),
+        day_before=checked(tables.day_before),
+        window_before=checked(tables.window_before),
+    )
+
+
 def published_days(tracking_uri: str, experiment: str = "modwatch") -> dict[date, dict[str, float]]:
     """Return the metrics of every finished day's run, by day: rows for `publish_timeline`.
+
+    Metrics that are none of `keys.KEYS` any more, in runs of an earlier version, are left out.
 
     Raises:
         TrackingError: MLflow cannot be reached.
     """
-    return {day: dict(run.data.metrics) for day, run in _finished(tracking_uri, experiment)}
+    return {
+        day: {key: value for key, value in run.data.metrics.items() if key in KEYS}
+        for day, run in _finished(tracking_uri, experiment)
+    }
 
 
 def published_digests(tracking_uri: str, experiment: str = "modwatch") -> dict[date, str]:
@@ -110,11 +138,11 @@ def start_day(client: "MlflowClient", experiment: str, day: date) -> str:
 
 
 def _log_words(
-    client: "MlflowClient", run_id: str, day: date, measurements: pd.DataFrame, facts: DayFacts
+    client: "MlflowClient", run_id: str, day: date, tables: DayTables, facts: DayFacts
 ) -> None:
     from mlflow.entities import Param, RunTag
 
-    tags = _status(measurements, facts) | {_NOTE: describe_day(day, measurements, facts)}
+    tags = _status(tables, facts) | {_NOTE: describe_day(day, tables, facts)}
     params = {
         "model_version": facts.model_version,
         "strategy": facts.strategy,
@@ -127,33 +155,42 @@ def _log_words(
     )
 
 
-def _status(measurements: pd.DataFrame, facts: DayFacts) -> dict[str, str]:
+def _status(tables: DayTables, facts: DayFacts) -> dict[str, str]:
     """Return the tags that an ops engineer sorts and filters the list of runs by."""
-    missing = int((~known(measurements)).sum())
+    missing = int((~known(tables.measurements)).sum())
     tags = {
         "digest": facts.digest,
         "checks": facts.checks,
         "labels": "complete" if facts.labelled >= facts.routed else "incomplete",
         "estimates": f"{missing} insufficient" if missing else "ok",
+        "window": f"{facts.pooled_days} of {facts.window_days} days",
+        "drift": drift_status(tables.drift)[0],
+        "alerts": alert_tag(facts.alerts),
     }
     if facts.published_at is not None:
         tags["published_at"] = facts.published_at.isoformat(timespec="seconds")
     return tags
 
 
-def _log_artifacts(
-    client: "MlflowClient",
-    run_id: str,
-    day: date,
-    measurements: pd.DataFrame,
-    facts: DayFacts,
-    pictures: DayPictures,
-) -> None:
-    from modwatch.tracking.figures import day_figures
+def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
+    """Log every table that has rows, as JSON for MLflow's table view and as CSV."""
+    drift = tables.drift[tables.drift["dt"] == tables.drift["dt"].max()]
+    for name, table in {
+        "measurements": tables.measurements,
+        "window_measurements": tables.window,
+        "drift": drift,
+        "what_if": tables.what_if,
+        "moderator_error": tables.moderator_error,
+    }.items():
+        if table is not None and (len(table) or name == "measurements"):
+            words = [column for column in table if column in _WORDS]
+            shown = table.astype(dict.fromkeys(words, "str")).astype(dict.fromkeys(words, object))
+            client.log_table(run_id, shown, f"tables/{name}.json")
+            client.log_text(run_id, table.to_csv(index=False), f"tables/{name}.csv")
+
+
+def _log_figures(client: "MlflowClient", run_id: str, figures: Mapping[str, "Figure"]) -> None:
     from modwatch.tracking.style import DPI
 
-    table = measurements.assign(dt=day.isoformat()).astype(dict.fromkeys(_WORDS, object))
-    client.log_table(run_id, table, "tables/measurements.json")
-    client.log_text(run_id, table.to_csv(index=False), "tables/measurements.csv")
-    for name, figure in day_figures(day, measurements, facts, pictures).items():
+    for name, figure in figures.items():
         client.log_figure(run_id, figure, f"figures/{name}.png", save_kwargs={"dpi": DPI})

@@ -1,15 +1,25 @@
-"""How every figure looks: colours, resolution, bare axes.
+"""How every figure looks: colours, resolution, bare axes, days along the bottom.
 
 Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart; a strategy has
 the same colour, line and marker everywhere.
 """
 
+from collections.abc import Sequence
+from datetime import date
+
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
 
 DPI = 110
 
 BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#595959"
+ORANGE = "#E69F00"
+GRID = "#E5E5E5"
+
+#: Line of what is deployed.
+DEPLOYED = (0, (1, 2))
 
 #: Colour, line and marker of a review strategy.
 _STRATEGIES = {
@@ -19,7 +29,11 @@ _STRATEGIES = {
 }
 _OTHER_STRATEGY = (GREY, ":", "D")
 # Strategies stand a little aside of each other, so that their intervals can be told apart.
-ASIDE = {"uncertainty": 0.97, "toxicity": 1.03}
+ASIDE = {"uncertainty": 0.95, "toxicity": 1.05}
+
+_DAY_LABELS = 8
+# A single day is not to fill the whole width.
+_FEWEST_DAYS = 5
 
 
 def strategy_style(strategy: str) -> tuple[str, str, str]:
@@ -33,3 +47,60 @@ def plain(*panels: Axes) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         if axes.get_yscale() == "log":
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def note(axes: Axes, text: str) -> None:
+    """Write a note in the middle of a panel that has nothing to draw, and take its ticks away."""
+    axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=GREY)
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_color(GRID)
+
+
+def every_day(first: date, last: date) -> list[date]:
+    """Return all days from first to last: a day that is not known is a gap, not a line.
+
+    >>> len(every_day(date(2026, 1, 30), date(2026, 2, 1)))
+    3
+    """
+    days: list[date] = np.arange(np.datetime64(first), np.datetime64(last) + 1).tolist()
+    return days
+
+
+def counted(days: Sequence[date]) -> str:
+    """Return how many days these are, in words.
+
+    >>> counted([date(2026, 1, 5)])
+    '1 day'
+    """
+    return f"{len(days)} day{'s' * (len(days) != 1)}"
+
+
+def day_axis(axes: Axes, days: Sequence[date]) -> None:
+    """Label places 0, 1, … of the x-axis with days: the last one always, few enough to be read."""
+    apart = -(-len(days) // _DAY_LABELS)
+    places = range(len(days) - 1, -1, -apart)
+    axes.set_xticks(list(places), [f"{days[place]:%d %b}" for place in places])
+    axes.set_xlim(min(-0.6, len(days) - _FEWEST_DAYS - 0.6), len(days) - 0.4)
+
+
+def distances(
+    value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return (2, B): how far an interval reaches below and above; 0 where there is none.
+
+    >>> distances(np.array([0.5]), np.array([0.25]), np.array([np.nan])).tolist()
+    [[0.25], [0.0]]
+    """
+    return np.maximum(np.nan_to_num(np.stack([value - low, high - value])), 0.0)
+
+
+def shortened(name: str, width: int = 28) -> str:
+    """Return the name, its middle left out when it is longer than `width`.
+
+    >>> shortened("author_id"), shortened("abcdefghij", width=7)
+    ('author_id', 'abc…hij')
+    """
+    if len(name) <= width:
+        return name
+    half = (width - 1) // 2
+    return f"{name[: width - 1 - half]}…{name[-half:]}"

@@ -1,5 +1,7 @@
 """The figure of the timeline: every metric over the days, with intervals."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
@@ -7,45 +9,90 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from modwatch.tracking.keys import INTERVAL_GROUP, metric_title
+from modwatch.tracking.keys import INTERVAL_GROUP, interval_keys, metric_title
 from modwatch.tracking.points import Rows
-from modwatch.tracking.style import BLUE, plain
+from modwatch.tracking.style import BLUE, GREY, GRID, every_day, plain
+
+_COLUMNS = 4
+
+#: Groups whose axes hold 0; those of estimates hold their intervals.
+_WITH_ZERO = ("day/", "drift/", "review/")
+
+#: Groups of the day's own estimates, which stand in the window's panels where there is one.
+_OF_THE_DAY = ("collaboration", "model")
+
+#: Groups from top to bottom: what a reader asks first.
+_ORDER = ("window", "collaboration", "model", "review", "drift", "day")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Panel:
+    """A metric: the key of the line, and that of the day's own estimate beside it."""
+
+    key: str
+    of_the_day: str | None = None
 
 
 def timeline_figure(rows: Rows) -> Figure:
-    """Return every metric over the days, a panel each, with its 95 % interval where it has one."""
-    keys = sorted({key for row in rows.values() for key in row})
-    keys = [key for key in keys if not key.startswith(INTERVAL_GROUP)]
-    height = -(-len(keys) // 3)
-    figure = Figure(figsize=(13, 2.2 * height + 0.6), layout="constrained")
-    figure.suptitle(f"{min(rows)} to {max(rows)}, UTC days; bands are 95 % intervals", fontsize=13)
-    panels = figure.subplots(height, 3, squeeze=False, sharex=True).ravel()
-    for axes, key in zip(panels, keys, strict=False):
-        _timeline_panel(axes, key, rows)
-    for axes in panels[len(keys) :]:
+    """Return every metric over the days, a panel each, with its 95 % interval where it has one.
+
+    The day's own estimates stand as dots beside the line of the window's.
+    """
+    panels = _panels({key for row in rows.values() for key in row})
+    height = max(-(-len(panels) // _COLUMNS), 1)
+    figure = Figure(figsize=(15, 2.1 * height + 0.6), layout="constrained")
+    figure.suptitle(
+        f"{min(rows)} to {max(rows)}, UTC days; bands and bars are 95 % intervals; "
+        "grey dots are single days",
+        fontsize=13,
+    )
+    places = figure.subplots(height, _COLUMNS, squeeze=False, sharex=True).ravel()
+    for axes, panel in zip(places, panels, strict=False):
+        _draw(axes, panel, rows)
+    for axes in places[len(panels) :]:
         axes.axis("off")
     return figure
 
 
-def _timeline_panel(axes: Axes, key: str, rows: Rows) -> None:
-    group, _, metric = key.partition("/")
-    days = _every_day(min(rows), max(rows))
-    low, value, high = (
-        np.array([rows.get(day, {}).get(name, np.nan) for day in days.tolist()])
-        for name in (f"{INTERVAL_GROUP}/{metric}_low", key, f"{INTERVAL_GROUP}/{metric}_high")
-    )
-    axes.plot(days, value, color=BLUE, marker="o", markersize=3)
-    axes.fill_between(days, low, high, color=BLUE, alpha=0.2, linewidth=0)
-    axes.vlines(days, low, high, color=BLUE, alpha=0.15, linewidth=1)
+def _panels(keys: set[str]) -> list[_Panel]:
+    drawn = []
+    for group in _ORDER:
+        for key in sorted(key for key in keys if key.startswith(f"{group}/")):
+            metric = key.partition("/")[2]
+            if group in _OF_THE_DAY and f"window/{metric}" in keys:
+                continue
+            beside = [f"{name}/{metric}" for name in _OF_THE_DAY if group == "window"]
+            found = [name for name in beside if name in keys]
+            drawn.append(_Panel(key=key, of_the_day=found[0] if found else None))
+    others = {key for key in keys if key.partition("/")[0] not in (*_ORDER, INTERVAL_GROUP)}
+    return drawn + [_Panel(key=key) for key in sorted(others)]
+
+
+def _draw(axes: Axes, panel: _Panel, rows: Rows) -> None:
+    days = every_day(min(rows), max(rows))
+    group, _, metric = panel.key.partition("/")
+    if panel.of_the_day is not None:
+        value, low, high = _estimate(panel.of_the_day, rows, days)
+        axes.vlines(np.arange(len(days)), low, high, color=GREY, alpha=0.3, linewidth=1)
+        axes.plot(value, color=GREY, marker="o", markersize=3, linestyle="none", alpha=0.6)
+    value, low, high = _estimate(panel.key, rows, days)
+    axes.plot(value, color=BLUE, marker="o", markersize=3)
+    axes.fill_between(range(len(days)), low, high, color=BLUE, alpha=0.2, linewidth=0)
+    axes.vlines(np.arange(len(days)), low, high, color=BLUE, alpha=0.15, linewidth=1)
     axes.set_title(f"{metric_title(metric)} ({group})", loc="left", fontsize=10)
-    if group in ("day", "review"):
-        axes.set_ylim(bottom=0)
-    ticks = days[:: -(-len(days) // 6)]
-    axes.set_xticks(ticks, [f"{day:%d %b}" for day in ticks.tolist()])
-    axes.grid(visible=True, color="#E5E5E5")
+    if panel.key.startswith(_WITH_ZERO):
+        least, most = (float(end(value, initial=0)) for end in (np.nanmin, np.nanmax))
+        axes.set_ylim(1.15 * least, 1.15 * most if most > least else 1)
+    ticks = range(0, len(days), -(-len(days) // 5))
+    axes.set_xticks(list(ticks), [f"{days[place]:%d %b}" for place in ticks])
+    axes.grid(visible=True, color=GRID)
     plain(axes)
 
 
-def _every_day(first: date, last: date) -> NDArray[np.datetime64]:
-    """Return all days from first to last: a day that is not known is a gap, not a line."""
-    return np.arange(np.datetime64(first), np.datetime64(last) + 1)
+def _estimate(
+    key: str, rows: Rows, days: Sequence[date]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return value, low and high (D,) of a metric; NaN where it is not known."""
+    low, high = interval_keys(key)
+    of = {name: [rows.get(day, {}).get(name, np.nan) for day in days] for name in (key, low, high)}
+    return np.array(of[key]), np.array(of[low]), np.array(of[high])

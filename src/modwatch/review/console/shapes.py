@@ -26,12 +26,11 @@ class _FromRecord(BaseModel):
 
 
 class ItemShape(_FromRecord):
-    """One item: no score and no reason, which would sway the label."""
+    """One item: no score, no reason and no kind, which would sway the label."""
 
     id: int
     dt: date
     comment_id: str
-    kind: str
     text: str
     parent_text: str | None
     language: str | None

@@ -5,8 +5,10 @@ Only columns that a function needs are loaded, so that a day of millions stays s
 
 import datetime
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,12 +17,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.ingest.lake import Lake
+from modwatch.metrics.moderator_error import LabelPairs
 from modwatch.metrics.sample import LabelledDay
-from modwatch.records import MEASUREMENTS, ROUTED, ROUTING_DESIGN
+from modwatch.records import MEASUREMENTS, MODERATOR_ERROR, ROUTED, ROUTING_DESIGN
 from modwatch.review.items import NewItem
 from modwatch.routing.design import Routing
 from modwatch.routing.keys import random_keys
 from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing.second_opinions import second_opinions as draw_second_opinions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,10 +102,34 @@ def routed_rows(day: datetime.date, scores: DayScores, routing: Routing) -> pa.R
     return _batch(frame, ROUTED)
 
 
+def second_opinions(
+    day: datetime.date, routed: pa.RecordBatch, *, policy: RoutingPolicy, salt: str
+) -> dict[str, dict[str, float]]:
+    """Return rank and inclusion probability of the second items, by comment id."""
+    ids = routed.column("comment_id").to_pylist()
+    digest = f"{policy.digest} second opinion"  # these keys have nothing to do with the slice's
+    keys = random_keys(ids, day=day.isoformat(), design_digest=digest, salt=salt)
+    stratum = routed.column("stratum").to_numpy()
+    drawn = draw_second_opinions(stratum, keys, policy.second_opinion_share)
+    chance = routed.column("inclusion_probability").to_numpy()[drawn.row]
+    chance = chance * drawn.inclusion_probability
+    return {
+        ids[row]: {"rank": rank, "inclusion_probability": part}
+        for row, rank, part in zip(drawn.row, drawn.rank.tolist(), chance.tolist(), strict=True)
+    }
+
+
 def queue_items(
-    lake: Lake, day: datetime.date, routed: pa.RecordBatch, scores: DayScores
+    lake: Lake,
+    day: datetime.date,
+    routed: pa.RecordBatch,
+    scores: DayScores,
+    again: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Iterator[NewItem]:
-    """Yield the routed comments with their texts, as the review queue takes them."""
+    """Yield the routed comments with their texts, as the review queue takes them.
+
+    Those in `again`, from `second_opinions`, come twice.
+    """
     design = {row["comment_id"]: row for row in routed.to_pylist()}
     wanted = routed.column("comment_id")
     at = pc.index_in(wanted, scores.comment_id.combine_chunks()).to_numpy(zero_copy_only=False)
@@ -111,7 +139,10 @@ def queue_items(
         for row in batch.filter(pc.is_in(batch.column("comment_id"), wanted)).to_pylist():
             sent, p = design[row["comment_id"]], prob[row["comment_id"]]
             known = {name: sent[name] for name in ROUTED.names if name not in ("dt", "comment_id")}
-            yield NewItem(**row, **known, prob=p, uncertainty=p * (1 - p))
+            item = NewItem(**row, **known, prob=p, uncertainty=p * (1 - p))
+            yield item
+            if item.comment_id in again:
+                yield replace(item, kind="second_opinion", **again[item.comment_id])
 
 
 def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledDay:
@@ -138,6 +169,34 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
     )
 
 
+def label_pairs(lake: Lake, days: Sequence[datetime.date]) -> LabelPairs:
+    """Return both labels of the comments of `days`, one at least, that two people labelled."""
+    routed = pd.concat([_twice_labelled(lake, day) for day in days], ignore_index=True)
+    top, paired = routed["stratum"] == 0, routed["paired"]
+    weight = (1 / routed["inclusion_probability"]).where(paired, 0.0)
+    weight *= weight.groupby(top).transform("size") / weight.groupby(top).transform("sum")
+    pairs = routed[paired]
+    return LabelPairs(
+        first=pairs["label"].to_numpy(np.int8),
+        second=pairs["label_second"].to_numpy(np.int8),
+        top=top[paired].to_numpy(np.bool_),
+        weight=weight[paired].to_numpy(np.float64),
+    )
+
+
+def _twice_labelled(lake: Lake, day: datetime.date) -> pd.DataFrame:
+    """Return the routed comments of a day, with both labels where they are `paired`."""
+    columns = ["comment_id", "stratum", "inclusion_probability"]
+    frame: pd.DataFrame = lake.table("routed", day, columns=columns).to_pandas()
+    for table, suffix in (("labels", ""), ("second_labels", "_second")):
+        given = lake.table(table, day, columns=["comment_id", "label", "moderator"]).to_pandas()
+        frame = frame.merge(given, on="comment_id", how="left", suffixes=("", suffix))
+    # The queue serves nobody a comment twice; a pair by one person would be a retest.
+    labelled = frame["label"].notna() & frame["label_second"].notna()
+    paired = labelled & (frame["moderator"] != frame["moderator_second"])
+    return frame[[*columns[1:], "label", "label_second"]].assign(paired=paired)
+
+
 def labels_digest(lake: Lake, day: datetime.date) -> str:
     """Return a hash of all that a day's measurement is made of: design, routed rows, labels."""
     digest = hashlib.sha256()
@@ -145,6 +204,7 @@ def labels_digest(lake: Lake, day: datetime.date) -> str:
         ("routing_design", ["model_version", "stratum", "population", "sample"]),
         ("routed", ["comment_id", "stratum"]),
         ("labels", ["comment_id", "label"]),
+        ("second_labels", ["comment_id", "label"]),
     ):
         rows = sorted(
             tuple(row.values()) for row in lake.table(table, day, columns=columns).to_pylist()
@@ -153,9 +213,9 @@ def labels_digest(lake: Lake, day: datetime.date) -> str:
     return digest.hexdigest()
 
 
-def measured_digest(lake: Lake, day: datetime.date) -> str | None:
+def measured_digest(lake: Lake, day: datetime.date, table: str = "measurements") -> str | None:
     """Return what the measurement of `day` was made of; None when there is none."""
-    digests = lake.table("measurements", day, columns=["labels_digest"])
+    digests = lake.table(table, day, columns=["labels_digest"])
     return digests.column(0)[0].as_py() if digests.num_rows else None
 
 
@@ -169,6 +229,11 @@ def is_unmeasured(lake: Lake, day: datetime.date) -> bool:
 def measurement_rows(day: datetime.date, table: pd.DataFrame, digest: str) -> pa.RecordBatch:
     """Return a table of `metrics.estimate` as rows of MEASUREMENTS."""
     return _batch(table.assign(dt=day, labels_digest=digest), MEASUREMENTS)
+
+
+def sensitivity_rows(day: datetime.date, table: pd.DataFrame) -> pa.RecordBatch:
+    """Return a table of `metrics.rogan_gladen` as rows of MODERATOR_ERROR."""
+    return _batch(table.assign(dt=day), MODERATOR_ERROR)
 
 
 def _positions(rows: pa.Table, scores: DayScores) -> NDArray[np.int64]:

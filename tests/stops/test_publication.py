@@ -1,5 +1,8 @@
 from collections.abc import Callable
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
@@ -12,8 +15,9 @@ from installation import (
     published,
     review,
 )
-from modwatch import publication, tables
 from modwatch.errors import DayRejectedError
+from modwatch.records import TABLES
+from modwatch.stops import publication, tables
 from modwatch.wiring import open_wiring
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -26,6 +30,13 @@ def day_run(url: str) -> tuple[MlflowClient, Run]:
     client = MlflowClient(url)
     experiment = client.get_experiment_by_name("modwatch").experiment_id
     (run,) = client.search_runs([experiment], "tags.kind = 'day'")
+    return client, run
+
+
+def run_named(url: str, name: str) -> tuple[MlflowClient, Run]:
+    client = MlflowClient(url)
+    experiment = client.get_experiment_by_name("modwatch").experiment_id
+    (run,) = client.search_runs([experiment], f"run_name = '{name}'")
     return client, run
 
 
@@ -69,6 +80,80 @@ def test_a_new_verdict_alone_makes_a_day_stale(install: Install) -> None:
         home.but(max_text_length=20).run("check_comments")
     with open_wiring(home.settings) as at:
         assert publication.stale_days(at, [MONDAY]) == [MONDAY]
+
+
+def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install) -> None:
+    home = install()
+    for day in (MONDAY, TUESDAY):
+        home.run(*TO_THE_QUEUE, day=day)
+    review(home)
+    for _ in range(2):  # the second time changes nothing
+        assert home.run("collect_labels", "measure", "publish", day=TUESDAY)[0] > 0
+        client, tuesday = run_named(home.settings.mlflow_url, TUESDAY.isoformat())
+        _, timeline = run_named(home.settings.mlflow_url, "timeline")
+        assert tuesday.data.tags["window"] == "2 of 14 days"
+        low, value, high = (
+            tuesday.data.metrics[key]
+            for key in (
+                "within_95/window_accuracy_low",
+                "window/accuracy",
+                "within_95/window_accuracy_high",
+            )
+        )
+        assert low < value < high
+        history = client.get_metric_history(timeline.info.run_id, "window/accuracy")
+        assert [point.step for point in history] == [0, 1]
+        assert history[1].value == value
+    table = client.download_artifacts(tuesday.info.run_id, "tables/what_if.csv", str(home.home))
+    choices = pd.read_csv(table)
+    assert set(choices["strategy"]) == {"uncertainty", "toxicity", "hybrid"}
+    [deployed] = choices[choices["deployed"]].to_dict("records")
+    with open_wiring(home.settings) as at:
+        comments = [at.lake.count("scores", day) for day in (MONDAY, TUESDAY)]
+    expected = 0.1 * sum(comments) / 2
+    assert deployed["comments_per_day"] == pytest.approx(expected)
+    assert deployed["hours_per_day"] == pytest.approx(expected * 3.0 / 3600)  # as `review` says
+
+
+def test_drift_makes_a_day_stale_and_the_queue_of_another_does_not(install: Install) -> None:
+    home = install()
+    window = [MONDAY, TUESDAY]
+    for day in window:
+        home.run(*TO_THE_QUEUE, day=day)
+    home.run("measure", "publish", day=TUESDAY)
+    home.run("detect_drift", day=TUESDAY)
+    with open_wiring(home.settings) as at:
+        assert publication.stale_days(at, window) == [TUESDAY]
+        queue = at.lake.table("drift", TUESDAY).filter(pc.field("feature") == "queue")
+        monday = queue.set_column(0, "dt", pa.array([MONDAY] * len(queue)))
+        at.lake.replace("drift", MONDAY, monday.cast(queue.schema).to_batches(), feature="queue")
+        assert publication.stale_days(at, window) == window
+        publication.publish(at, TUESDAY)
+        assert publication.stale_days(at, window) == [MONDAY]
+    _, run = run_named(home.settings.mlflow_url, TUESDAY.isoformat())
+    assert "review/waiting" in run.data.metrics
+
+
+def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install: Install) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE, "measure", "publish")
+    row = {
+        "dt": MONDAY,
+        "rule": "queue_old",
+        "subject": "",
+        "severity": "warning",
+        "since": MONDAY,
+        "words": "it is old",
+    }
+    with open_wiring(home.settings) as at:
+        batch = pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])
+        at.lake.replace("alerts", MONDAY, [batch])
+        assert publication.stale_days(at, [MONDAY]) == [MONDAY]
+        publication.publish(at, MONDAY)
+    _, run = day_run(home.settings.mlflow_url)
+    assert run.data.tags["alerts"] == "warning: queue_old"
+    assert run.data.metrics["day/alerts"] == 1
+    assert "it is old" in run.data.tags["mlflow.note.content"]
 
 
 def test_what_a_crash_left_unfinished_is_made_good(install: Install) -> None:

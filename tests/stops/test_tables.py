@@ -1,5 +1,6 @@
 import datetime
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,12 +8,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from modwatch import tables
 from modwatch.ingest.lake import Lake
 from modwatch.metrics.estimate import measure_days
 from modwatch.records import COMMENTS, LABELS, MEASUREMENTS, ROUTED, ROUTING_DESIGN, SCORES
 from modwatch.routing.design import design
 from modwatch.routing.policy import RoutingPolicy
+from modwatch.stops import tables
 
 DAY = datetime.date(2026, 1, 5)
 NOON = datetime.datetime(2026, 1, 5, 12, tzinfo=datetime.UTC)
@@ -69,17 +70,19 @@ def route(lake: Lake, scores: tables.DayScores) -> pa.RecordBatch:
     return routed
 
 
-def label(lake: Lake, labels: dict[str, int]) -> None:
+def label(
+    lake: Lake, labels: dict[str, int], *, table: str = "labels", moderator: str = "ann"
+) -> None:
     rows = batch(
         LABELS,
         dt=DAY,
         comment_id=list(labels),
         label=list(labels.values()),
-        moderator="ann",
+        moderator=moderator,
         decided_at=NOON,
         seconds=1.0,
     )
-    lake.replace("labels", DAY, [rows])
+    lake.replace(table, DAY, [rows])
 
 
 def test_scores_come_back_as_arrays(scored: Callable[[int], tables.DayScores]) -> None:
@@ -166,6 +169,62 @@ def test_queue_items_carry_the_texts_of_the_routed(
         assert item.inclusion_probability == row["inclusion_probability"]
 
 
+def test_second_opinions_of_the_routed_come_beside_them(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    scores = scored(40)
+    comments = batch(COMMENTS, dt=DAY, comment_id=ids(40), created_at=NOON, text="invented")
+    lake.replace("comments", DAY, [comments])
+    routed = route(lake, scores)
+    policy = replace(POLICY, second_opinion_share=0.5)
+    again = tables.second_opinions(DAY, routed, policy=policy, salt="salt")
+    assert again == tables.second_opinions(DAY, routed, policy=policy, salt="salt")
+    assert again != tables.second_opinions(DAY, routed, policy=policy, salt="other")
+    assert (
+        tables.second_opinions(
+            DAY, routed, policy=replace(POLICY, second_opinion_share=0), salt="salt"
+        )
+        == {}
+    )
+    items = list(tables.queue_items(lake, DAY, routed, scores, again))
+    second = {item.comment_id: item for item in items if item.kind == "second_opinion"}
+    first = {item.comment_id: item for item in items if item.kind == "review"}
+    assert len(items) == 30
+    assert second.keys() == again.keys()
+    assert len(first) == 20
+    for comment, item in second.items():
+        assert item.rank > first[comment].rank
+        assert 0 < item.inclusion_probability < first[comment].inclusion_probability
+        same = {"kind": "review", "rank": 0, "inclusion_probability": 1.0}
+        assert replace(item, **same) == replace(first[comment], **same)
+
+
+def test_label_pairs_stand_for_what_was_routed(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    scores = scored(40)
+    assert len(tables.label_pairs(lake, [DAY]).first) == 0
+    rows = route(lake, scores).to_pylist()
+    top = [row["comment_id"] for row in rows if row["stratum"] == 0]
+    in_slice = [row for row in rows if row["stratum"] != 0]
+    every = [row["comment_id"] for row in rows]
+    label(lake, dict.fromkeys([*every, "stray"], 1))
+    assert len(tables.label_pairs(lake, [DAY]).first) == 0
+    asked = [*top[:3], *(row["comment_id"] for row in in_slice[:4])]
+    label(lake, {**dict.fromkeys(asked, 0), "stray": 0}, table="second_labels", moderator="ben")
+    pairs = tables.label_pairs(lake, [DAY])
+    assert pairs.first.tolist() == [1] * 7
+    assert pairs.second.tolist() == [0] * 7
+    assert pairs.top.sum() == 3
+    assert pairs.weight[pairs.top] == pytest.approx(len(top) / 3)
+    assert pairs.weight[~pairs.top].sum() == pytest.approx(len(in_slice))
+    chance = np.array([row["inclusion_probability"] for row in rows if row["comment_id"] in asked])
+    ratio = pairs.weight * chance
+    assert ratio[~pairs.top] == pytest.approx(ratio[~pairs.top][0])
+    label(lake, dict.fromkeys(asked, 0), table="second_labels", moderator="ann")
+    assert len(tables.label_pairs(lake, [DAY]).first) == 0
+
+
 def test_a_labelled_day_is_the_whole_population(
     lake: Lake, scored: Callable[[int], tables.DayScores]
 ) -> None:
@@ -201,7 +260,10 @@ def test_the_digest_changes_with_all_that_is_measured_and_nothing_else(
     for labels in ({routed[0]: 1}, {routed[0]: 0}, {routed[0]: 0, routed[1]: 0}):
         label(lake, labels)
         digests.append(tables.labels_digest(lake, DAY))
-    assert len(set(digests)) == 4
+    for labels in ({routed[0]: 1}, {routed[0]: 0}):
+        label(lake, labels, table="second_labels", moderator="ben")
+        digests.append(tables.labels_digest(lake, DAY))
+    assert len(set(digests)) == 6
     rows = lake.table("routed", DAY)
     lake.replace("routed", DAY, [*rows.slice(5).to_batches(), *rows.slice(0, 5).to_batches()])
     assert tables.labels_digest(lake, DAY) == digests[-1]

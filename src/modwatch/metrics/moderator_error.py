@@ -1,0 +1,183 @@
+"""How often moderators err, from comments that two of them labelled without knowing of each other.
+
+Nobody knows the truth, only how often two labels differ. If both people err independently and at
+the same rate e, whatever the true label, two labels of one comment differ with probability
+r = 2e(1−e), so that e = (1 − √(1−2r))/2 (Gordon et al. 2021, Eq. 3, for two people). Errors that
+both make alike, because a guideline misleads or a joke escapes everybody, do not show: e is then
+too small. `rogan_gladen` says what e does to the metrics.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from modwatch.errors import MetricInputError
+from modwatch.metrics import inputs
+from modwatch.metrics.inputs import Floats
+
+#: Pairs of labels that an error rate needs: with 30 that all agree, e may still be 5 %.
+MINIMUM_PAIRS = 30
+
+_POINTS = (np.arange(1000) + 0.5) / 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelPairs:
+    """The two labels of each of m comments that two people labelled."""
+
+    #: (m,) 0 or 1: the label that the estimates are made of.
+    first: NDArray[np.generic]
+    #: (m,) 0 or 1: what somebody else said.
+    second: NDArray[np.generic]
+    #: (m,) whether the comment is of the reviewed top; the others are of the random slice.
+    top: NDArray[np.bool_]
+    #: (m,) ≥ 0: how many routed comments the pair stands for; inside the slice in proportion to
+    #: 1/inclusion probability.
+    weight: NDArray[np.floating]
+
+    def __post_init__(self) -> None:
+        inputs.same_length(first=self.first, second=self.second, top=self.top, weight=self.weight)
+        inputs.labels(self.first)
+        inputs.labels(self.second)
+        inputs.weights(self.weight, len(self.first))
+        if np.asarray(self.top).dtype != np.bool_:
+            raise MetricInputError("top holds something other than truth values; pass booleans")
+
+    def only(self, rows: NDArray[np.bool_]) -> "LabelPairs":
+        """Return the pairs where `rows` (m,) is true."""
+        return LabelPairs(
+            first=self.first[rows],
+            second=self.second[rows],
+            top=self.top[rows],
+            weight=self.weight[rows],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorRate:
+    """How often one person errs. Value and interval are None when `status` is insufficient."""
+
+    #: In [0, ½).
+    value: float | None
+    #: 95 % interval; the high end may be ½, where labels say nothing.
+    low: float | None
+    high: float | None
+    #: Pairs of labels; 0 when the rate is assumed.
+    n: int
+    #: Pairs of equal weight that would tell as much (Kish).
+    effective_n: float
+    #: ok | insufficient
+    status: str
+    #: Why it is insufficient; empty when ok.
+    reason: str
+    #: Confidence distribution, as a rising sample; empty when insufficient.
+    confidence: Floats = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModeratorError:
+    """Error rates of the labels of the reviewed top, whose comments are hard, and of the rest."""
+
+    top: ErrorRate
+    rest: ErrorRate
+    #: All pairs together, weighted to the comments that were routed. It stands for top or rest
+    #: where their own pairs do not suffice.
+    pooled: ErrorRate
+
+
+def moderator_error(pairs: LabelPairs, *, minimum: int = MINIMUM_PAIRS) -> ModeratorError:
+    """Return the error rates of top and rest, each from its own pairs or else from all of them.
+
+    >>> ones = np.ones(40)
+    >>> alike = LabelPairs(first=ones, second=ones, top=ones > 0, weight=ones)
+    >>> moderator_error(alike).rest.value
+    0.0
+    """
+    pooled = error_rate(pairs.first, pairs.second, pairs.weight, minimum=minimum)
+    own = (
+        error_rate(part.first, part.second, part.weight, minimum=minimum)
+        for part in (pairs.only(pairs.top), pairs.only(~pairs.top))
+    )
+    top, rest = (each if each.status == pooled.status == "ok" else pooled for each in own)
+    return ModeratorError(top=top, rest=rest, pooled=pooled)
+
+
+def assumed_error(rate: float) -> ModeratorError:
+    """Return a rate that is supposed, for every label alike, and not estimated.
+
+    >>> assumed_error(0.02).top.value
+    0.02
+    """
+    if not 0 <= rate < 0.5:  # NaN fails too
+        raise MetricInputError(f"the error rate is {rate}; it must lie in [0, 0.5)")
+    supposed = ErrorRate(
+        value=float(rate), low=float(rate), high=float(rate), n=0, effective_n=0.0,
+        status="ok", reason="", confidence=np.full(1, float(rate)),
+    )  # fmt: skip
+    return ModeratorError(top=supposed, rest=supposed, pooled=supposed)
+
+
+def error_rate(
+    first: ArrayLike,
+    second: ArrayLike,
+    weight: ArrayLike | None = None,
+    *,
+    minimum: int = MINIMUM_PAIRS,
+) -> ErrorRate:
+    """Return how often one person errs, from two people's labels (m,) of the same comments.
+
+    The interval is that of the disagreement rate, mid-P Clopper–Pearson on the effective number of
+    pairs (Korn & Graubard 1998), carried through e(r). Insufficient with fewer than `minimum` pairs
+    of a weight above 0, and when labels differ as often as coin tosses do, r ≥ ½.
+
+    >>> labels = np.zeros(100)
+    >>> flipped = np.where(np.arange(100) < 18, 1, 0)
+    >>> round(error_rate(labels, flipped).value, 6)
+    0.1
+    """
+    one, other = inputs.labels(first), inputs.labels(second)
+    w = inputs.weights(weight, one.size)
+    inputs.same_length(first=one, second=other, weight=w)
+    n = int((w > 0).sum())
+    if n < max(minimum, 1):
+        return _insufficient(f"{n} pairs of labels; {max(minimum, 1)} are needed", n, 0.0)
+    effective = float(w.sum() ** 2 / (w**2).sum())
+    disagreement = float(np.dot(w, one != other) / w.sum())
+    if disagreement >= 0.5:
+        return _insufficient("two people's labels differ as often as coin tosses", n, effective)
+    confidence = error_of(_mid_p(disagreement, effective))
+    value = float(error_of(np.array([disagreement]))[0])
+    low, high = np.quantile(confidence, [0.025, 0.975])
+    return ErrorRate(
+        value=value, low=min(float(low), value), high=max(float(high), value),
+        n=n, effective_n=effective, status="ok", reason="", confidence=confidence,
+    )  # fmt: skip
+
+
+def error_of(disagreement: Floats) -> Floats:
+    """Return the error rate e in [0, ½] that explains a disagreement rate r; ½ from r = ½ on.
+
+    >>> error_of(np.array([0.0, 0.18, 0.7])).round(6).tolist()
+    [0.0, 0.1, 0.5]
+    """
+    return np.asarray((1 - np.sqrt(np.clip(1 - 2 * disagreement, 0, 1))) / 2)
+
+
+def _mid_p(rate: float, n: float) -> Floats:
+    """Return the mid-P confidence distribution of a share that was `rate` among n, rising.
+
+    Half of it is the lower, half the upper Clopper–Pearson distribution.
+    """
+    events = rate * n
+    upper = special.betaincinv(events + 1, max(n - events, 1e-12), _POINTS)
+    lower = special.betaincinv(events, n - events + 1, _POINTS) if events else 0 * _POINTS
+    return np.sort(np.concatenate([lower, upper]))
+
+
+def _insufficient(reason: str, n: int, effective: float) -> ErrorRate:
+    return ErrorRate(
+        value=None, low=None, high=None, n=n, effective_n=effective,
+        status="insufficient", reason=reason, confidence=np.empty(0),
+    )  # fmt: skip

@@ -1,0 +1,95 @@
+"""A day in counts, small enough to keep for ever; the counts of several days add up."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from modwatch.metrics import inputs
+
+Counts = NDArray[np.int64]
+
+#: Equal bins of each score. A binned score is off by at most half a bin, 0.0005 for prob and
+#: 0.000125 for uncertainty, and so is a mean; a Wasserstein distance by at most a whole bin.
+BINS = 1000
+
+#: Scores that days are compared by, each with the upper end of its range from 0.
+RANGES = {"prob": 1.0, "uncertainty": 0.25}
+
+
+def histogram(scores: ArrayLike, upper: float) -> Counts:
+    """Return how many scores (n,) lie in each of `BINS` equal bins of [0, `upper`], last closed.
+
+    Raises MetricInputError for scores outside, or NaN.
+
+    >>> histogram([0.0, 0.0005, 1.0], 1.0)[[0, -1]].tolist()
+    [2, 1]
+    """
+    parts = inputs.probabilities(inputs.column("scores", scores) / upper)
+    at = np.minimum((parts * BINS).astype(np.int64), BINS - 1)
+    return np.bincount(at, minlength=BINS).astype(np.int64)
+
+
+def _no_scores() -> dict[str, Counts]:
+    return {name: np.zeros(BINS, np.int64) for name in RANGES}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """What one day, or several together, looked like."""
+
+    comments: int = 0
+    #: Rows that the checks of the comments refused.
+    quarantined: int = 0
+    #: Comments without it, by optional column.
+    missing: Mapping[str, int] = field(default_factory=dict)
+    #: Comments by category: of `language` and `platform`.
+    categories: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: (BINS,) comments by score: of the names in `RANGES`.
+    scores: Mapping[str, Counts] = field(default_factory=_no_scores)
+    #: Comments with prob > threshold.
+    flagged: int = 0
+    #: What scored them; None when nothing did.
+    model_version: str | None = None
+
+    @property
+    def scored(self) -> int:
+        """Comments with a score.
+
+        >>> Profile().scored
+        0
+        """
+        return int(self.scores["prob"].sum())
+
+
+def pooled(days: Sequence[Profile]) -> Profile:
+    """Return the days as one; its model version is that of all its scores, None when they differ.
+
+    >>> pooled([Profile(comments=2), Profile(comments=3)]).comments
+    5
+    """
+    versions = {day.model_version for day in days if day.scored}
+    return Profile(
+        comments=sum(day.comments for day in days),
+        quarantined=sum(day.quarantined for day in days),
+        missing=_sum([day.missing for day in days]),
+        categories={
+            feature: _sum([day.categories.get(feature, {}) for day in days])
+            for feature in sorted({name for day in days for name in day.categories})
+        },
+        scores={
+            name: sum((day.scores[name] for day in days), start=np.zeros(BINS, np.int64))
+            for name in RANGES
+        },
+        flagged=sum(day.flagged for day in days),
+        model_version=versions.pop() if len(versions) == 1 else None,
+    )
+
+
+def _sum(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for part in counts:
+        total.update(part)
+    return dict(total)

@@ -1,0 +1,101 @@
+"""Measures days, and windows of days, from what the lake holds, and compares days with others."""
+
+import datetime
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from modwatch.metrics import cbpe, drift, health
+from modwatch.metrics.corrections import Totals
+from modwatch.metrics.drift import Finding
+from modwatch.metrics.estimate import measure_days
+from modwatch.metrics.labelled import LabelledDay
+from modwatch.metrics.rogan_gladen import corrected_rows, moderator_error_table
+from modwatch.metrics.strategies import STRATEGIES
+from modwatch.stops import profiles, tables
+from modwatch.stops.tables import DayScores
+from modwatch.stops.windows import Window
+from modwatch.wiring import Wiring
+
+_SAME_FRACTION = 1e-12
+
+
+def measure_day(at: Wiring, day: datetime.date) -> None:
+    """Measure one day by itself."""
+    table = _estimates(at, *_labelled(at, [day]), strategies=at.strategies)
+    rows = tables.measurement_rows(day, table, tables.labels_digest(at.lake, day))
+    at.lake.replace("measurements", day, [rows])
+
+
+def measure_window(at: Wiring, window: Window) -> bool:
+    """Measure the days of a window together; return False where that was done before.
+
+    The window has labels enough to tell how often moderators err, and what that does to figures.
+    """
+    if tables.measured_digest(at.lake, window.last, "window_measurements") == window.digest:
+        return False
+    if window.digest is None:
+        at.lake.replace("moderator_error", window.last, [])
+        at.lake.replace("window_measurements", window.last, [])
+        return True
+    labelled, scores = _labelled(at, window.days)
+    table = _estimates(at, labelled, scores, strategies=STRATEGIES)
+    pairs = tables.label_pairs(at.lake, window.days)
+    totals = Totals.of(labelled, threshold=scores.threshold, strategy=at.settings.strategy)
+    sensitivity = moderator_error_table(_as_deployed(at, table), pairs, totals)
+    errors = corrected_rows(table, pairs, totals, alpha=at.settings.review_fraction)
+    at.lake.replace(
+        "moderator_error", window.last, [tables.sensitivity_rows(window.last, sensitivity)]
+    )
+    rows = tables.measurement_rows(window.last, pd.concat([table, errors]), window.digest)
+    at.lake.replace("window_measurements", window.last, [rows])
+    return True
+
+
+def day_findings(at: Wiring, day: datetime.date) -> Iterator[Finding]:
+    """Yield how the day differs from its references, and how it fares; keep its profile."""
+    today = profiles.make_profile(at.lake, day)
+    fixed, trailing = profiles.references(
+        at.lake, fixed=at.reference_days(day), trailing=at.days_before(day)
+    )
+    scores, policy = tables.day_scores(at.lake, day), at.policy
+    yield from drift.compare(today, [fixed, trailing])
+    yield from health.day_health(today, trailing.days)
+    yield from cbpe.expected_performance(
+        scores.prob,
+        alpha=policy.review_fraction,
+        strategy=policy.strategy,
+        toxic_share=policy.toxic_share,
+        threshold=scores.threshold,
+    )
+    yield from profiles.queue_findings(at.database, day)
+
+
+def _labelled(at: Wiring, days: Sequence[datetime.date]) -> tuple[list[LabelledDay], DayScores]:
+    """Return the days with their labels, and the scores of the last."""
+    labelled = []
+    for day in days:
+        scores = tables.day_scores(at.lake, day)
+        labelled.append(tables.labelled_day(at.lake, day, scores))
+    return labelled, scores
+
+
+def _estimates(
+    at: Wiring, labelled: Sequence[LabelledDay], scores: DayScores, *, strategies: Sequence[str]
+) -> pd.DataFrame:
+    """Return every metric of these days together, which one model scored."""
+    return measure_days(
+        labelled,
+        alphas=at.alphas,
+        strategies=strategies,
+        threshold=scores.threshold,
+        toxic_share=at.settings.toxic_share,
+    )
+
+
+def _as_deployed(at: Wiring, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the estimates at the deployed strategy and α, or that have none."""
+    alpha = table["alpha"].astype("Float64").sub(at.settings.review_fraction).abs().fillna(0)
+    strategy = table["strategy"].fillna(at.settings.strategy)
+    kept = (alpha < _SAME_FRACTION) & (strategy == at.settings.strategy)
+    return table[kept].reset_index(drop=True)

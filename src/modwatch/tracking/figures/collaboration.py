@@ -1,0 +1,163 @@
+"""Model and moderators together against the review fraction."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from modwatch.tracking.facts import DayFacts
+from modwatch.tracking.keys import known, metric_title
+from modwatch.tracking.style import (
+    ASIDE,
+    DEPLOYED,
+    GREY,
+    GRID,
+    distances,
+    note,
+    strategy_style,
+)
+
+_CURVES = ("oc_auroc", "oc_auprc", "oc_accuracy", "review_efficiency", "review_effectiveness")
+_AXIS_LABELS = {
+    "oc_auroc": "area under the ROC curve",
+    "oc_auprc": "area under the precision-recall curve",
+    "oc_accuracy": "share decided correctly",
+    "review_efficiency": "model errors per reviewed comment",
+    "review_effectiveness": "share of model errors caught",
+}
+# A third strategy would bury the two that the paper compares; its figures are in the table.
+_STRATEGIES = ("uncertainty", "toxicity")
+
+# An estimate on fewer labels jumps by a tenth with every label; it is in the table.
+_FEWEST = 10
+
+
+def collaboration(measurements: pd.DataFrame, facts: DayFacts, *, title: str) -> Figure:
+    """Return the collaborative metrics against the review fraction, a panel each.
+
+    Source: Kivlichan et al. (2021), figures 2 and 4. Bands are 95 % intervals. `measurements` has
+    the columns of `records.MEASUREMENTS`; of its strategies, uncertainty, toxicity and the
+    deployed one are drawn.
+    """
+    drawn = {*_STRATEGIES, facts.strategy}
+    measurements = measurements[
+        measurements["strategy"].isna() | measurements["strategy"].isin(drawn)
+    ]
+    figure = Figure(figsize=(14, 8), layout="constrained")
+    figure.suptitle(f"Model and moderators together: {title}", fontsize=14)
+    panels = figure.subplots(2, 3).ravel()
+    for axes, metric in zip(panels, _CURVES, strict=False):
+        rows = measurements[(measurements["metric"] == metric) & measurements["alpha"].notna()]
+        _curve_panel(axes, metric, rows, facts.review_fraction)
+    _key_panel(panels[-1], measurements, facts)
+    return figure
+
+
+def _curve_panel(axes: Axes, metric: str, rows: pd.DataFrame, deployed: float) -> None:
+    axes.set_title(metric_title(metric), loc="left", fontweight="bold")
+    numbers = rows[known(rows) & (rows["n"] >= _FEWEST)]
+    if numbers.empty:
+        note(axes, "not enough data")
+        return
+    axes.set_ylabel(_AXIS_LABELS[metric])
+    for strategy, curve in numbers.groupby("strategy", sort=False):
+        _curve(axes, str(strategy), curve.sort_values("alpha"))
+    _fraction_axis(axes, sorted(rows["alpha"].unique()), deployed)
+    axes.axvline(deployed, color=GREY, linewidth=1, linestyle=DEPLOYED)
+    missing = len(rows) - len(numbers)
+    words = f"; {missing} of {len(rows)} points absent" if missing else " of comments"
+    axes.set_xlabel(f"review fraction, %{words}")
+
+
+def _curve(axes: Axes, strategy: str, curve: pd.DataFrame) -> None:
+    colour, line, marker = strategy_style(strategy)
+    alpha, value, low, high = (
+        curve[name].to_numpy(dtype=np.float64) for name in ("alpha", "value", "low", "high")
+    )
+    x = alpha * ASIDE.get(strategy, 1.0)
+    axes.errorbar(
+        x,
+        value,
+        yerr=distances(value, low, high),
+        color=colour,
+        linestyle=line,
+        marker=marker,
+        markersize=5,
+        elinewidth=1,
+        label=strategy,
+    )
+    axes.fill_between(x, low, high, color=colour, alpha=0.08, linewidth=0)
+
+
+def _fraction_axis(axes: Axes, alphas: list[float], deployed: float) -> None:
+    """Draw the review fraction on a log axis with a tick at every fraction that was estimated."""
+    axes.set_xscale("log")
+    axes.set_xticks(alphas, _spaced_labels(alphas, deployed), fontsize=9)
+    axes.set_xlim(0.85 * alphas[0], 1.18 * alphas[-1])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(visible=True, color=GRID)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _spaced_labels(alphas: list[float], deployed: float) -> list[str]:
+    """Return the fractions in percent, blank where they would touch the deployed one or the next.
+
+    >>> _spaced_labels([0.1, 0.15, 0.2], 0.15)
+    ['', '15', '']
+    >>> _spaced_labels([0.01, 0.1, 0.15, 0.2], 0.01)
+    ['1', '10', '', '20']
+    """
+    shown: list[float] = []
+    # The deployed one first: of two that touch, the later one goes.
+    for alpha in sorted(alphas, key=lambda alpha: (abs(alpha - deployed) > 1e-12, -alpha)):
+        if all(max(alpha, other) / min(alpha, other) > 1.6 for other in shown):
+            shown.append(alpha)
+    return [f"{100 * alpha:g}" if alpha in shown else "" for alpha in alphas]
+
+
+def _key_panel(axes: Axes, measurements: pd.DataFrame, facts: DayFacts) -> None:
+    """Draw the legend and what the curves rest on, in the place of a sixth panel."""
+    axes.axis("off")
+    for strategy in measurements["strategy"].dropna().unique():
+        colour, line, marker = strategy_style(strategy)
+        axes.plot(
+            [], [], color=colour, linestyle=line, marker=marker, label=f"review by {strategy}"
+        )
+    deployed = f"deployed: {facts.strategy}, {100 * facts.review_fraction:g} %"
+    axes.plot([], [], color=GREY, linestyle=DEPLOYED, label=deployed)
+    axes.legend(loc="upper left", frameon=False, fontsize=11)
+    axes.text(
+        0.02,
+        0.4,
+        _basis(measurements, facts),
+        transform=axes.transAxes,
+        va="top",
+        fontsize=10,
+        color=GREY,
+        linespacing=1.5,
+    )
+
+
+def _basis(measurements: pd.DataFrame, facts: DayFacts) -> str:
+    numbers = measurements[known(measurements)]
+    lines = [
+        f"the day: {facts.comments:,} comments, {facts.routed:,} routed,",
+        f"{facts.labelled:,} of them labelled",
+        f"an estimate rests on n = {_span(numbers['n'])} labels",
+        f"(effective n = {_span(numbers['effective_n'])})" if len(numbers) else "",
+        "bars and bands are 95 % intervals",
+        f"what has not enough data, or fewer than {_FEWEST} labels,",
+        "is absent",
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _span(numbers: pd.Series) -> str:
+    """Return least and greatest in words.
+
+    >>> _span(pd.Series([3, 1200])), _span(pd.Series([5.2, 5.0])), _span(pd.Series([]))
+    ('3 to 1,200', '5', '0')
+    """
+    ends = [f"{end:,.0f}" for end in (numbers.min(), numbers.max())] if len(numbers) else ["0"]
+    return " to ".join(dict.fromkeys(ends))

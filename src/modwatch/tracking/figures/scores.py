@@ -1,0 +1,68 @@
+"""How the day's scores spread, beside those of the days that it is compared with."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
+
+from modwatch.tracking.facts import ScoreHistogram
+from modwatch.tracking.style import BLUE, GREY, VERMILLION, plain
+
+_REFERENCES = {"trailing": ("trailing days", GREY, "-"), "fixed": ("first days", "black", ":")}
+
+
+def score_histogram(scores: ScoreHistogram, *, title: str) -> Figure:
+    """Return the shares of comments by predicted probability, the day's and its references'.
+
+    Shares, on one log scale, so that a day lies on a reference of any size unless scores moved.
+    """
+    figure = Figure(figsize=(9, 4.8), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(f"Scores: {title}", loc="left")
+    total = int(scores.counts.sum())
+    label = f"this day ({total:,} comments)"
+    axes.stairs(_shares(scores.counts), scores.edges, fill=True, color=BLUE, alpha=0.5, label=label)
+    for name, counts in scores.references.items():
+        words, colour, line = _REFERENCES.get(name, (name, GREY, "--"))
+        label = f"{words} ({int(counts.sum()):,})"
+        shares = _shares(counts)
+        axes.stairs(shares, scores.edges, color=colour, linestyle=line, linewidth=1.5, label=label)
+    _threshold(axes, scores.threshold)
+    axes.set(
+        xlim=(0, 1),
+        yscale="log",
+        ylim=_limits(scores),
+        xlabel="predicted probability of toxicity",
+        ylabel="share of comments (log scale)",
+    )
+    axes.legend(loc="upper right", frameon=False)
+    plain(axes)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+    return figure
+
+
+def _shares(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    return counts / max(int(counts.sum()), 1)
+
+
+def _limits(scores: ScoreHistogram) -> tuple[float, float]:
+    """Return the axis: from half a comment, of whichever has most, to a little above the peak."""
+    every = [scores.counts, *scores.references.values()]
+    most = max(1, *(int(counts.sum()) for counts in every))
+    peak = max(float(_shares(counts).max(initial=0)) for counts in every)
+    return 0.5 / most, 3 * max(peak, 1 / most)
+
+
+def _threshold(axes: Axes, threshold: float) -> None:
+    axes.axvline(threshold, color=VERMILLION, linewidth=1.5)
+    left = threshold > 0.75  # no room to the right
+    axes.text(
+        threshold,
+        0.72,
+        f" flagged above {threshold:.2g} ",
+        color=VERMILLION,
+        transform=axes.get_xaxis_transform(),
+        va="top",
+        ha="right" if left else "left",
+    )

@@ -1,0 +1,112 @@
+"""What other capacities and strategies would bring: the picture from which a lead chooses."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from modwatch.tracking.keys import metric_title
+from modwatch.tracking.style import DEPLOYED, GREY, GRID, distances, note, plain, strategy_style
+
+_PANELS = {
+    "oc_accuracy": "share of all comments decided correctly",
+    "review_efficiency": "model errors per reviewed comment",
+}
+
+
+def what_if(table: pd.DataFrame, *, title: str) -> Figure:
+    """Return OC-Acc and Review Efficiency against moderator hours a day, with 95 % bands.
+
+    `table` has the columns of `metrics.what_if.COLUMNS`. The deployed setting is marked. Where
+    nobody knows how long a decision takes, comments a day stand in for hours.
+    """
+    figure = Figure(figsize=(13, 6), layout="constrained")
+    figure.suptitle(f"What if, judged by {title}", fontsize=14)
+    hours = bool(table["hours_per_day"].notna().any())
+    cost = "hours_per_day" if hours else "comments_per_day"
+    for axes, (metric, words) in zip(figure.subplots(1, 2), _PANELS.items(), strict=True):
+        axes.set_title(metric_title(metric), loc="left", fontweight="bold")
+        rows = table[table[metric].notna() & (table[cost] > 0)]
+        if rows.empty:
+            note(axes, "not enough data")
+            continue
+        axes.set_ylabel(words)
+        for strategy, curve in rows.groupby("strategy", sort=False):
+            _curve(axes, str(strategy), metric, curve.sort_values("alpha"), cost)
+        _cost_axis(axes, table, cost, "moderator hours a day" if hours else "comments a day")
+        _deployed(axes, table, cost, metric)
+    # The same lines in both panels, unless one of them is empty.
+    lines = {
+        label: line
+        for axes in figure.axes
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if lines:
+        figure.legend(
+            list(lines.values()), list(lines), loc="outside lower center", ncols=4, frameon=False
+        )
+    return figure
+
+
+def _curve(axes: Axes, strategy: str, metric: str, curve: pd.DataFrame, cost: str) -> None:
+    colour, line, marker = strategy_style(strategy)
+    x, value, low, high = (
+        curve[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        for name in (cost, metric, f"{metric}_low", f"{metric}_high")
+    )
+    axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
+    axes.plot(x, value, color=colour, linestyle=line, marker=marker, markersize=4, label=strategy)
+
+
+def _deployed(axes: Axes, table: pd.DataFrame, cost: str, metric: str) -> None:
+    """Mark the deployed setting, with its interval."""
+    rows = table[table["deployed"] & table[cost].notna()]
+    if rows.empty:
+        return
+    row = rows.iloc[0]
+    axes.axvline(row[cost], color=GREY, linewidth=1, linestyle=DEPLOYED, zorder=0)
+    label = f"deployed: {row['strategy']}, {100 * row['alpha']:g} %"
+    if pd.isna(row[metric]):
+        axes.plot([], [], color=GREY, linestyle=DEPLOYED, label=label)
+        return
+    value, low, high = (
+        np.array([row[name]], np.float64) for name in (metric, f"{metric}_low", f"{metric}_high")
+    )
+    axes.errorbar(
+        [float(row[cost])],
+        value,
+        yerr=distances(value, low, high),
+        color="black",
+        marker="*",
+        markersize=15,
+        linestyle="none",
+        label=label,
+    )
+
+
+def _cost_axis(axes: Axes, table: pd.DataFrame, cost: str, words: str) -> None:
+    """Draw costs on a log axis, with a tick at every review fraction that fits."""
+    axes.set_xscale("log")
+    costs = table.drop_duplicates("alpha").sort_values("alpha", ascending=False)
+    deployed = table.loc[table["deployed"], "alpha"]
+    costs = pd.concat([costs[costs["alpha"].isin(deployed)], costs])
+    shown: dict[float, str] = {}
+    for row in costs[costs[cost] > 0].to_dict("records"):
+        x = float(row[cost])
+        if all(max(x, other) / min(x, other) > 1.6 for other in shown):
+            shown[x] = f"{_short(x)}\n{100 * row['alpha']:g} %"
+    axes.set_xticks(list(shown), list(shown.values()), fontsize=9)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel(f"{words}  (below: review fraction)")
+    axes.grid(visible=True, color=GRID)
+    plain(axes)
+
+
+def _short(number: float) -> str:
+    """Return a cost with two figures, or whole.
+
+    >>> _short(0.0642), _short(1.25), _short(144.4)
+    ('0.064', '1.2', '144')
+    """
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from modwatch.errors import MetricInputError
+from modwatch.metrics.profile import BINS, Profile, histogram, pooled
+
+
+def scored(prob: list[float], **fields: object) -> Profile:
+    p = np.array(prob)
+    scores = {"prob": histogram(p, 1.0), "uncertainty": histogram(p * (1 - p), 0.25)}
+    return Profile(scores=scores, comments=len(prob), **fields)
+
+
+def test_the_last_bin_holds_the_end_and_the_others_their_start() -> None:
+    counts = histogram(np.array([0.0, 0.25, 0.125], np.float32), 0.25)
+    assert np.flatnonzero(counts).tolist() == [0, BINS // 2, BINS - 1]
+    assert counts.sum() == 3
+
+
+@pytest.mark.parametrize("score", [-0.01, 0.26, np.nan])
+def test_scores_out_of_range(score: float) -> None:
+    with pytest.raises(MetricInputError):
+        histogram([score], 0.25)
+
+
+def test_days_add_up() -> None:
+    monday = scored(
+        [0.1, 0.9],
+        quarantined=1,
+        flagged=1,
+        missing={"language": 1},
+        categories={"language": {"de": 1, "und": 1}},
+        model_version="3",
+    )
+    tuesday = scored([0.5], categories={"language": {"de": 1}}, model_version="3")
+    both = pooled([monday, tuesday])
+    assert (both.comments, both.quarantined, both.flagged, both.scored) == (3, 1, 1, 3)
+    assert both.missing == {"language": 1}
+    assert both.categories == {"language": {"de": 2, "und": 1}}
+    assert both.model_version == "3"
+
+
+def test_days_of_two_models_have_none() -> None:
+    days = [scored([0.1], model_version=version) for version in "34"]
+    assert pooled(days).model_version is None
+    assert pooled([days[0], Profile(comments=5)]).model_version == "3"
+
+
+def test_no_days() -> None:
+    assert pooled([]).scored == pooled([]).comments == 0

@@ -1,0 +1,89 @@
+"""What the DAG files share; the notifier with real channels and a real database."""
+
+import datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from installation import Installation
+from modwatch.orchestration import TASK_DEFAULTS, TaskFailureNotifier
+from receivers import Webhook, webhook
+
+DAY = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
+WORDS = "an invented remark about a neighbour"
+
+
+def context(**changes: Any) -> dict[str, Any]:
+    """Return what Airflow hands to a callback, as far as it is read."""
+    task = SimpleNamespace(
+        dag_id="score_comments",
+        task_id="score_shard",
+        run_id="backfill__2026-01-05",
+        map_index=3,
+        start_date=DAY + datetime.timedelta(days=30),
+        log_url="http://airflow/dags/score_comments/runs/1/tasks/score_shard/mapped/3",
+    )
+    plain = {"ti": task, "exception": ValueError(WORDS), "data_interval_start": DAY}
+    return {**plain, **changes}
+
+
+@pytest.fixture
+def server(queue_url: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    with webhook() as running:
+        values = {
+            "home": tmp_path,
+            "source": {"kind": "community"},
+            "database_url": queue_url,
+            "alert_webhook_url": running.url,
+            "alert_webhook_secret": "s3cret",
+        }
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        for name, value in Installation(values=values).env.items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+def test_every_task_tells_when_it_fails() -> None:
+    [notifier] = TASK_DEFAULTS["on_failure_callback"]
+    assert isinstance(notifier, TaskFailureNotifier)
+
+
+def test_a_failed_task_is_told_by_name_without_its_words(server: Webhook) -> None:
+    [notifier] = TASK_DEFAULTS["on_failure_callback"]
+    notifier(context())
+    [request] = server.requests
+    assert WORDS not in request.body.decode()
+    said = request.json
+    assert said["title"] == "critical: score_comments.score_shard of 2026-01-05 failed"
+    names = ("event", "severity", "dag", "task", "run", "day", "error")
+    assert [said[name] for name in names] == [
+        *("failed", "critical", "score_comments", "score_shard", "backfill__2026-01-05"),
+        *("2026-01-05", "ValueError"),
+    ]
+    assert said["links"] == {"log": context()["ti"].log_url}
+
+
+def test_all_shards_of_a_run_are_one_alert_and_another_run_is_another(server: Webhook) -> None:
+    for number in range(3):
+        shard = context()
+        shard["ti"].map_index = number
+        TaskFailureNotifier()(shard)
+    other = context()
+    other["ti"].run_id = "manual__1"
+    TaskFailureNotifier()(other)
+    assert server.keys == [
+        "task/score_comments/score_shard/backfill__2026-01-05",
+        "task/score_comments/score_shard/manual__1",
+    ]
+
+
+def test_a_killed_task_has_a_text_in_place_of_an_error(server: Webhook) -> None:
+    TaskFailureNotifier()(context(exception=WORDS))
+    assert server.requests[0].json["error"] == "an unknown error"
+    assert WORDS not in server.requests[0].body.decode()
+
+
+def test_a_run_without_a_day_is_of_the_day_on_which_it_ran(server: Webhook) -> None:
+    TaskFailureNotifier()(context(data_interval_start=None))
+    assert server.requests[0].json["day"] == "2026-02-04"
