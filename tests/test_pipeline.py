@@ -132,7 +132,7 @@ def test_every_stop_twice_leaves_the_same(install: Install) -> None:
         again = home.run(stop, day=TUESDAY)
         assert_same(once[0], picture_of(home))
         assert once[1] == published(home.settings.mlflow_url)
-        if stop != "collect_labels":
+        if stop not in ("collect_labels", "detect_drift"):  # these look again
             assert again == [0], f"{stop} did again what was done"
 
 

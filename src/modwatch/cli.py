@@ -89,6 +89,10 @@ def _parser() -> argparse.ArgumentParser:
     token.add_argument("pseudonym")
     token.add_argument("--role", default="moderator")
 
+    plan = command("plan", _plan, "say how large a random slice gives how narrow intervals")
+    plan.add_argument("day", type=datetime.date.fromisoformat, help="last day of the window, UTC")
+    plan.add_argument("--width", type=float, action="append", help="wanted; may be repeated")
+
     command("migrate", _migrate, "bring the review database up to date")
     command("verify-log", _verify_log, "verify the hash chain of the decision log")
     command("settings", _settings, "print every setting as a Markdown table")
@@ -161,6 +165,18 @@ def _token(options: argparse.Namespace) -> None:
     with open_wiring() as at:
         person = create_moderator(at.database, options.pseudonym, options.role)
         print(issue_token(at.database, person.id))
+
+
+def _plan(options: argparse.Namespace) -> None:
+    from modwatch.stops.measuring import slice_plan
+    from modwatch.wiring import open_wiring
+
+    with open_wiring() as at:
+        plan = slice_plan(at, options.day, widths=options.width)
+    if plan.empty:
+        print("no metric of the window has an interval yet; wait for labels")
+    else:
+        print(plan.to_string(index=False, float_format="{:.3f}".format, na_rep="too many"))
 
 
 def _migrate(_: argparse.Namespace) -> None:

@@ -7,7 +7,13 @@ import pytest
 
 from modwatch.errors import MetricInputError
 from modwatch.metrics import calibration, classification, collaborative
-from modwatch.metrics.estimate import COLUMNS, measure_day, measure_days, measure_truth
+from modwatch.metrics.estimate import (
+    COLUMNS,
+    measure_day,
+    measure_days,
+    measure_truth,
+    reliability_estimates,
+)
 from modwatch.metrics.sample import LabelledDay, Sample, fully_labelled
 
 
@@ -186,3 +192,56 @@ def test_totals_are_unbiased_over_draws(make_community, review, completion):
         seen = ((sample.prob > 0.5) != sample.label).astype(float)
         errors.append(sample.total(seen, sample.everything()).value - wrong.sum())
     assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(len(errors))
+
+
+def test_the_reliability_diagram_of_a_known_day_is_the_plain_curve(make_community):
+    prob, label = make_community(np.random.default_rng(10), 400, 0.3)
+    found = reliability_estimates([fully_labelled(prob, label)], bins=10)
+    plain = calibration.reliability_curve(label, prob, bins=10)
+    for name in ("lower", "upper", "mean_prob", "positive_rate", "count"):
+        here, there = (table[name].to_numpy(float, na_value=-1) for table in (found, plain))
+        assert here == pytest.approx(there, abs=1e-12)
+    known = found[found["status"] == "ok"]
+    assert (known["high"] - known["low"]).max() == pytest.approx(0, abs=1e-12)
+
+
+def test_a_bin_without_labels_has_no_rate_and_few_labels_a_wide_one(make_community, review):
+    rng = np.random.default_rng(11)
+    day = review(rng, *make_community(rng, 2000, 0.05))
+    bins = reliability_estimates([day], bins=10)
+    assert set(bins["status"]) == {"ok", "insufficient"}
+    assert (
+        bins.loc[bins["status"] == "insufficient", ["positive_rate", "low", "high"]]
+        .isna()
+        .all(axis=None)
+    )
+    ok = bins[bins["status"] == "ok"]
+    assert (ok["low"] <= ok["positive_rate"]).all()
+    assert (ok["positive_rate"] <= ok["high"]).all()
+    assert reliability_estimates([]).empty
+
+
+def test_weights_fit_the_known_scores(make_community, review):
+    """Post-strata bring the weighted rows to the number of comments near their score."""
+    rng = np.random.default_rng(12)
+    days = [review(rng, *make_community(rng, 4000, 0.2), slice_share=0.5) for _ in range(2)]
+    sample = Sample(days)
+    assert sample.weight.sum() == pytest.approx(sample.size)
+    flagged = sample.flagged(0.5)
+    assert sample.weight[sample.prob > 0.5].sum() == pytest.approx(flagged.mass)
+    assert (sample.weight >= 1).all()
+
+
+def test_areas_are_unbiased_over_draws(make_community, review):
+    rng = np.random.default_rng(13)
+    prob, label = make_community(rng, 2000, 0.2, over_confident=True)
+    asked = {"alphas": [0.1], "strategies": ["uncertainty"]}
+    names = ["oc_auroc", "oc_auprc", "auroc", "auprc"]
+    truth = measure_days([fully_labelled(prob, label)], **asked).set_index("metric")
+    found = []
+    for _ in range(60):
+        day = review(rng, prob, label, completion=0.8, slice_share=0.5)
+        table = measure_days([day], **asked).set_index("metric")
+        found.append(table.loc[names, "value"].to_numpy(float))
+    error = np.mean(found, axis=0) - truth.loc[names, "value"].to_numpy(float)
+    assert (np.abs(error) < np.std(found, axis=0) / 2).all()  # its own error is an eighth of that

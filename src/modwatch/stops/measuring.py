@@ -10,11 +10,12 @@ from modwatch.metrics.corrections import Totals
 from modwatch.metrics.drift import Finding
 from modwatch.metrics.estimate import measure_days
 from modwatch.metrics.labelled import LabelledDay
+from modwatch.metrics.planner import WIDTHS, plan_slice
 from modwatch.metrics.rogan_gladen import corrected_rows, moderator_error_table
 from modwatch.metrics.strategies import STRATEGIES
 from modwatch.stops import profiles, tables
 from modwatch.stops.tables import DayScores
-from modwatch.stops.windows import Window
+from modwatch.stops.windows import Window, windows
 from modwatch.wiring import Wiring
 
 _SAME_FRACTION = 1e-12
@@ -50,6 +51,24 @@ def measure_window(at: Wiring, window: Window) -> bool:
     rows = tables.measurement_rows(window.last, pd.concat([table, errors]), window.digest)
     at.lake.replace("window_measurements", window.last, [rows])
     return True
+
+
+def slice_plan(
+    at: Wiring, day: datetime.date, widths: Sequence[float] | None = None
+) -> pd.DataFrame:
+    """Return how large the random slice of the window that ends with `day` had to be."""
+    (window,) = windows(at.lake, [at.window(day)])
+    if not window.days:
+        return plan_slice([], alpha=at.settings.review_fraction)
+    labelled, scores = _labelled(at, window.days)
+    return plan_slice(
+        labelled,
+        alpha=at.settings.review_fraction,
+        strategy=at.settings.strategy,
+        widths=widths or WIDTHS,
+        threshold=scores.threshold,
+        toxic_share=at.settings.toxic_share,
+    )
 
 
 def day_findings(at: Wiring, day: datetime.date) -> Iterator[Finding]:

@@ -26,11 +26,6 @@ _KIND = {"kind": "day"}
 _NOTE = "mlflow.note.content"  # MLflow shows this tag as the description
 _CHECK_PAGE = "checks.html"
 _ONE_DAY = timedelta(days=1)
-# MLflow's log_table looks through columns of objects in a way that pandas deprecated for strings.
-_WORDS = (
-    *("dt", "metric", "strategy", "status", "reason", "labels_digest"),
-    *("feature", "reference", "direction"),
-)
 
 
 def publish_day(
@@ -174,6 +169,8 @@ def _status(tables: DayTables, facts: DayFacts) -> dict[str, str]:
 
 def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
     """Log every table that has rows, as JSON for MLflow's table view and as CSV."""
+    from pandas.api.types import is_numeric_dtype
+
     drift = tables.drift[tables.drift["dt"] == tables.drift["dt"].max()]
     for name, table in {
         "measurements": tables.measurements,
@@ -183,7 +180,8 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
         "moderator_error": tables.moderator_error,
     }.items():
         if table is not None and (len(table) or name == "measurements"):
-            words = [column for column in table if column in _WORDS]
+            # log_table looks for columns of objects in a way that pandas deprecated for strings.
+            words = [column for column in table if not is_numeric_dtype(table[column])]
             shown = table.astype(dict.fromkeys(words, "str")).astype(dict.fromkeys(words, object))
             client.log_table(run_id, shown, f"tables/{name}.json")
             client.log_text(run_id, table.to_csv(index=False), f"tables/{name}.csv")
