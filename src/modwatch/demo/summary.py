@@ -36,7 +36,8 @@ def summarise(data: DemoData, settings: Settings) -> str:
 def _days(at: Wiring, data: DemoData) -> str:
     heads = ["day", "comments", "quarantined", "reviewed", *(head for head, _, _ in _COLUMNS)]
     days = data.day_list()
-    return _markdown(heads, [*(_line(at, [day]) for day in days), _line(at, days)])
+    lines = [*(_line(at, [day]) for day in days), _line(at, days)]
+    return _markdown(heads, [*lines, _corrected(at, days)])
 
 
 def _line(at: Wiring, days: Sequence[datetime.date]) -> list[str]:
@@ -45,17 +46,23 @@ def _line(at: Wiring, days: Sequence[datetime.date]) -> list[str]:
         sum(at.lake.count(table, day) for day in days)
         for table in ("comments", "quarantine", "labels")
     ]
-    measured = (
-        at.lake.table("measurements", days[0]).to_pandas()
-        if len(days) == 1
-        else _measured(
-            at, [tables.labelled_day(at.lake, d, tables.day_scores(at.lake, d)) for d in days]
-        )
-    )
+    table = "measurements" if len(days) == 1 else "window_measurements"
+    measured = at.lake.table(table, days[-1]).to_pandas()
     truth = _measured(at, [_truth(at, day) for day in days])
     cells = [_cell(measured, truth, at, metric, by_alpha) for _, metric, by_alpha in _COLUMNS]
     name = days[0].isoformat() if len(days) == 1 else "all days"
     return [name, *(f"{count:,}" for count in counts), *cells]
+
+
+def _corrected(at: Wiring, days: Sequence[datetime.date]) -> list[str]:
+    """Return the cells of all days without the errors that second opinions tell of."""
+    window = at.lake.table("window_measurements", days[-1]).to_pandas()
+    truth = _measured(at, [_truth(at, day) for day in days])
+    cells = [
+        _cell(window, truth, at, metric, by_alpha, suffix="_corrected")
+        for _, metric, by_alpha in _COLUMNS
+    ]
+    return ["… corrected", "", "", "", *cells]
 
 
 def _measured(at: Wiring, days: Sequence[LabelledDay]) -> pd.DataFrame:
@@ -82,13 +89,19 @@ def _labels(at: Wiring, day: datetime.date, ids: pa.ChunkedArray) -> NDArray[np.
 
 
 def _cell(
-    measured: pd.DataFrame, truth: pd.DataFrame, at: Wiring, metric: str, by_alpha: bool
+    measured: pd.DataFrame,
+    truth: pd.DataFrame,
+    at: Wiring,
+    metric: str,
+    by_alpha: bool,
+    suffix: str = "",
 ) -> str:
-    """Return `estimate [low, high] (truth)`."""
-    estimate, true = (_pick(table, at, metric, by_alpha) for table in (measured, truth))
+    """Return `estimate [low, high] (truth)`; the metric measured may have a suffix."""
+    estimate = _pick(measured, at, metric + suffix, by_alpha)
+    true = _pick(truth, at, metric, by_alpha)
     known = "" if true is None or pd.isna(true["value"]) else f" ({true['value']:.3f})"
     if estimate is None or pd.isna(estimate["value"]):
-        return f"insufficient{known}"
+        return f"{'not corrected' if suffix else 'insufficient'}{known}"
     return f"{estimate['value']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]{known}"
 
 
@@ -107,8 +120,19 @@ def _legend(at: Wiring) -> str:
         f"Estimates with 95 % intervals from the moderators' labels at α = "
         f"{at.settings.review_fraction:g} ({at.settings.strategy}; "
         f"{at.settings.slice_share:.0%} of it a random slice); in brackets the truth, from the "
-        "labels that came with the comments. The simulated moderators err, the truth does not."
+        "labels that came with the comments. The simulated moderators err, the truth does not: the "
+        f"last row is without their error rate, {_error_rate(at)}."
     )
+
+
+def _error_rate(at: Wiring) -> str:
+    """Return in words how often moderators err, as second opinions tell."""
+    window = at.lake.table("window_measurements", at.lake.days("window_measurements")[-1])
+    row = _pick(window.to_pandas(), at, "moderator_error", by_alpha=False)
+    if row is None or pd.isna(row["value"]):
+        return "for which there are too few second opinions"
+    ends = f"{row['low']:.1%} to {row['high']:.1%}"
+    return f"{row['value']:.1%} ({ends}) as {row['n']} second opinions tell"
 
 
 def _models(at: Wiring, data: DemoData) -> str:

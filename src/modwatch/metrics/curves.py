@@ -84,7 +84,7 @@ class _Rows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Side:
+class _Class:
     """Unreviewed comments of one class, by score; arrays are (m,)."""
 
     #: Those that each row stands for; 0 for rows of the other class.
@@ -94,7 +94,7 @@ class _Side:
     tied: Floats
 
     @classmethod
-    def of(cls, rows: _Rows, mass: Floats) -> "_Side":
+    def of(cls, rows: _Rows, mass: Floats) -> "_Class":
         """Return the class whose rows stand for `mass` (m,)."""
         below, tied = rows.below(mass)
         above = np.maximum(float(mass.sum()) - below - tied, 0.0)
@@ -105,15 +105,15 @@ class _Side:
 class _Spread:
     """How unreviewed positives and negatives spread over the score."""
 
-    true: _Side
-    false: _Side
+    true: _Class
+    false: _Class
     #: Reviewed positives: they rank above all others.
     sure: float
 
     @classmethod
     def of(cls, rows: _Rows, mass: Floats, positive: Floats, *, sure: float) -> "_Spread":
         """Return the spread of rows that stand for `mass` (m,) unreviewed comments."""
-        true, false = (_Side.of(rows, mass * side) for side in (positive, 1 - positive))
+        true, false = (_Class.of(rows, mass * side) for side in (positive, 1 - positive))
         return cls(true=true, false=false, sure=sure)
 
     @property

@@ -58,7 +58,7 @@ class Sample:
         weight[~self.top] /= repeat
         #: (m,) post-stratum of each row, and how many comments it stands for: N_h/m_h, made to fit
         #: the known scores.
-        self.cell, self.weight = self._calibrated(weight)
+        self.post_stratum, self.weight = self._calibrated(weight)
 
     def _calibrated(self, weight: Floats) -> tuple[Ints, Floats]:
         """Return the post-stratum (m,) of each row, and its weight made to fit the stratum."""
@@ -162,7 +162,7 @@ class Sample:
             event=outcome,
             share=share,
             error=share * finite,
-            stratum=self.cell,
+            stratum=self.post_stratum,
             reach=reach,
             unknown=unknown,
             supposed=self._supposed(outcome, domain) if unknown else 0.0,
