@@ -13,7 +13,8 @@ alone otherwise, so every task can be cleared and run again at any time.
 | task | reads | writes |
 |---|---|---|
 | `collect_labels` | the decision log | `labels`, `second_labels` |
-| `measure` | scores, design, labels | `measurements`, `window_measurements`, `moderator_error` |
+| `measure` | scores, design, labels | `measurements`, and for the window `window_measurements`, \
+`reliability`, `moderator_error` |
 | `detect_drift` | `comments`, `scores`, the queue | `profiles`, `drift` |
 | `raise_alerts` | the tables above, check verdicts, the alert rules | `alerts`, the outbox |
 | `publish` | the tables above, check verdicts | MLflow |
@@ -28,6 +29,10 @@ for MLflow: they go out even when it is down.
 - **`measure` returns 0**: nothing new was labelled in the window; look at the queue.
 - **a figure is missing in MLflow**: it is *insufficient*; the run's description says which stratum
   has no label yet.
+- **`measure` fails with DesignError**: the day that it names was scored again and not routed; run
+  `route` of *score_comments* for it.
+- **a day of the past was scored again**: it is measured again by itself; clear `detect_drift` of
+  its own run, too.
 - **`publish` fails with TrackingError**: MLflow is down; it is tried again by itself, and nothing
   is published twice.
 - **`raise_alerts` fails with SettingsError**: the message names the alert rule and its field; mend

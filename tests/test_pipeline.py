@@ -193,6 +193,21 @@ def test_late_labels_measure_their_day_again_and_replace_its_run(install: Instal
     assert all(line.count("'labels', 'complete'") for line in late[:2])
 
 
+def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_with(
+    install: Install,
+) -> None:
+    home = install(review_fraction=0.3, strategy="hybrid")
+    home.run(*TO_THE_QUEUE)
+    review(home)
+    home = home.but(review_fraction=0.25, strategy="uncertainty")
+    home.run("collect_labels", "measure")
+    with open_wiring(home.settings) as at:
+        for table in ("measurements", "window_measurements", "moderator_error"):
+            rows = at.lake.table(table, MONDAY).to_pandas()
+            as_routed = rows[(rows["strategy"] == "hybrid") & (rows["alpha"] == 0.3)]
+            assert "oc_accuracy" in set(as_routed["metric"]), table
+
+
 def test_only_the_day_with_new_labels_is_measured_again(install: Install) -> None:
     home = install()
     for day in DAYS:

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from deltalake import DeltaTable
 from sqlalchemy import text
 
 from installation import MONDAY, table_rows
-from lake_days import batch, put_comments, put_scores
+from lake_days import put_comments, put_scores
 from modwatch import pipeline
-from modwatch.records import ROUTED
 from modwatch.review.items import NewItem
 from modwatch.review.queue import enqueue
 from modwatch.settings import Settings
@@ -57,20 +57,9 @@ def put_item(at: Wiring, day: datetime.date) -> None:
     enqueue(at.database, [item], day)
 
 
-def put_routed(at: Wiring, day: datetime.date) -> None:
-    rows = batch(
-        ROUTED,
-        1,
-        dt=day,
-        comment_id="c0",
-        reason="uncertainty",
-        stratum=0,
-        inclusion_probability=1.0,
-        rank=1,
-        review_score=0.2,
-        model_version="3",
-    )
-    at.lake.replace("routed", day, [rows])
+def drift_commits(at: Wiring) -> int:
+    """Return how often the table was written."""
+    return DeltaTable(f"{at.settings.lake_root}/drift").version()
 
 
 def drift(at: Wiring, day: datetime.date = TODAY) -> pd.DataFrame:
@@ -190,12 +179,12 @@ def test_the_fixed_reference_may_be_named(at: Wiring) -> None:
 def test_the_queue_of_the_window_is_watched_without_the_rest(at: Wiring) -> None:
     put_day(at, MONDAY)
     drift(at, MONDAY)
-    before = table_rows(at.lake, "drift")
-    assert pipeline.watch_queue(at, TODAY) == 0
+    before, commits = table_rows(at.lake, "drift", (MONDAY, MONDAY)), drift_commits(at)
+    pipeline.detect_drift(at, TODAY)
+    assert drift_commits(at) == commits + 1, "what is as it was is not written again"
     put_item(at, MONDAY)
-    put_routed(at, MONDAY)
-    assert pipeline.watch_queue(at, TODAY) == 1
-    after = table_rows(at.lake, "drift")
+    pipeline.detect_drift(at, TODAY)
+    after = table_rows(at.lake, "drift", (MONDAY, MONDAY))
     assert all("queue" in row for row in set(before) ^ set(after))
     waiting = at.lake.table("drift", MONDAY).to_pandas().set_index("metric")["value"]
     assert waiting["queue_waiting"] == 1

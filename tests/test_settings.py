@@ -152,6 +152,18 @@ def test_lists_and_maps_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().source.columns == {"text": "body"}
 
 
+@pytest.mark.parametrize("variable", ["MODWATCH_ALERT_MAIL_TO", "MODWATCH_SOURCE__COLUMNS"])
+def test_what_is_no_json_is_named_and_not_quoted(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "hunter2@example.org")
+    with pytest.raises(SettingsError, match=variable.partition("__")[0]) as caught:
+        load_settings()
+    assert "JSON" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
 def test_settings_do_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings()
     with pytest.raises(ValidationError):

@@ -168,9 +168,7 @@ def detect_drift(at: Wiring, day: datetime.date) -> int:
     from modwatch.stops import measuring, profiles
 
     for past in at.window(day)[:-1]:
-        if at.lake.count("drift", past):
-            queue = profiles.drift_rows(past, profiles.queue_findings(at.database, past))
-            at.lake.replace("drift", past, [queue], feature="queue")
+        measuring.refresh_queue(at, past)
     findings = list(measuring.day_findings(at, day))
     return at.lake.replace("drift", day, [profiles.drift_rows(day, findings)])
 

@@ -223,6 +223,22 @@ ALERTS = pa.schema(
     ]
 )
 
+#: The reliability diagram of a window: one row a bin of prob, which is closed above.
+RELIABILITY = pa.schema(
+    [
+        pa.field("dt", pa.date32(), nullable=False),  # last day of the window
+        pa.field("lower", pa.float64(), nullable=False),
+        pa.field("upper", pa.float64(), nullable=False),
+        ("mean_prob", pa.float64()),  # of all comments of the bin
+        ("positive_rate", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        pa.field("count", pa.int64(), nullable=False),  # labels
+        pa.field("weight", pa.float64(), nullable=False),  # comments
+        pa.field("status", pa.string(), nullable=False),  # ok | insufficient
+    ]
+)
+
 #: What the estimates of a window, as deployed, would be without the moderators' errors: at the
 #: error rate that second opinions tell, and at assumed ones.
 MODERATOR_ERROR = pa.schema(
@@ -258,6 +274,7 @@ TABLES: dict[str, pa.Schema] = {
     # The same over the days of the trailing window together; `dt` is its last day.
     "window_measurements": MEASUREMENTS,
     "profiles": PROFILES,
+    "reliability": RELIABILITY,
     "moderator_error": MODERATOR_ERROR,
     "drift": DRIFT,
     "alerts": ALERTS,

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsError as NotJsonError
 
 from modwatch.errors import SettingsError
 
@@ -224,6 +225,11 @@ def load_settings() -> Settings:
         return Settings()
     except ValidationError as exc:
         raise SettingsError("; ".join(_sentence(error) for error in exc.errors())) from None
+    except NotJsonError as exc:  # it names the field, and nothing of the value
+        field = "".join(re.findall(r'field "(\w+)"', str(exc))).upper()
+        raise SettingsError(
+            f'MODWATCH_{field} is not JSON; write lists as ["a", "b"] and maps as {{"a": "b"}}'
+        ) from None
 
 
 def _refuse_unknown(names: Iterable[str]) -> None:

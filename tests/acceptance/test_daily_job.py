@@ -95,7 +95,7 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
         ].iloc[0]
         assert efficiency["status"] == "ok"
         run = _day_run(at.settings.mlflow_url, MONDAY)
-        key = "collaboration/review_efficiency"
+        key = "single_day/review_efficiency"
         assert run["data"]["metrics"][key] == pytest.approx(float(efficiency["value"]))
         assert run["data"]["tags"]["labels"] == "complete"
 

@@ -3,6 +3,7 @@
 from dataclasses import asdict, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from modwatch.errors import MetricInputError
@@ -14,6 +15,7 @@ from modwatch.metrics.estimate import (
     measure_truth,
     reliability_estimates,
 )
+from modwatch.metrics.intervals import mid_p
 from modwatch.metrics.sample import LabelledDay, Sample, fully_labelled
 
 
@@ -201,8 +203,10 @@ def test_the_reliability_diagram_of_a_known_day_is_the_plain_curve(make_communit
     for name in ("lower", "upper", "mean_prob", "positive_rate", "count"):
         here, there = (table[name].to_numpy(float, na_value=-1) for table in (found, plain))
         assert here == pytest.approx(there, abs=1e-12)
-    known = found[found["status"] == "ok"]
-    assert (known["high"] - known["low"]).max() == pytest.approx(0, abs=1e-12)
+    known = found[found["status"] == "ok"].astype({"positive_rate": float, "count": float})
+    for row in known.to_dict("records"):  # chance in the labels themselves is left
+        expected = mid_p(row["positive_rate"] * row["count"], row["count"])
+        assert (row["low"], row["high"]) == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_bin_without_labels_has_no_rate_and_few_labels_a_wide_one(make_community, review):
@@ -245,3 +249,37 @@ def test_areas_are_unbiased_over_draws(make_community, review):
         found.append(table.loc[names, "value"].to_numpy(float))
     error = np.mean(found, axis=0) - truth.loc[names, "value"].to_numpy(float)
     assert (np.abs(error) < np.std(found, axis=0) / 2).all()  # its own error is an eighth of that
+
+
+def test_scores_that_say_nothing_have_areas_all_the_same(make_community, review):
+    """Constant scores: AUROC is one half, and one more positive does not change that."""
+    label = np.array([0, 1, 0, 1, 1, 0])
+    score = np.full(label.size, 0.25)
+    table = measure_days([fully_labelled(np.full(label.size, 0.5), label)], alphas=[0, 0.5])
+    for name, metric in (("auroc", collaborative.oc_auroc), ("auprc", collaborative.oc_auprc)):
+        assert cell(table, name)["value"] == pytest.approx(0.5)
+        for alpha in (0, 0.5):
+            found = cell(table, f"oc_{name}", "uncertainty", alpha)["value"]
+            assert found == pytest.approx(metric(label, score, score, alpha))
+    rng = np.random.default_rng(14)
+    _, label = make_community(rng, 2000, 0.3)
+    row = cell(measure_days([review(rng, np.full(2000, 0.4), label)]), "auroc")
+    assert (row["value"], row["low"], row["high"]) == pytest.approx((0.5, 0.5, 0.5), abs=1e-9)
+
+
+@pytest.mark.parametrize("toxic", [0, 1])
+def test_rounding_carries_no_estimate_past_its_ends(review, toxic):
+    """All right or all wrong: sums of weights that do not add up to the last digit."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        sizes = 350 + 7 * seed, 133
+        days = [
+            review(rng, np.zeros(n), np.full(n, toxic), completion=0.8, slice_share=0.9)
+            for n in sizes
+        ]
+        bins = reliability_estimates(days).rename(columns={"positive_rate": "value"})
+        found = pd.concat([measure_days(days), bins])
+        ends = found.loc[found["status"] == "ok", ["low", "value", "high"]].to_numpy(float)
+        assert ends.min() >= 0
+        assert ends.max() <= 1
+        assert (np.diff(ends, axis=1) >= 0).all()

@@ -6,7 +6,9 @@ from scipy import stats
 
 from modwatch.errors import MetricInputError
 from modwatch.metrics.estimate import measure_days
+from modwatch.metrics.labelled import LabelledDay
 from modwatch.metrics.planner import labels_for_width, plan_slice
+from modwatch.metrics.sample import Sample
 
 
 @pytest.mark.parametrize(("rate", "width"), [(0.5, 0.1), (0.2, 0.05), (0.05, 0.02)])
@@ -49,7 +51,8 @@ def test_narrower_takes_more_labels_and_what_cannot_be_is_missing(make_community
     for _, rows in plan.groupby("metric"):
         needed = rows.sort_values("width")["labels"]
         assert needed.dropna().is_monotonic_decreasing
-        assert needed.isna().iloc[0]
+    narrowest = plan[plan["width"] == 0.0001].set_index("metric")["labels"]
+    assert narrowest[["accuracy", "oc_accuracy", "oc_auroc"]].isna().all()
     assert plan["share"].dropna().between(0, 1).all()
 
 
@@ -63,3 +66,35 @@ def test_a_width_that_cannot_be_is_refused(width):
 
 def test_without_labels_nothing_is_planned():
     assert plan_slice([], alpha=0.1).empty
+
+
+def test_no_row_is_repeated_beyond_what_it_stands_for(make_community, review):
+    """A slice of sixteen times its size would hold more comments than there are."""
+    rng = np.random.default_rng(3)
+    prob, label = make_community(rng, 120, 0.3)
+    day = review(rng, prob, label, slice_share=0.5)
+    many = Sample([day], repeat=16)
+    assert many.label.size < many.size
+    assert (np.bincount(day.stratum[day.rows(16)]) <= day.population).all()
+    plan = plan_slice([day], alpha=0.1, widths=[0.3, 0.1, 0.01])
+    assert (plan["labels"].dropna() <= prob.size).all()
+
+
+def test_where_everything_would_have_a_label_any_width_is_reached():
+    """Ten of twenty were looked at: twice as many are all."""
+    day = LabelledDay(
+        prob=np.linspace(0, 1, 20),
+        stratum=np.ones(20, int),
+        label=np.arange(20) % 3 == 0,
+        labelled=np.arange(20) % 2 == 0,
+        population=np.array([0, 20]),
+        sample=np.array([0, 10]),
+    )
+    plan = plan_slice([day], alpha=0.1, widths=[0.001]).set_index("metric")
+    assert plan.loc["accuracy", "labels"] == 20
+
+
+def test_more_labels_than_anybody_can_have_are_refused():
+    assert labels_for_width(0.5, 0.0005) > 10**7
+    with pytest.raises(MetricInputError, match="ask for a wider interval"):
+        labels_for_width(0.5, 1e-7)

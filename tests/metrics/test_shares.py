@@ -76,3 +76,21 @@ def test_few_positives_do_not_bias_the_share():
     spread = np.std(found)
     assert abs(np.mean(found) - wanted) < spread / 5 < abs(np.mean(plain) - wanted) * 2
     assert abs(np.mean(found) - wanted) < abs(np.mean(plain) - wanted) / 2
+
+
+def test_what_no_row_stands_for_may_be_positive_or_not():
+    """Nineteen positives were seen to win and one to lose; one comment more was not looked at."""
+    none, seen = np.zeros(2), np.array([19.0, 0.0])
+    sides = [
+        Side(
+            total=PartialTotal(
+                seen=count, span=0, event=none, share=none, error=none, unknown=unknown
+            ),
+            credit=np.full(2, credit),
+            seen=seen if credit else np.array([0.0, 1.0]),
+        )
+        for count, unknown, credit in ((19, 0, 1.0), (1, 1, 0.0))
+    ]
+    value, (low, high) = mean_credit(sides, np.random.default_rng(5))
+    assert value == high == 0.95
+    assert low == pytest.approx(19 / 21)

@@ -358,6 +358,20 @@ def test_a_failed_task_is_told_even_when_the_database_is_down(
     assert server.keys == [FAILURE.key]
 
 
+def test_a_failed_task_is_told_by_the_channels_that_work_when_the_database_is_down(
+    home: Installation, server: Webhook
+) -> None:
+    mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
+    dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
+    nobody = f"http://127.0.0.1:{closed_port()}/hook"
+    with mail_server() as post:
+        up = {**to(server), "alert_webhook_url": nobody, "database_url": dead, **mail}
+        install = home.but(**up, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
+        with open_wiring(install.settings) as at, pytest.raises(AlertError, match="webhook"):
+            alerting.report_failure(at, FAILURE, FIRST)
+    assert len(post.messages) == 1
+
+
 def test_logs_hold_no_secret(at: Wiring, server: Webhook, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     put(at, 0, 0.3)

@@ -95,13 +95,13 @@ def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install
         low, value, high = (
             tuesday.data.metrics[key]
             for key in (
-                "within_95/window_accuracy_low",
-                "window/accuracy",
-                "within_95/window_accuracy_high",
+                "within_95/model_accuracy_low",
+                "model/accuracy",
+                "within_95/model_accuracy_high",
             )
         )
         assert low < value < high
-        history = client.get_metric_history(timeline.info.run_id, "window/accuracy")
+        history = client.get_metric_history(timeline.info.run_id, "model/accuracy")
         assert [point.step for point in history] == [0, 1]
         assert history[1].value == value
     table = client.download_artifacts(tuesday.info.run_id, "tables/what_if.csv", str(home.home))

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from modwatch.errors import DesignError
 from modwatch.ingest.lake import Lake
 from modwatch.metrics.estimate import measure_days
 from modwatch.records import COMMENTS, LABELS, MEASUREMENTS, ROUTED, ROUTING_DESIGN, SCORES
@@ -240,6 +241,14 @@ def test_a_labelled_day_is_the_whole_population(
     assert (day.stratum >= 0).sum() == len(routed)
     stratum = dict(zip(routed["comment_id"], routed["stratum"], strict=True))
     assert all(day.stratum[at[comment]] == number for comment, number in stratum.items())
+
+
+def test_a_day_with_other_comments_than_were_routed_says_what_to_do(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    route(lake, scored(20))
+    with pytest.raises(DesignError, match=f"{DAY}.*route"):
+        tables.labelled_day(lake, DAY, scored(10))
 
 
 def test_a_label_of_a_comment_no_longer_routed_counts_nowhere(

@@ -4,6 +4,7 @@ import datetime
 import ipaddress
 import logging
 import ssl
+import traceback
 from dataclasses import replace
 from email import message_from_string, policy
 from email.message import EmailMessage
@@ -136,7 +137,21 @@ def test_nobody_at_the_address_is_an_error_of_the_channel() -> None:
     assert not isinstance(caught.value, AlertRefusedError)
 
 
+def test_a_name_that_is_none_is_an_error_of_the_channel() -> None:
+    with pytest.raises(AlertError, match="MODWATCH_ALERT_SMTP_URL"):
+        channel(25, server=SmtpServer.of("smtp://a..b")).send(ALERT)
+
+
 # Passwords and TLS
+
+
+def test_a_password_that_cannot_be_sent_is_an_error_of_the_channel() -> None:
+    with mail_server() as server:
+        url = f"smtp://mod:h%C3%BCnter2@127.0.0.1:{server.port}?starttls=off"
+        stuck = channel(server.port, server=SmtpServer.of(url))
+        with pytest.raises(AlertError, match="UnicodeEncodeError") as caught:
+            stuck.send(ALERT)
+    assert "nter2" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_password_is_not_sent_in_the_clear() -> None:

@@ -86,6 +86,13 @@ def test_nobody_at_the_address_is_an_error_of_the_channel() -> None:
     assert not isinstance(caught.value, AlertRefusedError)
 
 
+@pytest.mark.parametrize("host", ["a..b", "[::1"])
+def test_a_name_that_is_none_is_an_error_of_the_channel(host: str) -> None:
+    with pytest.raises(AlertError, match="MODWATCH_ALERT_WEBHOOK_URL") as caught:
+        channel(f"http://{host}/hook?token=hunter2").send(ALERT)
+    assert "hunter2" not in str(caught.value)
+
+
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 429])
 def test_a_refusal_is_not_tried_again(status: int) -> None:
     with webhook(status, status) as server:

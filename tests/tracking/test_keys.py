@@ -32,10 +32,10 @@ def test_only_the_deployed_strategy_and_fraction_become_keys(measure, facts):
     metrics = metrics_of(table, facts)
     at = (table["strategy"] == "uncertainty") & (table["alpha"] == 0.02)
     row = table[at & (table["metric"] == "oc_accuracy")].iloc[0]
-    assert metrics["collaboration/oc_accuracy"] == row["value"]
-    assert metrics["within_95/collaboration_oc_accuracy_low"] == row["low"]
-    assert metrics["within_95/collaboration_oc_accuracy_high"] == row["high"]
-    assert metrics["model/accuracy"] == 0.95
+    assert metrics["single_day/oc_accuracy"] == row["value"]
+    assert metrics["within_95/single_day_oc_accuracy_low"] == row["low"]
+    assert metrics["within_95/single_day_oc_accuracy_high"] == row["high"]
+    assert metrics["single_day/accuracy"] == 0.95
     assert metrics["review/completion"] == 38 / 40
 
 
@@ -43,12 +43,12 @@ def test_areas_are_keys_of_the_window_only(full_tables, facts):
     tables = full_tables(DAY)
     metrics = day_metrics(tables, facts)
     assert [key for key in metrics if "auroc" in key and not key.startswith(INTERVAL_GROUP)] == [
-        "window/oc_auroc"
+        "collaboration/oc_auroc"
     ]
     at = (tables.window["strategy"] == "uncertainty") & (tables.window["alpha"] == 0.02)
     row = tables.window[at & (tables.window["metric"] == "oc_auroc")].iloc[0]
-    assert metrics["window/oc_auroc"] == row["value"]
-    assert metrics["within_95/window_oc_auroc_low"] == row["low"]
+    assert metrics["collaboration/oc_auroc"] == row["value"]
+    assert metrics["within_95/collaboration_oc_auroc_low"] == row["low"]
 
 
 def test_drift_and_queue_of_the_day_itself_are_keys(full_tables, facts):
@@ -83,22 +83,22 @@ def test_no_number_makes_no_key(measure, facts, value):
     table = measure(DAY)
     table.loc[table["metric"] == "accuracy", "value"] = value
     metrics = metrics_of(table, facts)
-    assert "model/accuracy" not in metrics
-    assert "within_95/model_accuracy_low" not in metrics
+    assert "single_day/accuracy" not in metrics
+    assert "within_95/single_day_accuracy_low" not in metrics
 
 
 def test_an_insufficient_estimate_makes_no_key_whatever_its_value(measure, facts):
     table = measure(DAY)
     table.loc[table["metric"] == "accuracy", "status"] = "insufficient"
-    assert "model/accuracy" not in metrics_of(table, facts)
+    assert "single_day/accuracy" not in metrics_of(table, facts)
 
 
 def test_an_estimate_without_interval_has_a_value_only(measure, facts):
     table = measure(DAY)
     table.loc[table["metric"] == "accuracy", ["low", "high"]] = np.nan
     metrics = metrics_of(table, facts)
-    assert "model/accuracy" in metrics
-    assert not [key for key in metrics if key.startswith("within_95/model_accuracy")]
+    assert "single_day/accuracy" in metrics
+    assert not [key for key in metrics if key.startswith("within_95/single_day_accuracy")]
 
 
 def test_an_empty_day_has_counts_and_no_shares(facts):

@@ -158,7 +158,7 @@ def test_publishing_again_replaces_the_run(publish, live):
     new = publish(DAY, shift=0.01)
     assert {run.info.run_id for run in live()} == {new, other_day}
     assert old not in {new, other_day}
-    values = {run.info.run_id: run.data.metrics["model/accuracy"] for run in live()}
+    values = {run.info.run_id: run.data.metrics["single_day/accuracy"] for run in live()}
     assert values[new] == 0.95 + 0.01
 
 
@@ -167,7 +167,7 @@ def test_an_unfinished_run_hides_nothing_and_is_removed(mlflow_url, experiment, 
     with connect(mlflow_url) as client:  # killed after the first step
         start_day(client, experiment_id(client, experiment), DAY)
     assert len(live()) == 2
-    assert published_days(mlflow_url, experiment)[DAY]["model/accuracy"] == 0.95
+    assert published_days(mlflow_url, experiment)[DAY]["single_day/accuracy"] == 0.95
     new = publish(DAY)
     assert [run.info.run_id for run in live()] == [new]
 

@@ -8,11 +8,11 @@ from modwatch.tracking.keys import INTERVAL_GROUP, KEYS
 from modwatch.tracking.timeline_figure import timeline_figure
 
 ROWS = {
-    date(2026, 1, 31): {"window/accuracy": 0.8, "model/accuracy": 0.7, "day/comments": 10.0},
+    date(2026, 1, 31): {"model/accuracy": 0.8, "single_day/accuracy": 0.7, "day/comments": 10.0},
     date(2026, 2, 2): {
-        "window/accuracy": 0.9,
-        "within_95/window_accuracy_low": 0.7,
-        "within_95/window_accuracy_high": 1.0,
+        "model/accuracy": 0.9,
+        "within_95/model_accuracy_low": 0.7,
+        "within_95/model_accuracy_high": 1.0,
     },
 }
 
@@ -29,15 +29,15 @@ def drawn(figure):
 
 def test_the_window_stands_first_and_the_days_estimate_in_its_panel():
     figure = timeline_figure(ROWS)
-    assert titles(figure) == ["Accuracy (window)", "Comments (day)"]
+    assert titles(figure) == ["Accuracy (model)", "Comments (day)"]
     of_the_day, of_the_window = (line.get_ydata() for line in figure.axes[0].lines)
     np.testing.assert_array_equal(of_the_day, [0.7, np.nan, np.nan])
     np.testing.assert_array_equal(of_the_window, [0.8, np.nan, 0.9])  # a missing day is a gap
 
 
 def test_a_day_without_a_window_has_a_panel_of_its_own():
-    assert titles(timeline_figure({date(2026, 1, 5): {"model/accuracy": 0.7}})) == [
-        "Accuracy (model)"
+    assert titles(timeline_figure({date(2026, 1, 5): {"single_day/accuracy": 0.7}})) == [
+        "Accuracy (single day)"
     ]
 
 

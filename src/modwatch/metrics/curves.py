@@ -56,6 +56,9 @@ class Areas:
             self._side(kept, credit, np.maximum(worth.influence, 0)),
             self._side(kept, credit, np.maximum(-worth.influence, 0)),
         ]
+        neutral = (worth.influence == 0).astype(np.float64)
+        if neutral.any():  # all of them where scores are constant
+            sides.append(self._side(kept, credit, neutral))
         return mean_credit(sides, np.random.default_rng(self._seed), value=worth.area)
 
     def _side(self, domain: Domain, credit: Floats, pull: Floats) -> Side:

@@ -19,7 +19,7 @@ from modwatch.metrics import inputs
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
 from modwatch.metrics.estimator import Estimate, Estimator
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.intervals import interval
+from modwatch.metrics.intervals import interval, mid_p
 from modwatch.metrics.labelled import LabelledDay, fully_labelled
 from modwatch.metrics.population import Domain
 from modwatch.metrics.sample import Sample
@@ -143,6 +143,9 @@ def reliability_estimates(days: Sequence[LabelledDay], *, bins: int = 10) -> pd.
     `positive_rate` with the 95 % interval `low`, `high`; `count` labels; `weight` comments;
     `status` ok or insufficient, when the rate is missing. Kivlichan et al. (2021), appendix C.
 
+    Whether a model is calibrated is a question about comments to come too, so the interval is as
+    wide as chance in the labels themselves: it has width even where every comment was labelled.
+
     >>> day = fully_labelled(np.array([0.75, 1.0]), np.array([1, 0]))
     >>> reliability_estimates([day], bins=2)["positive_rate"].tolist()
     [<NA>, 0.5]
@@ -172,9 +175,14 @@ def _observed(sample: Sample, prob: float, domain: Domain) -> dict[str, object]:
     if not known["count"] or sample.lacks(domain):
         return known | {"status": "insufficient"}
     total = sample.total(sample.label, domain)
-    low, high = (bound / domain.mass for bound in interval(total.confidence()))
-    rate = min(total.value / domain.mass, 1.0)
-    return known | {"positive_rate": rate, "low": low, "high": high, "status": "ok"}
+    found = (total.value, *interval(total.confidence()))
+    rate, low, high = (min(max(each / domain.mass, 0.0), 1.0) for each in found)
+    low, high = min(low, rate), max(high, rate)
+    mass = sample.masses(domain)
+    effective = float(mass.sum() ** 2 / (mass**2).sum())
+    least, most = mid_p(rate * effective, effective)
+    ends = {"low": min(low, least), "high": max(high, most)}
+    return known | {"positive_rate": rate, **ends, "status": "ok"}
 
 
 def _table(estimates: Sequence[Estimate]) -> pd.DataFrame:

@@ -209,6 +209,8 @@ class Estimator:
     def _ok(
         self, metric: str, value: float, low: float, high: float, domain: Domain, **at: Any
     ) -> Estimate:
+        # Rounding may carry a quotient of sums past 0 or 1.
+        value, low, high = (min(max(each, 0.0), 1.0) for each in (value, low, high))
         bounds = {"value": value, "low": min(low, value), "high": max(high, value)}
         return self._estimate(metric, bounds, "", domain, **at)
 

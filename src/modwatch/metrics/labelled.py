@@ -66,9 +66,14 @@ class LabelledDay:
         return np.bincount(seen, minlength=len(self.population)).astype(np.int64)
 
     def rows(self, repeat: int = 1) -> Ints:
-        """Return the positions of the labelled comments, those outside the top `repeat` times."""
+        """Return the positions of the labelled comments, those outside the top `repeat` times.
+
+        But no row more often than it stands for comments of its stratum.
+        """
         rows = np.flatnonzero(self.labelled)
-        return np.repeat(rows, np.where(self.stratum[rows] == 0, 1, repeat))
+        times = np.minimum(repeat, self.population // np.maximum(self.count, 1))
+        times[:1] = 1
+        return np.repeat(rows, times[self.stratum[rows]])
 
 
 def fully_labelled(prob: Floats, label: NDArray[np.generic]) -> LabelledDay:

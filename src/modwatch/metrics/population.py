@@ -11,9 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from modwatch.metrics.collaborative import review_scores
+from modwatch.metrics.calibration import bin_of
 from modwatch.metrics.inputs import Floats
 from modwatch.metrics.ranking import reviews, slots
+from modwatch.metrics.strategies import review_scores
 
 Ints = NDArray[np.intp]
 
@@ -93,8 +94,6 @@ class Population:
 
     def bins(self, value: Callable[[Floats], Floats], bins: int) -> list[tuple[float, Domain]]:
         """Return each equal bin of value(prob) in [0, 1]: the sum of its values, its comments."""
-        from modwatch.metrics.calibration import bin_of
-
         values = value(self.prob.astype(np.float64))
         within = bin_of(values, bins)
         sums = np.bincount(within, weights=values, minlength=bins)

@@ -51,11 +51,10 @@ class Sample:
         cells, self._missing = _cells(days)
         weight = _join(
             [
-                (cell / np.maximum(day.count, 1))[part]
-                for day, part, cell in zip(days, stratum, cells, strict=True)
+                (cell / np.maximum(np.bincount(part, minlength=cell.size), 1))[part]
+                for part, cell in zip(stratum, cells, strict=True)
             ]
         )
-        weight[~self.top] /= repeat
         #: (m,) post-stratum of each row, and how many comments it stands for: N_h/m_h, made to fit
         #: the known scores.
         self.post_stratum, self.weight = self._calibrated(weight)
@@ -209,7 +208,8 @@ def _edges(prob: Floats) -> Floats:
     cuts = list[float]()
     for side in sides:
         parts = min(max(side.size // POST_STRATUM, 1), MOST_POST_STRATA)
-        cuts.extend(side[(np.arange(1, parts) * side.size) // parts])
+        at = np.arange(1, parts) * side.size // parts
+        cuts.extend((side[at - 1] + side[at]) / 2)
     return np.unique(np.array([*cuts, *([] if len(sides) == 1 else [0.5])]))
 
 

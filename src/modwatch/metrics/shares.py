@@ -56,7 +56,9 @@ class Side:
         (sure, sure_won), (whole, won) = self.known, self.masses
         estimated = self.total.value - self.total.seen
         like, one = unseen, np.zeros(unseen.size)
-        if self.total.one_more > 0:
+        if self.total.span <= 0:  # no row stands for it: each comment may be positive or not
+            like, one = one, unseen
+        elif self.total.one_more > 0:
             part = self.total.one_more / (estimated + self.total.one_more)
             one = np.where(unseen > estimated, part * unseen, 0.0)
             like = unseen - one
@@ -66,6 +68,8 @@ class Side:
 
     def _typical(self) -> tuple[float, float]:
         """Return mass per influence and credit of a positive in the place of any row."""
+        if self.total.span <= 0:
+            return 1.0, float(self.credit.mean()) if self.credit.size else 0.0
         reach = np.broadcast_to(self.total.reach, self.credit.shape)
         place = self.total.share * reach
         influence = float(np.dot(place, reach))

@@ -95,6 +95,13 @@ def _foreign_errors(address: URL) -> Callable[[ExceptionContext], DatabaseError 
         foreign = context.original_exception
         if isinstance(foreign, psycopg.errors.UndefinedTable):
             return DatabaseError(f"{place} lacks the review tables; apply the migrations first")
+        if isinstance(foreign, psycopg.errors.CheckViolation):
+            # Its detail quotes the row, the text of a comment among it, wherever it is printed.
+            foreign.args = (foreign.diag.message_primary or "",)
+            return DatabaseError(
+                f"{place} refuses a row by {foreign.diag.constraint_name}; if Modwatch is newer "
+                "than its tables, apply the migrations first"
+            )
         if isinstance(foreign, psycopg.OperationalError | psycopg.InterfaceError):
             return DatabaseError(f"{place} cannot be reached, or broke off; {_REMEDY}")
         return None

@@ -103,10 +103,21 @@ def report_failure(at: Wiring, failure: Alert, day: datetime.date) -> None:
     try:
         _post(at, message)
     except DatabaseError:
-        for channel in at.alert_channels:
-            channel.send(failure)
+        _send_unkept(at, failure)
     else:
         deliver(at)
+
+
+def _send_unkept(at: Wiring, alert: Alert) -> None:
+    """Send an alert on every channel, without a record of who got it."""
+    problems: list[str] = []
+    for channel in at.alert_channels:
+        try:
+            channel.send(alert)
+        except AlertError as error:
+            problems.append(str(error))
+    if problems:
+        raise AlertError("; ".join(problems))
 
 
 def _latest_day(at: Wiring, day: datetime.date, told: Told) -> datetime.date:
@@ -174,7 +185,7 @@ def _news(
 
 
 def _retired(last: OutboxMessage, today: datetime.date) -> Iterator[OutboxMessage]:
-    """Yield what closes an incident that no rule watches any more."""
+    """Yield what closes an incident that no rule watches any more, or that has no figure left."""
     if told := _standing(last):
         facts, sequence = last.payload["facts"], last.sequence + 1
         alert = retired_alert(facts["rule"], facts["subject"], told.since, sequence)

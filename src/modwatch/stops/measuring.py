@@ -8,7 +8,7 @@ import pandas as pd
 from modwatch.metrics import cbpe, drift, health
 from modwatch.metrics.corrections import Totals
 from modwatch.metrics.drift import Finding
-from modwatch.metrics.estimate import measure_days
+from modwatch.metrics.estimate import measure_days, reliability_estimates
 from modwatch.metrics.labelled import LabelledDay
 from modwatch.metrics.planner import WIDTHS, plan_slice
 from modwatch.metrics.rogan_gladen import corrected_rows, moderator_error_table
@@ -23,9 +23,11 @@ _SAME_FRACTION = 1e-12
 
 def measure_day(at: Wiring, day: datetime.date) -> None:
     """Measure one day by itself."""
-    table = _estimates(at, *_labelled(at, [day]), strategies=at.strategies)
-    rows = tables.measurement_rows(day, table, tables.labels_digest(at.lake, day))
-    at.lake.replace("measurements", day, [rows])
+    digest = tables.labels_digest(at.lake, day)  # before the labels: newer ones are measured again
+    strategy, fraction = tables.deployed(at.lake, day)
+    strategies = tuple(dict.fromkeys((*at.strategies, strategy)))
+    table = _estimates(at, *_labelled(at, [day]), strategies=strategies, fraction=fraction)
+    at.lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])
 
 
 def measure_window(at: Wiring, window: Window) -> bool:
@@ -36,15 +38,18 @@ def measure_window(at: Wiring, window: Window) -> bool:
     if tables.measured_digest(at.lake, window.last, "window_measurements") == window.digest:
         return False
     if window.digest is None:
-        at.lake.replace("moderator_error", window.last, [])
-        at.lake.replace("window_measurements", window.last, [])
+        for name in ("reliability", "moderator_error", "window_measurements"):
+            at.lake.replace(name, window.last, [])
         return True
     labelled, scores = _labelled(at, window.days)
-    table = _estimates(at, labelled, scores, strategies=STRATEGIES)
+    strategy, fraction = tables.deployed(at.lake, window.last)
+    table = _estimates(at, labelled, scores, strategies=STRATEGIES, fraction=fraction)
     pairs = tables.label_pairs(at.lake, window.days)
-    totals = Totals.of(labelled, threshold=scores.threshold, strategy=at.settings.strategy)
-    sensitivity = moderator_error_table(_as_deployed(at, table), pairs, totals)
-    errors = corrected_rows(table, pairs, totals, alpha=at.settings.review_fraction)
+    totals = Totals.of(labelled, threshold=scores.threshold, strategy=strategy)
+    sensitivity = moderator_error_table(_as_deployed(table, strategy, fraction), pairs, totals)
+    errors = corrected_rows(table, pairs, totals, alpha=fraction)
+    curve = tables.reliability_rows(window.last, reliability_estimates(labelled))
+    at.lake.replace("reliability", window.last, [curve])
     at.lake.replace(
         "moderator_error", window.last, [tables.sensitivity_rows(window.last, sensitivity)]
     )
@@ -90,6 +95,15 @@ def day_findings(at: Wiring, day: datetime.date) -> Iterator[Finding]:
     yield from profiles.queue_findings(at.database, day)
 
 
+def refresh_queue(at: Wiring, day: datetime.date) -> None:
+    """Bring what `day` is known to have in the queue up to date; nothing when that is as it was."""
+    kept = at.lake.table("drift", day)
+    rows = profiles.drift_rows(day, profiles.queue_findings(at.database, day))
+    queue = [row for row in kept.to_pylist() if row["feature"] == "queue"]
+    if kept.num_rows and sorted(map(repr, queue)) != sorted(map(repr, rows.to_pylist())):
+        at.lake.replace("drift", day, [rows], feature="queue")
+
+
 def _labelled(at: Wiring, days: Sequence[datetime.date]) -> tuple[list[LabelledDay], DayScores]:
     """Return the days with their labels, and the scores of the last."""
     labelled = []
@@ -100,21 +114,28 @@ def _labelled(at: Wiring, days: Sequence[datetime.date]) -> tuple[list[LabelledD
 
 
 def _estimates(
-    at: Wiring, labelled: Sequence[LabelledDay], scores: DayScores, *, strategies: Sequence[str]
+    at: Wiring,
+    labelled: Sequence[LabelledDay],
+    scores: DayScores,
+    *,
+    strategies: Sequence[str],
+    fraction: float,
 ) -> pd.DataFrame:
-    """Return every metric of these days together, which one model scored."""
+    """Return every metric of these days together, which one model scored.
+
+    `fraction` is the review fraction that they were routed with; the settings' may be another now.
+    """
     return measure_days(
         labelled,
-        alphas=at.alphas,
+        alphas=sorted({*at.alphas, fraction}),
         strategies=strategies,
         threshold=scores.threshold,
         toxic_share=at.settings.toxic_share,
     )
 
 
-def _as_deployed(at: Wiring, table: pd.DataFrame) -> pd.DataFrame:
+def _as_deployed(table: pd.DataFrame, strategy: str, fraction: float) -> pd.DataFrame:
     """Return the estimates at the deployed strategy and α, or that have none."""
-    alpha = table["alpha"].astype("Float64").sub(at.settings.review_fraction).abs().fillna(0)
-    strategy = table["strategy"].fillna(at.settings.strategy)
-    kept = (alpha < _SAME_FRACTION) & (strategy == at.settings.strategy)
+    apart = table["alpha"].astype("Float64").sub(fraction).abs().fillna(0)
+    kept = (apart < _SAME_FRACTION) & (table["strategy"].fillna(strategy) == strategy)
     return table[kept].reset_index(drop=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from modwatch.metrics.estimate import reliability_estimates
 from modwatch.metrics.profile import BINS, Counts, pooled
 from modwatch.metrics.what_if import what_if
 from modwatch.quality.verdict import Status
@@ -56,7 +55,7 @@ def publish_timeline(at: Wiring) -> None:
 
 
 def _facts(at: Wiring, day: datetime.date, scores: DayScores, window: Window) -> DayFacts:
-    design = at.lake.table("routing_design", day, columns=["strategy", "review_fraction"])
+    strategy, review_fraction = tables.deployed(at.lake, day)
     return DayFacts(
         comments=len(scores.prob),
         quarantined=at.lake.count("quarantine", day),
@@ -64,8 +63,8 @@ def _facts(at: Wiring, day: datetime.date, scores: DayScores, window: Window) ->
         routed=at.lake.count("routed", day),
         labelled=at.lake.count("labels", day),
         model_version=scores.model_version,
-        strategy=design.column("strategy")[0].as_py(),
-        review_fraction=design.column("review_fraction")[0].as_py(),
+        strategy=strategy,
+        review_fraction=review_fraction,
         checks=_checks(at, day),
         pooled_days=len(window.days),
         window_days=at.settings.window_days,
@@ -137,9 +136,9 @@ def _what_if(at: Wiring, window: Window, estimates: pd.DataFrame, facts: DayFact
 def _pictures(at: Wiring, day: datetime.date, scores: DayScores) -> DayPictures:
     if not len(scores.prob):  # an empty day: there is nothing to draw
         return DayPictures()
+    curve = at.lake.table("reliability", day).to_pandas()
     return DayPictures(
-        scores=_histogram(at, day, scores),
-        reliability=reliability_estimates([tables.labelled_day(at.lake, day, scores)]),
+        scores=_histogram(at, day, scores), reliability=curve if len(curve) else None
     )
 
 

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from modwatch.errors import DesignError
 from modwatch.ingest.lake import Lake
 from modwatch.metrics.moderator_error import LabelPairs
 from modwatch.metrics.sample import LabelledDay
-from modwatch.records import MEASUREMENTS, MODERATOR_ERROR, ROUTED, ROUTING_DESIGN
+from modwatch.records import MEASUREMENTS, MODERATOR_ERROR, RELIABILITY, ROUTED, ROUTING_DESIGN
 from modwatch.review.items import NewItem
 from modwatch.routing.design import Routing
 from modwatch.routing.keys import random_keys
@@ -146,11 +147,19 @@ def queue_items(
 
 
 def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledDay:
-    """Return the whole population of `day` with the labels that people have given so far."""
+    """Return the whole population of `day` with the labels that people have given so far.
+
+    Raises:
+        DesignError: comments were routed that the day does not have any more.
+    """
     design = lake.table("routing_design", day, columns=["stratum", "population", "sample"])
     design = design.sort_by("stratum")
     routed = lake.table("routed", day, columns=["comment_id", "stratum"])
     labels = lake.table("labels", day, columns=["comment_id", "label"])
+    if not pc.all(pc.is_in(routed.column("comment_id"), scores.comment_id), min_count=0).as_py():
+        raise DesignError(
+            f"other comments of {day} are scored than were routed; route that day again"
+        )
     stratum = np.full(len(scores.prob), -1, np.int32)
     stratum[_positions(routed, scores)] = routed.column("stratum").to_numpy()
     # A label of a comment that is routed no more (the day was routed again) estimates nothing.
@@ -197,6 +206,12 @@ def _twice_labelled(lake: Lake, day: datetime.date) -> pd.DataFrame:
     return frame[[*columns[1:], "label", "label_second"]].assign(paired=paired)
 
 
+def deployed(lake: Lake, day: datetime.date) -> tuple[str, float]:
+    """Return the strategy and the review fraction that `day` was routed with."""
+    design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
+    return str(design.column(0)[0]), float(design.column(1)[0])
+
+
 def labels_digest(lake: Lake, day: datetime.date) -> str:
     """Return a hash of all that a day's measurement is made of: design, routed rows, labels."""
     digest = hashlib.sha256()
@@ -229,6 +244,11 @@ def is_unmeasured(lake: Lake, day: datetime.date) -> bool:
 def measurement_rows(day: datetime.date, table: pd.DataFrame, digest: str) -> pa.RecordBatch:
     """Return a table of `metrics.estimate` as rows of MEASUREMENTS."""
     return _batch(table.assign(dt=day, labels_digest=digest), MEASUREMENTS)
+
+
+def reliability_rows(day: datetime.date, table: pd.DataFrame) -> pa.RecordBatch:
+    """Return a table of `estimate.reliability_estimates` as rows of RELIABILITY."""
+    return _batch(table.assign(dt=day), RELIABILITY)
 
 
 def sensitivity_rows(day: datetime.date, table: pd.DataFrame) -> pa.RecordBatch:

@@ -131,7 +131,8 @@ class MailChannel:
         except ssl.SSLError as exc:
             raise AlertError(_refusal(f"{type(exc).__name__}: no trust")) from None
         # Foreign messages may quote what was sent, a password among it: only their class is told.
-        except (OSError, smtplib.SMTPException) as exc:
+        # ValueError: the host is a name that cannot be, or the password is not ASCII.
+        except (OSError, ValueError, smtplib.SMTPException) as exc:
             return type(exc).__name__
         if refused:  # the others have it, and must not get it again
             _log.warning(

@@ -114,12 +114,12 @@ def incident_alert(rule: Rule, subject: str, told: News, sequence: int) -> Alert
 
 
 def retired_alert(rule: str, subject: str, since: datetime.date, sequence: int) -> Alert:
-    """Return the alert that closes an incident whose rule is no longer in force."""
+    """Return the alert that closes an incident which no rule, or no figure, speaks of any more."""
     facts = {"event": "withdrawn", "rule": rule, "subject": subject, "since": since.isoformat()}
     return Alert(
         key=f"{series_of(rule, subject)}/{since}/{sequence}-withdrawn",
         title=f"{rule}{_of(subject)} withdrawn, since {since}",
-        text=f"Since {since}; withdrawn: the rule is no longer in force.",
+        text=f"Since {since}; withdrawn: the rule is no longer in force, or has no figure.",
         facts=facts,
     )
 

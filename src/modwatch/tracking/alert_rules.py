@@ -56,7 +56,7 @@ class Rule(BaseModel):
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
     severity: Severity
-    #: A metric of the day's figures; `alerting.figures` lists where they come from.
+    #: A metric of the day's figures; `stops.alert_figures` lists where they come from.
     metric: str = Field(min_length=1)
     #: None: each feature of the metric has incidents of its own. The same with `reference`.
     feature: str | None = None

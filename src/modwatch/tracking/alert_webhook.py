@@ -66,7 +66,8 @@ class WebhookChannel:
             with refusal:
                 status = refusal.code
         # Foreign messages may quote the address, and with it a token: only their class is told.
-        except (OSError, http.client.HTTPException) as exc:
+        # ValueError: the host is a name that cannot be.
+        except (OSError, ValueError, http.client.HTTPException) as exc:
             return type(getattr(exc, "reason", exc)).__name__
         if status in _FOR_NOW:
             return f"answer {status}"

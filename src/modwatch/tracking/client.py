@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from modwatch.errors import TrackingError
+from modwatch.tracking.links import public_url
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -105,19 +105,9 @@ def retire_others(
 
 def _refusal(tracking_uri: str, what: str) -> str:
     return (
-        f"MLflow at {_shown(tracking_uri)} cannot be reached or refused a call ({what}); "
+        f"MLflow at {public_url(tracking_uri)} cannot be reached or refused a call ({what}); "
         "check MODWATCH_MLFLOW_URL and that the server runs."
     )
-
-
-def _shown(uri: str) -> str:
-    """Return the address without user and password.
-
-    >>> _shown("http://ops:secret@localhost:5000/x")
-    'http://localhost:5000/x'
-    """
-    parts = urlsplit(uri)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from modwatch.tracking.effects import drift_status
 from modwatch.tracking.facts import DayFacts, DayTables
 from modwatch.tracking.keys import deployed_rows, known, metric_title
 
-_TOGETHER = ("oc_accuracy", "review_efficiency", "review_effectiveness", "oc_auroc", "oc_auprc")
-_ALONE = ("accuracy", "precision_flagged", "recall_flagged", "brier", "ece")
+# Few: MLflow hides what goes beyond some five lines.
+_TOGETHER = ("oc_accuracy", "oc_auroc", "review_efficiency")
+_ALONE = ("accuracy",)
 _NAMED_ALERTS = 3
 _ONE_DAY = timedelta(days=1)
 
@@ -20,15 +21,15 @@ _ONE_DAY = timedelta(days=1)
 def describe_day(day: date, tables: DayTables, facts: DayFacts) -> str:
     """Return the Markdown description of one day, in five lines.
 
-    They say how the day stands, what changed beyond noise, how well model and moderators do, what
-    could not be estimated and why, and where to look next. Intervals are 95 %.
+    They say how the day stands, what changed beyond noise, where to look next, how well model and
+    moderators do, and what could not be estimated and why. Intervals are 95 %.
     """
     lines = [
         _status(day, tables, facts),
         _changed(day, tables, facts),
+        _links(facts),
         _quality(tables, facts),
         _queue(facts) + _missing(tables.measurements, facts),
-        _links(facts),
     ]
     return "  \n".join(line for line in lines if line)  # Markdown breaks a line at two spaces
 

@@ -1,16 +1,16 @@
 """The metric keys of a day: few, stable, and grouped by prefix as MLflow's charts are.
 
-    collaboration/  model and moderators together on the day, as deployed (strategy, fraction)
+    collaboration/  model and moderators together over the trailing window, as deployed
     day/            alerts, volume, and what the checks and the threshold took
     drift/          how far the day is from the days before, and from the first ones
-    model/          the model alone on the day
-    review/         the queue
-    window/         the estimates of the trailing window: far narrower than a day's
-    within_95/      ends of the 95 % intervals of collaboration/, model/ and window/
+    model/          the model alone over the trailing window; CBPE of the day
+    review/         the queue, and how often moderators err
+    single_day/     estimates from the day's own labels: far vaguer than the window's
+    within_95/      ends of the 95 % intervals of all estimates
 
-`KEYS` lists them all. MLflow sorts the groups by name; the intervals come last so that they do not
-part the rest. Of a day's own estimates only those are keys for which a day's labels suffice; the
-areas under curves come from the window. Everything else (other strategies, other review fractions)
+`KEYS` lists them all. MLflow sorts the groups by name: what is asked first comes first, and the
+intervals come last so that they do not part the rest. Of a day's own estimates only those are keys
+for which a day's labels suffice. Everything else (other strategies, other review fractions)
 is in tables and figures: MLflow's pages die of thousands of keys.
 """
 
@@ -29,19 +29,25 @@ MAX_KEYS = 60
 
 INTERVAL_GROUP = "within_95"
 
-#: Estimates of the day, by the group that each stands in.
-_DAY = {
-    "oc_accuracy": "collaboration",
-    "review_efficiency": "collaboration",
-    "accuracy": "model",
-}
+DAY_GROUP = "single_day"
 
-#: Estimates of the window.
-_WINDOW = (
-    *("accuracy", "brier", "precision_flagged", "prevalence", "recall_flagged"),
-    *("oc_accuracy", "oc_auprc", "oc_auroc", "review_efficiency", "review_effectiveness"),
-    "moderator_error",
-)
+#: Estimates of the day.
+_DAY = ("accuracy", "oc_accuracy", "review_efficiency")
+
+#: Estimates of the window, by the group that each stands in.
+_WINDOW = {
+    "oc_accuracy": "collaboration",
+    "oc_auprc": "collaboration",
+    "oc_auroc": "collaboration",
+    "review_efficiency": "collaboration",
+    "review_effectiveness": "collaboration",
+    "accuracy": "model",
+    "brier": "model",
+    "precision_flagged": "model",
+    "prevalence": "model",
+    "recall_flagged": "model",
+    "moderator_error": "review",
+}
 
 _COUNTS = (
     *("day/alerts", "day/comments", "day/flagged_share", "day/quarantined"),
@@ -67,16 +73,16 @@ _DRIFT = {
 def interval_keys(key: str) -> tuple[str, str]:
     """Return the keys of the ends of the interval of an estimate.
 
-    >>> interval_keys("window/brier")
-    ('within_95/window_brier_low', 'within_95/window_brier_high')
+    >>> interval_keys("model/brier")
+    ('within_95/model_brier_low', 'within_95/model_brier_high')
     """
     name = f"{INTERVAL_GROUP}/{key.replace('/', '_')}"
     return f"{name}_low", f"{name}_high"
 
 
 _ESTIMATES = (
-    *(f"{group}/{metric}" for metric, group in _DAY.items()),
-    *(f"window/{metric}" for metric in _WINDOW),
+    *(f"{group}/{metric}" for metric, group in _WINDOW.items()),
+    *(f"{DAY_GROUP}/{metric}" for metric in _DAY),
 )
 
 #: Every key that a day's run or the timeline may have.
@@ -164,16 +170,16 @@ def day_metrics(tables: DayTables, facts: DayFacts) -> dict[str, float]:
     ...     strategy="uncertainty", review_fraction=0.2, checks="passed")
     >>> row = {"metric": "oc_accuracy", "strategy": "uncertainty", "alpha": 0.2, "value": 0.9,
     ...        "low": 0.8, "high": 1.0, "status": "ok"}
-    >>> day_metrics(DayTables(measurements=pd.DataFrame([row])), facts)["collaboration/oc_accuracy"]
+    >>> day_metrics(DayTables(measurements=pd.DataFrame([row])), facts)["single_day/oc_accuracy"]
     0.9
     """
     metrics = _counts(facts)
     for row in _numbers(tables.measurements, facts):
         if row["metric"] in _DAY:
-            metrics |= _estimate(f"{_DAY[row['metric']]}/{row['metric']}", row)
+            metrics |= _estimate(f"{DAY_GROUP}/{row['metric']}", row)
     for row in _numbers(tables.window, facts):
         if row["metric"] in _WINDOW:
-            metrics |= _estimate(f"window/{row['metric']}", row)
+            metrics |= _estimate(f"{_WINDOW[row['metric']]}/{row['metric']}", row)
     return metrics | _drift(tables.drift)
 
 

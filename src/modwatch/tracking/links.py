@@ -7,15 +7,6 @@ from urllib.parse import quote, urlsplit
 _TRAINING = "workflowType=machine_learning"
 
 
-def experiment_url(base: str, experiment_id: str) -> str:
-    """Return the address of the experiment's list of runs: the timeline, then the newest day.
-
-    >>> experiment_url("http://localhost:5000/", "1")
-    'http://localhost:5000/#/experiments/1/runs?workflowType=machine_learning'
-    """
-    return f"{_runs(base, experiment_id)}?{_TRAINING}"
-
-
 def day_url(base: str, experiment_id: str, day: date) -> str:
     """Return the address of the list of runs with the run of `day` alone.
 
@@ -28,28 +19,12 @@ def day_url(base: str, experiment_id: str, day: date) -> str:
     return f"{_runs(base, experiment_id)}?{_TRAINING}&searchFilter={condition}"
 
 
-def run_url(base: str, experiment_id: str, run_id: str) -> str:
-    """Return the address of a run's page: description, tags, metrics.
-
-    >>> run_url("http://localhost:5000", "1", "ab")
-    'http://localhost:5000/#/experiments/1/runs/ab?workflowType=machine_learning'
-    """
-    return f"{_runs(base, experiment_id)}/{quote(run_id)}?{_TRAINING}"
-
-
-def charts_url(base: str, experiment_id: str, run_id: str) -> str:
-    """Return the address of a run's charts; for the timeline, every metric over the days.
-
-    >>> charts_url("http://localhost:5000", "1", "ab")
-    'http://localhost:5000/#/experiments/1/runs/ab/model-metrics?workflowType=machine_learning'
-    """
-    return f"{_runs(base, experiment_id)}/{quote(run_id)}/model-metrics?{_TRAINING}"
-
-
 def artifact_url(base: str, experiment_id: str, run_id: str, path: str) -> str:
     """Return the address of the page that shows one artifact of a run.
 
-    >>> artifact_url("http://mlflow", "1", "ab", "figures/timeline.png").partition("?")[0]
+    User and password of `base` stand in no address of this module.
+
+    >>> artifact_url("http://u:pw@mlflow", "1", "ab", "figures/timeline.png").partition("?")[0]
     'http://mlflow/#/experiments/1/runs/ab/artifacts/figures/timeline.png'
     """
     return f"{_runs(base, experiment_id)}/{quote(run_id)}/artifacts/{quote(path)}?{_TRAINING}"
@@ -66,4 +41,4 @@ def public_url(url: str) -> str:
 
 
 def _runs(base: str, experiment_id: str) -> str:
-    return f"{base.rstrip('/')}/#/experiments/{quote(experiment_id)}/runs"
+    return f"{public_url(base).rstrip('/')}/#/experiments/{quote(experiment_id)}/runs"

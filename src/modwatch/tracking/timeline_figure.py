@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from modwatch.tracking.keys import INTERVAL_GROUP, interval_keys, metric_title
+from modwatch.tracking.keys import DAY_GROUP, INTERVAL_GROUP, interval_keys, metric_title
 from modwatch.tracking.points import Rows
 from modwatch.tracking.style import BLUE, GREY, GRID, every_day, plain
 
@@ -18,11 +18,8 @@ _COLUMNS = 4
 #: Groups whose axes hold 0; those of estimates hold their intervals.
 _WITH_ZERO = ("day/", "drift/", "review/")
 
-#: Groups of the day's own estimates, which stand in the window's panels where there is one.
-_OF_THE_DAY = ("collaboration", "model")
-
 #: Groups from top to bottom: what a reader asks first.
-_ORDER = ("window", "collaboration", "model", "review", "drift", "day")
+_ORDER = ("collaboration", "model", DAY_GROUP, "review", "drift", "day")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,17 +52,18 @@ def timeline_figure(rows: Rows) -> Figure:
 
 
 def _panels(keys: set[str]) -> list[_Panel]:
-    drawn = []
-    for group in _ORDER:
-        for key in sorted(key for key in keys if key.startswith(f"{group}/")):
-            metric = key.partition("/")[2]
-            if group in _OF_THE_DAY and f"window/{metric}" in keys:
-                continue
-            beside = [f"{name}/{metric}" for name in _OF_THE_DAY if group == "window"]
-            found = [name for name in beside if name in keys]
-            drawn.append(_Panel(key=key, of_the_day=found[0] if found else None))
-    others = {key for key in keys if key.partition("/")[0] not in (*_ORDER, INTERVAL_GROUP)}
-    return drawn + [_Panel(key=key) for key in sorted(others)]
+    """Return a panel a metric; a day's own estimate stands in that of the window, if any."""
+    of_the_day = {key.partition("/")[2]: key for key in keys if key.startswith(f"{DAY_GROUP}/")}
+    places = {group: place for place, group in enumerate(_ORDER)}
+    drawn, beside = [], set[str]()
+    for key in sorted(keys, key=lambda key: (places.get(key.partition("/")[0], len(places)), key)):
+        group, _, metric = key.partition("/")
+        if group == INTERVAL_GROUP or key in beside:
+            continue
+        day = of_the_day.get(metric) if group != DAY_GROUP else None
+        beside.add(day or key)
+        drawn.append(_Panel(key=key, of_the_day=day))
+    return drawn
 
 
 def _draw(axes: Axes, panel: _Panel, rows: Rows) -> None:
@@ -79,7 +77,7 @@ def _draw(axes: Axes, panel: _Panel, rows: Rows) -> None:
     axes.plot(value, color=BLUE, marker="o", markersize=3)
     axes.fill_between(range(len(days)), low, high, color=BLUE, alpha=0.2, linewidth=0)
     axes.vlines(np.arange(len(days)), low, high, color=BLUE, alpha=0.15, linewidth=1)
-    axes.set_title(f"{metric_title(metric)} ({group})", loc="left", fontsize=10)
+    axes.set_title(f"{metric_title(metric)} ({group.replace('_', ' ')})", loc="left", fontsize=10)
     if panel.key.startswith(_WITH_ZERO):
         least, most = (float(end(value, initial=0)) for end in (np.nanmin, np.nanmax))
         axes.set_ylim(1.15 * least, 1.15 * most if most > least else 1)

@@ -29,7 +29,7 @@ def day_figures(
     if len(tables.window):
         figures["collaboration_window"] = collaboration(tables.window, facts, title=window)
     if pictures.reliability is not None:
-        figures["reliability"] = reliability(pictures.reliability, title=title)
+        figures["reliability"] = reliability(pictures.reliability, title=window)
     if pictures.scores is not None:
         figures["scores"] = score_histogram(pictures.scores, title=title)
     if len(tables.drift):

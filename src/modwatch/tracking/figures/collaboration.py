@@ -130,7 +130,7 @@ def _key_panel(axes: Axes, measurements: pd.DataFrame, facts: DayFacts) -> None:
     axes.text(
         0.02,
         0.4,
-        _basis(measurements, facts),
+        _basis(measurements),
         transform=axes.transAxes,
         va="top",
         fontsize=10,
@@ -139,11 +139,9 @@ def _key_panel(axes: Axes, measurements: pd.DataFrame, facts: DayFacts) -> None:
     )
 
 
-def _basis(measurements: pd.DataFrame, facts: DayFacts) -> str:
+def _basis(measurements: pd.DataFrame) -> str:
     numbers = measurements[known(measurements)]
     lines = [
-        f"the day: {facts.comments:,} comments, {facts.routed:,} routed,",
-        f"{facts.labelled:,} of them labelled",
         f"an estimate rests on n = {_span(numbers['n'])} labels",
         f"(effective n = {_span(numbers['effective_n'])})" if len(numbers) else "",
         "bars and bands are 95 % intervals",
