@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from modwatch.metrics.sample import LabelledDay
+from modwatch.metrics.labelled import LabelledDay
 from modwatch.routing.design import design
 from modwatch.routing.policy import RoutingPolicy
 

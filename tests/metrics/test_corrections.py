@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from modwatch.errors import MetricInputError
 from modwatch.metrics.collaborative import review_scores
 from modwatch.metrics.corrections import FORMULAS, Draws, Totals
+from modwatch.metrics.labelled import fully_labelled
 from modwatch.metrics.moderator_error import ModeratorError, assumed_error
-from modwatch.metrics.sample import fully_labelled
 
 SIZE, REVIEWED = 400, 40
 TOTALS = Totals(comments=SIZE, flagged=0, top=REVIEWED, strategy="uncertainty")

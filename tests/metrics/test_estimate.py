@@ -16,7 +16,8 @@ from modwatch.metrics.estimate import (
     reliability_estimates,
 )
 from modwatch.metrics.intervals import mid_p
-from modwatch.metrics.sample import LabelledDay, Sample, fully_labelled
+from modwatch.metrics.labelled import LabelledDay, fully_labelled
+from modwatch.metrics.sample import Sample
 
 
 def cell(table, metric, strategy=None, alpha=None):
@@ -178,9 +179,10 @@ def test_intervals_cover(make_community, review, prevalence, over_confident):
         estimate = measure_days(routed, seed=seed, **asked).set_index("metric").loc[names]
         truth = measure_days([fully_labelled(*day) for day in days], **asked)
         value = truth.set_index("metric").loc[names, "value"]
-        assert (estimate["status"] == "ok").all()
-        hits.append(((estimate["low"] <= value) & (value <= estimate["high"])).to_numpy(bool))
-    assert np.mean(hits, axis=0).min() >= 0.8  # nominal 0.95; the benchmark counts more exactly
+        inside = ((estimate["low"] <= value) & (value <= estimate["high"])).astype(float)
+        hits.append(inside.where(estimate["status"] == "ok").to_numpy(float))
+    assert np.isfinite(hits).mean(axis=0).min() >= 0.4  # areas of two small days may be too vague
+    assert np.nanmean(hits, axis=0).min() >= 0.8  # nominal 0.95; the benchmark counts more exactly
 
 
 @pytest.mark.parametrize("completion", [1.0, 0.8])
@@ -238,13 +240,13 @@ def test_weights_fit_the_known_scores(make_community, review):
 
 def test_areas_are_unbiased_over_draws(make_community, review):
     rng = np.random.default_rng(13)
-    prob, label = make_community(rng, 2000, 0.2, over_confident=True)
+    prob, label = make_community(rng, 4000, 0.2, over_confident=True)
     asked = {"alphas": [0.1], "strategies": ["uncertainty"]}
     names = ["oc_auroc", "oc_auprc", "auroc", "auprc"]
     truth = measure_days([fully_labelled(prob, label)], **asked).set_index("metric")
     found = []
     for _ in range(60):
-        day = review(rng, prob, label, completion=0.8, slice_share=0.5)
+        day = review(rng, prob, label, completion=0.9, slice_share=0.7)
         table = measure_days([day], **asked).set_index("metric")
         found.append(table.loc[names, "value"].to_numpy(float))
     error = np.mean(found, axis=0) - truth.loc[names, "value"].to_numpy(float)
@@ -274,7 +276,7 @@ def test_rounding_carries_no_estimate_past_its_ends(review, toxic):
         rng = np.random.default_rng(seed)
         sizes = 350 + 7 * seed, 133
         days = [
-            review(rng, np.zeros(n), np.full(n, toxic), completion=0.8, slice_share=0.9)
+            review(rng, np.zeros(n), np.full(n, toxic), completion=0.9, slice_share=0.9)
             for n in sizes
         ]
         bins = reliability_estimates(days).rename(columns={"positive_rate": "value"})
@@ -283,3 +285,11 @@ def test_rounding_carries_no_estimate_past_its_ends(review, toxic):
         assert ends.min() >= 0
         assert ends.max() <= 1
         assert (np.diff(ends, axis=1) >= 0).all()
+
+
+def test_an_area_that_may_lie_anywhere_is_not_told(make_community, review):
+    rng = np.random.default_rng(14)
+    day = review(rng, *make_community(rng, 1500, 0.05))
+    row = cell(measure_days([day]), "auroc")
+    assert row["status"] == "insufficient"
+    assert "more labels" in row["reason"]

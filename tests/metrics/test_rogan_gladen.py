@@ -9,6 +9,7 @@ from modwatch.errors import MetricInputError
 from modwatch.metrics.corrections import FORMULAS, Totals
 from modwatch.metrics.estimate import COLUMNS as ESTIMATE_COLUMNS
 from modwatch.metrics.estimate import measure_days
+from modwatch.metrics.labelled import fully_labelled
 from modwatch.metrics.moderator_error import (
     LabelPairs,
     assumed_error,
@@ -23,7 +24,6 @@ from modwatch.metrics.rogan_gladen import (
     corrected_table,
     moderator_error_table,
 )
-from modwatch.metrics.sample import fully_labelled
 
 TOTALS = Totals(comments=1000, flagged=100, top=90, strategy="uncertainty")
 

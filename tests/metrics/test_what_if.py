@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.metrics.estimate import measure_days
-from modwatch.metrics.sample import fully_labelled
+from modwatch.metrics.labelled import fully_labelled
 from modwatch.metrics.what_if import COLUMNS, OUTCOMES, what_if
 
 ALPHAS = (0.1, 0.5, 1.0)

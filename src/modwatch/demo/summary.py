@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from modwatch.demo.datasets import DemoData
 from modwatch.metrics.classification import auprc, auroc
 from modwatch.metrics.estimate import measure_days
-from modwatch.metrics.sample import LabelledDay, fully_labelled
+from modwatch.metrics.labelled import LabelledDay, fully_labelled
 from modwatch.settings import Settings
 from modwatch.stops import tables
 from modwatch.wiring import Wiring, open_wiring

@@ -30,8 +30,8 @@ from scipy import special
 
 from modwatch.errors import MetricInputError
 from modwatch.metrics.inputs import Floats
+from modwatch.metrics.labelled import LabelledDay
 from modwatch.metrics.moderator_error import ErrorRate, ModeratorError
-from modwatch.metrics.sample import LabelledDay
 
 _DRAWS = 2000
 _POINTS = (np.arange(_DRAWS) + 0.5) / _DRAWS
@@ -62,7 +62,7 @@ class Totals:
     def of(cls, days: Sequence[LabelledDay], *, threshold: float, strategy: str) -> "Totals":
         """Return the totals of some days.
 
-        >>> from modwatch.metrics.sample import fully_labelled
+        >>> from modwatch.metrics.labelled import fully_labelled
         >>> day = fully_labelled(np.array([0.9, 0.6]), np.array([1, 0]))
         >>> Totals.of([day], threshold=0.7, strategy="uncertainty").flagged
         1

@@ -16,6 +16,9 @@ from modwatch.metrics.shares import Side, mean_credit
 #: Labels of either class that areas under curves need.
 MINIMUM_OF_A_CLASS = 5
 
+#: Width of the interval beyond which an area under a curve is not told: half of all it could be.
+WIDEST_AREA = 0.5
+
 #: Effective labels that the expected calibration error needs: with fewer it measures noise.
 MINIMUM_FOR_CALIBRATION = 100
 
@@ -146,7 +149,8 @@ class Estimator:
         domain, kept = self._everything, self._sample.without(reviewed)
         names = prefix + "auroc", prefix + "auprc"
         fewest = int(min(positive.sum(), positive.size - positive.sum()))
-        reason = self._sample.lacks(domain) or self._sample.lacks(kept)
+        parts = (domain, kept, reviewed)
+        reason = next((why for part in parts if (why := self._sample.lacks(part))), "")
         if not (reason or self._sample.complete) and fewest < MINIMUM_OF_A_CLASS:
             reason = f"{fewest} labels of the rarer class; {MINIMUM_OF_A_CLASS} are needed"
         areas = None if reason else curves.at(reviewed, standing)
@@ -154,8 +158,12 @@ class Estimator:
             reason = reason or "a class is missing"
             yield from (self._insufficient(name, reason, domain, **at) for name in names)
             return
-        for name, (value, bounds) in zip(names, areas, strict=True):
-            yield self._ok(name, value, *bounds, domain, **at)
+        for name, (value, (low, high)) in zip(names, areas, strict=True):
+            if high - low > WIDEST_AREA:
+                reason = f"it may lie anywhere in {high - low:.2f}; more labels are needed"
+                yield self._insufficient(name, reason, domain, **at)
+            else:
+                yield self._ok(name, value, low, high, domain, **at)
 
     def _calibration_error(self) -> Estimate:
         """Return the expected calibration error, too large by its noise when labels are few.

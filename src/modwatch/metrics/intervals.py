@@ -159,9 +159,20 @@ def mid_p(events: float, trials: float) -> tuple[float, float]:
     >>> [round(bound, 3) for bound in mid_p(0, 10)]
     [0.0, 0.258]
     """
+    return interval(share_confidence(events, trials))
+
+
+def share_confidence(events: float, trials: float) -> Floats:
+    """Return the mid-P confidence distribution of a share, as a rising sample.
+
+    Half of it is the lower, half the upper Clopper–Pearson distribution.
+
+    >>> float(share_confidence(1, 1).max())
+    1.0
+    """
     one = 1 / trials
     points = [_beta_points(k * one, k * one**2) for k in (events, events + 1)]
-    return interval(np.concatenate(points))
+    return np.sort(np.concatenate(points))
 
 
 def interval(confidence: Floats) -> tuple[float, float]:

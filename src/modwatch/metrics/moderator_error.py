@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from modwatch.errors import MetricInputError
 from modwatch.metrics import inputs
 from modwatch.metrics.inputs import Floats
+from modwatch.metrics.intervals import share_confidence
 
 #: Pairs of labels that an error rate needs: with 30 that all agree, e may still be 5 %.
 MINIMUM_PAIRS = 30
-
-_POINTS = (np.arange(1000) + 0.5) / 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +145,7 @@ def error_rate(
     disagreement = float(np.dot(w, one != other) / w.sum())
     if disagreement >= 0.5:
         return _insufficient("two people's labels differ as often as coin tosses", n, effective)
-    confidence = error_of(_mid_p(disagreement, effective))
+    confidence = error_of(share_confidence(disagreement * effective, effective))
     value = float(error_of(np.array([disagreement]))[0])
     low, high = np.quantile(confidence, [0.025, 0.975])
     return ErrorRate(
@@ -163,17 +161,6 @@ def error_of(disagreement: Floats) -> Floats:
     [0.0, 0.1, 0.5]
     """
     return np.asarray((1 - np.sqrt(np.clip(1 - 2 * disagreement, 0, 1))) / 2)
-
-
-def _mid_p(rate: float, n: float) -> Floats:
-    """Return the mid-P confidence distribution of a share that was `rate` among n, rising.
-
-    Half of it is the lower, half the upper Clopper–Pearson distribution.
-    """
-    events = rate * n
-    upper = special.betaincinv(events + 1, max(n - events, 1e-12), _POINTS)
-    lower = special.betaincinv(events, n - events + 1, _POINTS) if events else 0 * _POINTS
-    return np.sort(np.concatenate([lower, upper]))
 
 
 def _insufficient(reason: str, n: int, effective: float) -> ErrorRate:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from modwatch.metrics.inputs import Floats
 from modwatch.metrics.intervals import PartialTotal
-from modwatch.metrics.labelled import LabelledDay, fully_labelled
+from modwatch.metrics.labelled import LabelledDay
 from modwatch.metrics.population import (
     Domain,
     Population,
@@ -16,8 +16,6 @@ from modwatch.metrics.population import (
     pool_domains,
     pool_standings,
 )
-
-__all__ = ["LabelledDay", "Sample", "fully_labelled"]
 
 Ints = NDArray[np.int64]
 

@@ -122,7 +122,8 @@ def _send_unkept(at: Wiring, alert: Alert) -> None:
 
 def _latest_day(at: Wiring, day: datetime.date, told: Told) -> datetime.date:
     """Return the last day that has been judged: going back would take later incidents back."""
-    measured = [*at.lake.days("measurements")[-1:], *at.lake.days("drift")[-1:]]
+    # Days that have drift alone may be a slip of the keyboard, years ahead.
+    measured = at.lake.days("measurements")[-1:]
     return max([day, *measured, *(message.dt for message in told.values())])
 
 

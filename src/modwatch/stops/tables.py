@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from modwatch.errors import DesignError
 from modwatch.ingest.lake import Lake
+from modwatch.metrics.labelled import LabelledDay
 from modwatch.metrics.moderator_error import LabelPairs
-from modwatch.metrics.sample import LabelledDay
 from modwatch.records import MEASUREMENTS, MODERATOR_ERROR, RELIABILITY, ROUTED, ROUTING_DESIGN
 from modwatch.review.items import NewItem
 from modwatch.routing.design import Routing
