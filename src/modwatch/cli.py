@@ -93,9 +93,8 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("day", type=datetime.date.fromisoformat, help="last day of the window, UTC")
     plan.add_argument("--width", type=float, action="append", help="wanted; may be repeated")
 
-    command("migrate", _migrate, "bring the review database up to date")
-    command("verify-log", _verify_log, "verify the hash chain of the decision log")
-    command("settings", _settings, "print every setting as a Markdown table")
+    for name, call, words in _WITHOUT_OPTIONS:
+        command(name, call, words)
     return parser
 
 
@@ -199,6 +198,13 @@ def _verify_log(_: argparse.Namespace) -> int:
 
 def _settings(_: argparse.Namespace) -> None:
     print(settings_table())
+
+
+_WITHOUT_OPTIONS = (
+    ("migrate", _migrate, "bring the review database up to date"),
+    ("verify-log", _verify_log, "verify the hash chain of the decision log"),
+    ("settings", _settings, "print every setting as a Markdown table"),
+)
 
 
 if __name__ == "__main__":
