@@ -175,7 +175,8 @@ def _plan(options: argparse.Namespace) -> None:
     if plan.empty:
         print("no metric of the window has an interval yet; wait for labels")
     else:
-        print(plan.to_string(index=False, float_format="{:.3f}".format, na_rep="too many"))
+        plan["labels"] = plan["labels"].astype("string").fillna("too many")
+        print(plan.to_string(index=False, float_format="{:.3f}".format))
 
 
 def _migrate(_: argparse.Namespace) -> None:
