@@ -43,7 +43,8 @@ SHARES = (0.5, 0.75, 0.9)
 #: Where that would take long: a run in MLflow has a dozen files.
 MOMENTS = {"publish": (1, 5, 0.7, 0.9)}
 
-#: The stops of a day, in order; `score-shard` is one mapped task.
+#: The stops of a day, in order; `score-shard` is one mapped task. Those of alerts write next to
+#: nothing on a quiet day: `tests/stops/test_alerting.py` kills them with alerts at hand.
 STOPS = (
     "ingest",
     "check_comments",
@@ -54,9 +55,7 @@ STOPS = (
     "collect_labels",
     "measure",
     "detect_drift",
-    "raise_alerts",
     "publish",
-    "deliver_alerts",
 )
 SHARD = {"model_version": "1", "shard": 1, "shards": 3}
 

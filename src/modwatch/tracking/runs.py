@@ -61,8 +61,9 @@ def publish_day(
         run_id = start_day(client, in_experiment, day)
         if check_page is not None:
             client.log_text(run_id, check_page, _CHECK_PAGE)
-            page = artifact_url(tracking_uri, in_experiment, run_id, _CHECK_PAGE)
-            facts = replace(facts, check_page_url=facts.check_page_url or page)
+            if tracking_uri.startswith(("http://", "https://")):  # else there are no pages
+                page = artifact_url(tracking_uri, in_experiment, run_id, _CHECK_PAGE)
+                facts = replace(facts, check_page_url=facts.check_page_url or page)
         _log_words(client, run_id, day, tables, facts)
         log_points(client, run_id, points_of({day: metrics}, first=day), first=day)
         _log_tables(client, run_id, tables)
