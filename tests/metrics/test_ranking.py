@@ -59,7 +59,8 @@ def test_a_share_of_whole_comments_is_not_lost_to_rounding(total):
     assert slots(1, 5e15) == 5e15
 
 
-@given(*[st.floats(1e-3, 1e3)] * 2, *[st.floats(0, 1e3)] * 2)
+# Slopes up to a thousand: of steeper segments the quadrature misses the beginning.
+@given(*[st.floats(0.1, 100)] * 2, *[st.floats(0, 100)] * 2)
 def test_a_segment_is_the_integral_of_precision(gain, true, false, inside):
     slope = inside / gain
     expected = quad(precision_at, true, true + gain, args=(true, false, slope))[0]
