@@ -1,22 +1,30 @@
-"""Puts the review console and the MLflow dashboard in Airflow's navigation."""
+"""Puts the review console and the MLflow dashboard in Airflow's navigation.
+
+Airflow serves the console too, at `/modwatch`. Whichever way it is reached, the console asks for
+its own log-in: Airflow leaves the endpoints of plugins open to everybody.
+"""
 
 from typing import ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
+from modwatch.console import AIRFLOW_PREFIX, MountedConsole
 from modwatch.settings import load_settings
 
 _settings = load_settings()
 
 
 class ModwatchPlugin(AirflowPlugin):
-    """Links only: the console asks for its own log-in, whichever way it is reached."""
+    """The console, and links to it and to MLflow."""
 
     name = "modwatch"
+    fastapi_apps: ClassVar = [
+        {"name": "Modwatch review", "app": MountedConsole(), "url_prefix": AIRFLOW_PREFIX}
+    ]
     external_views: ClassVar = [
         {
             "name": "Review",
-            "href": _settings.console_url,
+            "href": f"{_settings.airflow_url.rstrip('/')}{AIRFLOW_PREFIX}/",
             "destination": "nav",
             "nav_top_level": True,
         },

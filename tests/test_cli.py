@@ -5,6 +5,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from modwatch import pipeline
 from modwatch.cli import STOPS, main
 from modwatch.review.people import authenticate
 from modwatch.wiring import open_wiring
+from receivers import webhook
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -148,14 +150,60 @@ def test_a_token_opens_the_console(home: Installation, capsys: pytest.CaptureFix
         person = authenticate(at.database, token)
     assert (person.pseudonym, person.role) == ("ann", "lead")
     assert main(["token", "ann", "--role", "admin"]) == 1
-    assert "is taken" in capsys.readouterr().err
+    assert "is a lead" in capsys.readouterr().err
 
 
-def test_the_log_is_verified(home: Installation, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_is_verified_and_exported(
+    home: Installation, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
     home.run(*TO_THE_QUEUE)
     done = review(home, limit=3)
-    assert main(["verify-log"]) == 0
-    assert capsys.readouterr().out.startswith(f"{done} decisions, head ")
+    witness = ["--witness", str(tmp_path / "witness")]
+    assert main(["queue", "verify-log", *witness]) == 0
+    said = capfdbinary.readouterr().out
+    assert said.startswith(f"{done} decisions, head ".encode())
+    assert main(["queue", "export", "--format", "jsonl", "--notes"]) == 0
+    exported = tmp_path / "log.jsonl"
+    exported.write_bytes(capfdbinary.readouterr().out)
+    assert main(["queue", "verify-log", "--export", str(exported), *witness]) == 0
+    assert capfdbinary.readouterr().out == said
+    exported.write_bytes(exported.read_bytes().replace(b'"seconds": 3', b'"seconds": 4', 1))
+    assert main(["queue", "verify-log", "--export", str(exported)]) == 1
+    assert b"was changed" in capfdbinary.readouterr().out
+
+
+def test_tasks_go_to_another_tool_and_come_back(
+    home: Installation, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    home.run(*TO_THE_QUEUE)
+    assert main(["queue", "export-label-studio"]) == 0
+    tasks = tmp_path / "tasks.json"
+    tasks.write_bytes(capfdbinary.readouterr().out)
+    assert main(["queue", "import-label-studio", str(tasks)]) == 0
+    n = len(json.loads(tasks.read_bytes()))
+    assert f"{n} tasks: {n} new items".encode() in capfdbinary.readouterr().out
+    assert main(["queue", "import-label-studio", str(tmp_path / "none.json")]) == 1
+
+
+def test_without_a_webhook_there_is_nobody_to_tell(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["queue", "deliver", "--once"]) == 1
+    assert "MODWATCH_DECISION_WEBHOOK_URL" in capsys.readouterr().err
+
+
+def test_decisions_are_delivered_by_command(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with webhook() as receiver:
+        made = install(decision_webhook_url=receiver.url, decision_webhook_secret="a key")
+        for name, value in made.env.items():
+            monkeypatch.setenv(name, value)
+        made.run(*TO_THE_QUEUE)
+        done = review(made, limit=5)
+        assert main(["queue", "deliver", "--once"]) == 0
+        assert len(set(receiver.keys)) == done
+        assert main(["queue", "resend"]) == 0
 
 
 def test_migrating_twice_is_harmless(

@@ -14,8 +14,8 @@ from sqlalchemy import text
 from installation import MONDAY, table_rows
 from lake_days import put_comments, put_scores
 from modwatch import pipeline
-from modwatch.review.items import NewItem
 from modwatch.review.queue import enqueue
+from modwatch.review.queue.items import NewItem
 from modwatch.settings import Settings
 from modwatch.wiring import Wiring, open_wiring
 

@@ -7,8 +7,8 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from urllib.parse import urlsplit
 
+from modwatch import cli_people, cli_queue
 from modwatch.errors import ModwatchError
 from modwatch.settings import load_settings, settings_table
 
@@ -85,17 +85,27 @@ def _parser() -> argparse.ArgumentParser:
     console.add_argument("--host", help="default: that of MODWATCH_CONSOLE_URL")
     console.add_argument("--port", type=int, help="default: that of MODWATCH_CONSOLE_URL")
 
-    token = command("token", _token, "create a person, and print a token for the console")
-    token.add_argument("pseudonym")
-    token.add_argument("--role", default="moderator")
+    words = "print a token for the console, of a new person or a known one"
+    cli_people.add_token_options(command("token", _none, words))
 
     plan = command("plan", _plan, "say how large a random slice gives how narrow intervals")
     plan.add_argument("day", type=datetime.date.fromisoformat, help="last day of the window, UTC")
     plan.add_argument("--width", type=float, action="append", help="wanted; may be repeated")
 
+    for name, part, words in (
+        ("person", cli_people, "the accounts of the console"),
+        ("queue", cli_queue, "the decision log, and what goes out of and into the queue"),
+    ):
+        group = command(name, _none, words)
+        part.add_commands(group.add_subparsers(required=True, metavar="COMMAND"))
+
     for name, call, words in _WITHOUT_OPTIONS:
         command(name, call, words)
     return parser
+
+
+def _none(_: argparse.Namespace) -> None:
+    """Stand in where a parser of its own sets the command."""
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -140,30 +150,11 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _console(options: argparse.Namespace) -> None:
-    from modwatch.review.console.desk import ConsoleOptions
-    from modwatch.review.console.server import serve
+    from modwatch.console import serve
     from modwatch.wiring import open_wiring
 
     with open_wiring() as at:
-        address = urlsplit(at.settings.console_url)
-        serve(
-            host=options.host or address.hostname or "127.0.0.1",
-            port=options.port or address.port or 8090,
-            engine=at.database,
-            options=ConsoleOptions(
-                lease_length=datetime.timedelta(minutes=at.settings.lease_minutes),
-                secure_cookies=address.scheme == "https",
-            ),
-        )
-
-
-def _token(options: argparse.Namespace) -> None:
-    from modwatch.review.people import create_moderator, issue_token
-    from modwatch.wiring import open_wiring
-
-    with open_wiring() as at:
-        person = create_moderator(at.database, options.pseudonym, options.role)
-        print(issue_token(at.database, person.id))
+        serve(at, host=options.host, port=options.port)
 
 
 def _plan(options: argparse.Namespace) -> None:
@@ -187,23 +178,12 @@ def _migrate(_: argparse.Namespace) -> None:
     print("the review database is up to date")
 
 
-def _verify_log(_: argparse.Namespace) -> int:
-    from modwatch.review.queue import verify_log
-    from modwatch.wiring import open_wiring
-
-    with open_wiring() as at:
-        report = verify_log(at.database)
-    print(f"{report.decisions:,} decisions, head {report.head}", *report.problems, sep="\n")
-    return 1 if report.problems else 0
-
-
 def _settings(_: argparse.Namespace) -> None:
     print(settings_table())
 
 
 _WITHOUT_OPTIONS = (
     ("migrate", _migrate, "bring the review database up to date"),
-    ("verify-log", _verify_log, "verify the hash chain of the decision log"),
     ("settings", _settings, "print every setting as a Markdown table"),
 )
 

@@ -18,6 +18,7 @@
     │   ├── ItemNotFoundError
     │   ├── LeaseConflictError   the lease is held by another person, expired or already used
     │   └── AccessDeniedError    no token, an unknown token, or a role that may not
+    │       └── ThrottledError   too many attempts to log in failed
     └── StackError           a process of the demo did not start, or died
 
 A message names the thing, the place and the remedy, in one sentence. The text of a comment never
@@ -95,6 +96,14 @@ class LeaseConflictError(QueueError):
 
 class AccessDeniedError(QueueError):
     """No token, an unknown one, or one whose role may not do this; ask an admin for a token."""
+
+
+class ThrottledError(AccessDeniedError):
+    """Too many attempts to log in failed; try again after `retry_after` seconds."""
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class StackError(ModwatchError):

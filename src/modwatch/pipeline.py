@@ -108,11 +108,13 @@ def check_scores(at: Wiring, day: datetime.date) -> int:
 def route(at: Wiring, day: datetime.date) -> int:
     """Send the top of the day and a random slice to the review queue; return how many comments.
 
-    Some of them are queued twice, for two people.
+    Some of them are queued twice, for two people. Comments that moderators have labelled before,
+    and some whose label is known, come on top.
 
     Raises:
         DesignError: the policy is impossible.
     """
+    from modwatch.review.checks.queueing import queue_checks
     from modwatch.review.queue import enqueue
     from modwatch.routing.design import design
     from modwatch.stops import tables
@@ -124,23 +126,37 @@ def route(at: Wiring, day: datetime.date) -> int:
     again = tables.second_opinions(day, routed, policy=policy, salt=at.sampling_salt)
     at.lake.replace("routing_design", day, [tables.design_rows(day, scores, policy, routing)])
     at.lake.replace("routed", day, [routed])
-    enqueue(at.database, tables.queue_items(at.lake, day, routed, scores, again), day)
+    items = tables.queue_items(at.lake, day, routed, scores, again)
+    enqueue(at.database, items, day, lanes=at.lanes)
+    queue_checks(
+        at.database,
+        day,
+        retest_share=at.settings.retest_share,
+        gold_share=at.settings.gold_share,
+        salt=at.sampling_salt,
+        lanes=at.lanes,
+    )
     return len(routed)
 
 
 def collect_labels(at: Wiring, day: datetime.date) -> int:
     """Copy the moderators' labels of the trailing window; return how many there are.
 
-    Second opinions are copied beside them; those of earlier days are asked for no longer.
+    Second opinions and answers to retests and gold items are copied beside them; those of earlier
+    days are asked for no longer.
     """
+    from modwatch.review.checks.answers import check_answers
+    from modwatch.review.checks.queueing import retire_checks
     from modwatch.review.queue import decisions, retire_second_opinions
 
     window = at.window(day)
     routed = [past for past in window if at.lake.count("routed", past)]
     for past in routed:
-        again = decisions(at.database, past, kind="second_opinion")
+        again = decisions(at.database, past, kind="second_opinion", unaware=True)
         at.lake.replace("second_labels", past, again)
+        at.lake.replace("check_answers", past, check_answers(at.database, past))
     retire_second_opinions(at.database, window[0])
+    retire_checks(at.database, window[0])
     return sum(at.lake.replace("labels", past, decisions(at.database, past)) for past in routed)
 
 

@@ -126,6 +126,21 @@ LABELS = pa.schema(
 #: What a second person, who did not know of the first, said of some of them; in no estimate.
 SECOND_LABELS = LABELS
 
+#: One answer to a retest or to a gold item, beside what is known: the same person's first label of
+#: the comment, or the gold label. In no estimate.
+CHECK_ANSWERS = pa.schema(
+    [
+        pa.field("dt", pa.date32(), nullable=False),  # of the check
+        pa.field("comment_id", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),  # retest | gold
+        pa.field("moderator", pa.string(), nullable=False),
+        pa.field("label", pa.int8(), nullable=False),
+        pa.field("known", pa.int8(), nullable=False),
+        ("stratum", pa.int32()),  # of the first routing; null for gold
+        ("inclusion_probability", pa.float64()),
+    ]
+)
+
 #: One estimate of one metric of a day. `alpha` is null for metrics that have none.
 MEASUREMENTS = pa.schema(
     [
@@ -240,11 +255,11 @@ RELIABILITY = pa.schema(
 )
 
 #: What the estimates of a window, as deployed, would be without the moderators' errors: at the
-#: error rate that second opinions tell, and at assumed ones.
+#: error rate that second opinions (measured), retests and gold items tell, and at assumed ones.
 MODERATOR_ERROR = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),  # last day of the window
-        pa.field("source", pa.string(), nullable=False),  # measured | assumed
+        pa.field("source", pa.string(), nullable=False),  # measured | retest | gold | assumed
         pa.field("error_rate", pa.float64(), nullable=False),
         pa.field("metric", pa.string(), nullable=False),
         ("strategy", pa.string()),
@@ -270,6 +285,7 @@ TABLES: dict[str, pa.Schema] = {
     "routed": ROUTED,
     "labels": LABELS,
     "second_labels": SECOND_LABELS,
+    "check_answers": CHECK_ANSWERS,
     "measurements": MEASUREMENTS,
     # The same over the days of the trailing window together; `dt` is its last day.
     "window_measurements": MEASUREMENTS,

@@ -10,83 +10,39 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as NotJsonError
 
 from modwatch.errors import SettingsError
+from modwatch.source_settings import (
+    CommunitySourceSettings,
+    FileSourceSettings,
+    ReplaySourceSettings,
+    SourceSettings,
+    SqlSourceSettings,
+)
+
+__all__ = [
+    "CommunitySourceSettings",
+    "FileSourceSettings",
+    "ReplaySourceSettings",
+    "Settings",
+    "SourceSettings",
+    "SqlSourceSettings",
+    "load_settings",
+    "settings_table",
+]
 
 _HTTP = re.compile(r"https?://[!-~]+")
 _MAIL = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
 
 #: Variables of the demo and its data, which share the prefix.
 _NOT_SETTINGS = {"MODWATCH_DATA", "MODWATCH_DEMO_STACK"}
-
-
-class FileSourceSettings(BaseModel):
-    """Comments in files."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["files"] = "files"
-    path: str = Field(description="File, folder or glob; `{dt}` stands for the day")
-    timestamp_column: str = Field("created_at", description="Column that holds the time")
-    assume_timezone: str | None = Field(None, description="Zone of times that carry none")
-    encoding: str = Field("utf-8", description="Text encoding of CSV and JSONL files")
-    platform: str | None = Field(None, description="Platform name for rows that carry none")
-    columns: dict[str, str] = Field(
-        default_factory=dict, description="Our column names to the file's, as JSON"
-    )
-
-
-class SqlSourceSettings(BaseModel):
-    """Comments in a database."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["sql"] = "sql"
-    url: SecretStr = Field(description="SQLAlchemy URL")
-    query: str = Field(description="Query with :start and :end, half open")
-    timestamp_column: str = Field("created_at", description="Column that holds the time")
-    assume_timezone: str | None = Field(None, description="Zone of times that carry none")
-    platform: str | None = Field(None, description="Platform name for rows that carry none")
-    columns: dict[str, str] = Field(
-        default_factory=dict, description="Our column names to the query's, as JSON"
-    )
-
-
-class ReplaySourceSettings(BaseModel):
-    """A labelled corpus spread over consecutive days."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["replay"] = "replay"
-    corpus: str = Field("wikipedia_talk", description="Which published format")
-    path: Path = Field(description="File or folder of the corpus")
-    first_day: datetime.date = Field(description="The day that gets the first rows")
-    days: int = Field(10, ge=1, description="Over how many days the rows are spread")
-
-
-class CommunitySourceSettings(BaseModel):
-    """The synthetic community."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["community"] = "community"
-    seed: int = Field(7, description="Seed of everything in it")
-    comments_per_day: int = Field(2000, ge=0, description="Mean daily volume")
-    dirt_rate: float = Field(0.0, ge=0, le=0.2, description="Share of rows broken on purpose")
-    drift_from: datetime.date | None = Field(None, description="Day from which topics drift")
-
-
-SourceSettings = Annotated[
-    FileSourceSettings | SqlSourceSettings | ReplaySourceSettings | CommunitySourceSettings,
-    Field(discriminator="kind"),
-]
 
 
 class Settings(BaseSettings):
@@ -142,10 +98,60 @@ class Settings(BaseSettings):
         description="Share of the reviewed comments that a second person labels "
         "too, to know how often people err; 0 turns it off",
     )
+    gold_share: float = Field(
+        0.02,
+        ge=0,
+        le=0.5,
+        description="Gold comments that a moderator meets unmarked, as a share of their own labels",
+    )
+    retest_share: float = Field(
+        0.02,
+        ge=0,
+        le=0.5,
+        description="Comments that a moderator labels once more, two weeks later or more, as a "
+        "share of their own labels",
+    )
     sampling_salt: SecretStr = Field(
         SecretStr(""), description="Secret that makes the random slice unpredictable to outsiders"
     )
     lease_minutes: float = Field(10, gt=0, description="How long a moderator holds an item")
+    queue_rules: Path | None = Field(
+        None,
+        description="TOML file on how the queue serves each reason, on top of the rules that come "
+        "with Modwatch",
+    )
+    policy: Path | None = Field(
+        None, description="TOML file of the policy that moderators decide by; unset: Modwatch's own"
+    )
+    require_code: bool = Field(
+        False, description="Whoever decides toxic must name a code of the policy"
+    )
+    show_reasons: bool = Field(
+        False,
+        description="Moderators see why a comment was sent to them, except where that would spoil "
+        "a comparison; unset, everybody labels blind",
+    )
+    decision_webhook_url: SecretStr | None = Field(
+        None,
+        description="Where decisions are posted to the platform as signed JSON; unset: nowhere",
+    )
+    decision_webhook_secret: SecretStr = Field(
+        SecretStr(""), description="Secret that signs what is posted to the platform"
+    )
+    oidc_issuer: str | None = Field(
+        None, description="OpenID Connect provider that people may log in with; unset: none"
+    )
+    oidc_client_id: str = Field("", description="How the provider knows this installation")
+    oidc_client_secret: SecretStr = Field(
+        SecretStr(""), description="What this installation proves itself to the provider with"
+    )
+    oidc_role_claim: str = Field(
+        "roles", description="Claim of the provider's token that holds a person's roles"
+    )
+    oidc_roles: dict[str, str] = Field(
+        default_factory=dict,
+        description="Roles of the console by value of that claim, as a JSON map",
+    )
     window_days: int = Field(14, ge=1, description="Trailing days that are measured again")
     history_days: int = Field(14, ge=1, description="Trailing days that a day is checked against")
     reference_first_day: datetime.date | None = Field(
@@ -195,6 +201,22 @@ class Settings(BaseSettings):
             raise ValueError(
                 "MODWATCH_ALERT_SMTP_URL needs MODWATCH_ALERT_MAIL_FROM and "
                 "MODWATCH_ALERT_MAIL_TO: plain addresses such as ops@example.org"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _outside_is_whole(self) -> "Settings":
+        platform = self.decision_webhook_url
+        if platform and not _HTTP.fullmatch(platform.get_secret_value()):
+            raise ValueError("MODWATCH_DECISION_WEBHOOK_URL is no address; write https://host/path")
+        if platform and not self.decision_webhook_secret.get_secret_value():
+            raise ValueError(
+                "MODWATCH_DECISION_WEBHOOK_SECRET is missing; decisions are sent signed"
+            )
+        if self.oidc_issuer and not (self.oidc_client_id and self.oidc_roles):
+            raise ValueError(
+                "MODWATCH_OIDC_ISSUER needs MODWATCH_OIDC_CLIENT_ID and MODWATCH_OIDC_ROLES, a "
+                'JSON map such as {"moderators": "moderator"}'
             )
         return self
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from modwatch.ingest.sources import Source
+    from modwatch.review.queue.lanes import Lanes
     from modwatch.scoring.scorer import Scorer
     from modwatch.tracking.alert_channels import Channel
     from modwatch.tracking.alert_rules import Rule
@@ -103,6 +104,13 @@ class Wiring:
             toxic_share=self.settings.toxic_share,
             second_opinion_share=self.settings.second_opinion_share,
         )
+
+    @property
+    def lanes(self) -> "Lanes":
+        """How the queue serves each reason."""
+        from modwatch.review.queue.lanes import load_lanes
+
+        return load_lanes(self.settings.queue_rules)
 
     @cached_property
     def sampling_salt(self) -> str:

@@ -38,6 +38,21 @@ def test_the_synthetic_demo_trains_on_another_time_of_the_same_community(
     assert training.labels.mean() == pytest.approx(source.prevalence, abs=0.02)
 
 
+def test_gold_is_of_the_history_and_looks_like_all_others() -> None:
+    from modwatch.ingest.community.shape import parse_id
+
+    data = demo_data("synthetic")
+    gold, again = data.gold(), data.gold()
+    assert gold == again
+    training = data.training()
+    known = set(zip(training.texts, training.labels.tolist(), strict=True))
+    strays = sum((comment.text, comment.label) not in known for comment in gold)
+    assert strays == 0
+    days = {parse_id(comment.comment_id)[1] for comment in gold}
+    assert max(days) < data.first_day
+    assert len({comment.comment_id for comment in gold}) == 40
+
+
 def test_the_real_demo_replays_every_comment_once_and_trains_on_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

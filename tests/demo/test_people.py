@@ -3,14 +3,22 @@
 import datetime
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from sqlalchemy import select, text
 
-from installation import MONDAY, TO_THE_QUEUE, Installation, known_labels
-from modwatch.demo.people import DEMO_PEOPLE, Shift, hire, visitor_token
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from modwatch.demo.datasets import demo_data
+from modwatch.demo.people import DEMO_PEOPLE, Shift, hire, hire_lead, visitor_token
+from modwatch.review.checks.answers import check_answers
+from modwatch.review.checks.gold import add_gold
+from modwatch.review.checks.queueing import queue_checks
 from modwatch.review.console.server import listen, server
 from modwatch.review.people import authenticate
 from modwatch.review.queue import counts, decisions
+from modwatch.review.tables import review_item
 from modwatch.wiring import Wiring, open_wiring
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -36,7 +44,7 @@ def test_a_shift_works_the_queue_until_it_is_empty(staffed: Wiring) -> None:
     shift = Shift(staffed, hire(staffed.database))
     shift.work()
     state = counts(staffed.database, MONDAY)
-    assert state.waiting == state.leased == 0
+    assert state.waiting == state.blocked == state.leased == 0
     again = sum(
         part.num_rows for part in decisions(staffed.database, MONDAY, kind="second_opinion")
     )
@@ -50,6 +58,7 @@ def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Wiring) ->
     people = hire(staffed.database)
     Shift(staffed, people).work()
     by_name = {name: person for (name, _, _), person in zip(DEMO_PEOPLE, people, strict=True)}
+    by_name["sim-lead"] = hire_lead(staffed.database)
     truth = dict(known_labels(staffed.lake))
     first, second = (
         [row for part in decisions(staffed.database, MONDAY, kind=kind) for row in part.to_pylist()]
@@ -57,7 +66,8 @@ def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Wiring) ->
     )
     by_first = {row["comment_id"]: row["moderator"] for row in first}
     assert second
-    assert all(by_first[row["comment_id"]] != row["moderator"] for row in second)
+    by_people = [row for row in second if row["moderator"] != "sim-lead"]
+    assert all(by_first[row["comment_id"]] != row["moderator"] for row in by_people)
     for row in [*first, *second]:
         person, comment_id = by_name[row["moderator"]], row["comment_id"]
         assert row["label"] == person.label(comment_id, truth[comment_id])
@@ -70,13 +80,50 @@ def test_hiring_twice_hires_the_same_people(staffed: Wiring) -> None:
         person = authenticate(staffed.database, one.token)
         assert person == authenticate(staffed.database, other.token)
         assert person.role == "moderator"
+    leads = [authenticate(staffed.database, hire_lead(staffed.database).token) for _ in range(2)]
+    assert leads[0] == leads[1]
+    assert leads[0].may("lead")
+
+
+def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(staffed: Wiring) -> None:
+    people = [replace(person, escalate_rate=0.5) for person in hire(staffed.database)]
+    shift = Shift(staffed, people)
+    shift.work(leave=4)
+    state = counts(staffed.database, MONDAY)
+    assert (state.waiting, state.escalated) == (4, 4)
+    assert 0 < shift.settled < shift.decisions == state.decided
+    shift.work()
+    state = counts(staffed.database, MONDAY)
+    assert state.waiting == state.blocked == 0
+    # Who settled the first opinion is not asked for the second.
+    left = select(review_item.c.kind).where(review_item.c.status == "escalated")
+    with staffed.database.connect() as connection:
+        assert set(connection.scalars(left)) <= {"second_opinion"}
+
+
+def test_gold_is_met_from_the_second_day_on(staffed: Wiring) -> None:
+    gold = demo_data("synthetic").gold()
+    assert sorted(comment.label for comment in gold) == [0] * 20 + [1] * 20
+    assert add_gold(staffed.database, gold) == 40
+    people = hire(staffed.database)
+    shift = Shift(staffed, people, gold)
+    shift.work()
+    queue_checks(staffed.database, TUESDAY, retest_share=0, gold_share=1, salt="s")
+    first = shift.decisions
+    shift.work()
+    answers = [row for part in check_answers(staffed.database, TUESDAY) for row in part.to_pylist()]
+    assert shift.decisions > first
+    assert len(answers) >= 20
+    assert {row["kind"] for row in answers} == {"gold"}
+    assert np.mean([row["label"] == row["known"] for row in answers]) > 0.8
+    # What the one whom it is for skips nobody labels.
+    skipped = sum(one.label(each.comment_id, each.label) is None for one in people for each in gold)
+    assert counts(staffed.database, TUESDAY).waiting <= skipped
 
 
 def test_a_visitor_may_decide_and_not_for_ever(staffed: Wiring) -> None:
     person = authenticate(staffed.database, visitor_token(staffed.database))
     assert (person.pseudonym, person.role, person.reviews) == ("visitor", "lead", True)
-    from sqlalchemy import text
-
     with staffed.database.connect() as connection:
         query = text("SELECT max(expires_at - created_at) FROM access_token")
         assert connection.scalar(query) == datetime.timedelta(hours=12)

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from modwatch.demo import summary
+from modwatch.metrics.agreement import gold_accuracy
 from modwatch.settings import Settings
 from modwatch.wiring import open_wiring
 
@@ -54,3 +55,18 @@ def test_columns_line_up() -> None:
         "| 2026-01-05 | 1     |",
         "| all        | 1,000 |",
     ]
+
+
+def test_the_desk_is_told_in_a_line(queue_url: str) -> None:
+    with open_wiring(Settings(database_url=queue_url)) as at:
+        assert summary._desk(at.database) == (
+            "The desk: 0 decisions, 0 escalations settled by a lead. Gold answered rightly: "
+            "insufficient (0 pairs of labels; 30 are needed). Second opinions like the first: "
+            "insufficient (0 pairs of labels; 30 are needed). verify-log: intact."
+        )
+
+
+def test_a_figure_of_agreement_stands_with_its_interval() -> None:
+    assert summary._agreement(gold_accuracy(np.ones(50), np.ones(50))) == (
+        "100.0% (94.2% to 100.0%) of 50"
+    )

@@ -7,10 +7,13 @@ from hypothesis import strategies as st
 
 from modwatch.errors import MetricInputError
 from modwatch.metrics.moderator_error import (
+    GoldAnswers,
     LabelPairs,
     assumed_error,
     error_of,
     error_rate,
+    gold_error,
+    known_error,
     moderator_error,
 )
 
@@ -146,3 +149,68 @@ def test_groups_are_truth_values():
 def test_impossible_rates_are_refused(rate):
     with pytest.raises(MetricInputError, match=r"\[0, 0.5\)"):
         assumed_error(rate)
+
+
+def test_gold_tells_the_rate_itself():
+    found = known_error(95, 100)
+    assert (found.value, found.n, found.effective_n, found.status) == (0.05, 100, 100, "ok")
+    assert found.low < 0.05 < found.high
+    few, coins = known_error(29, 29), known_error(50, 100)
+    assert (few.status, few.value, few.reason) == (
+        "insufficient",
+        None,
+        "29 answers; 30 are needed",
+    )
+    assert (coins.status, coins.high) == ("insufficient", None)
+    assert known_error(0, 0, minimum=0).status == "insufficient"
+    for right, n in ((-1, 40), (41, 40)):
+        with pytest.raises(MetricInputError, match="pass counts"):
+            known_error(right, n)
+
+
+def test_the_interval_of_gold_holds_the_rate_as_often_as_it_says():
+    rng = np.random.default_rng(8)
+    for error, n in ((0.02, 60), (0.1, 200)):
+        wrong = rng.binomial(n, error, 2000)
+        found = {int(k): known_error(n - int(k), n) for k in np.unique(wrong)}
+        held = np.mean([found[k].low <= error <= found[k].high for k in wrong.tolist()])
+        assert held >= 0.94
+
+
+@given(st.floats(0, 0.4), st.floats(0, 0.4), st.floats(0, 1))
+def test_gold_of_any_make_up_tells_the_rate_of_the_comments_measured(toxic, other, share):
+    n = 10**6
+    right = [round(n * (1 - rate)) for rate in (toxic, other)]
+    answers = GoldAnswers(toxic=n, toxic_right=right[0], other=n, other_right=right[1])
+    seen = share * (1 - toxic) + (1 - share) * other
+    found = gold_error(answers, prevalence=seen).pooled
+    assert found.value == pytest.approx(share * toxic + (1 - share) * other, abs=1e-4)
+    assert found.low <= found.value <= found.high <= 0.5
+
+
+def test_gold_by_label_takes_answers_enough_of_either():
+    answers = GoldAnswers(toxic=29, toxic_right=20, other=200, other_right=198)
+    assert gold_error(answers, prevalence=0.05).pooled.value == pytest.approx(11 / 229)
+    enough = GoldAnswers(toxic=30, toxic_right=21, other=200, other_right=198)
+    by_label = gold_error(enough, prevalence=0.05)
+    assert by_label.pooled.value < 0.03
+    assert by_label.top is by_label.rest is by_label.pooled
+    assert by_label.pooled.n == 230
+    assert gold_error(enough).pooled.value == pytest.approx(11 / 230)
+    none = GoldAnswers(toxic=0, toxic_right=0, other=0, other_right=0)
+    assert gold_error(none, prevalence=0.05).pooled.status == "insufficient"
+
+
+def test_the_interval_by_label_holds_the_rate_as_often_as_it_says():
+    rng, held = np.random.default_rng(3), []
+    toxic, other, share = 0.1, 0.02, 0.1
+    error = share * toxic + (1 - share) * other
+    seen = share * (1 - toxic) + (1 - share) * other
+    for _ in range(400):
+        right = rng.binomial(100, 1 - toxic), rng.binomial(100, 1 - other)
+        answers = GoldAnswers(
+            toxic=100, toxic_right=int(right[0]), other=100, other_right=int(right[1])
+        )
+        found = gold_error(answers, prevalence=seen).pooled
+        held.append(found.low <= error <= found.high)
+    assert np.mean(held) >= 0.92

@@ -11,9 +11,11 @@ from modwatch.metrics.estimate import COLUMNS as ESTIMATE_COLUMNS
 from modwatch.metrics.estimate import measure_days
 from modwatch.metrics.labelled import fully_labelled
 from modwatch.metrics.moderator_error import (
+    GoldAnswers,
     LabelPairs,
     assumed_error,
     error_rate,
+    gold_error,
     moderator_error,
 )
 from modwatch.metrics.rogan_gladen import (
@@ -140,6 +142,27 @@ def test_the_table_holds_the_measured_and_the_assumed_rates(measured):
     without = moderator_error_table(table, agreeing(0, n=10), totals)
     assert set(without["source"]) == {"assumed"}
     assert moderator_error_table(table, agreeing(8), totals).equals(found)
+
+
+def test_other_sources_stand_by_themselves_and_only_where_they_suffice(measured):
+    table, totals = measured
+    gold = GoldAnswers(toxic=50, toxic_right=45, other=50, other_right=50)
+    few = GoldAnswers(toxic=5, toxic_right=5, other=5, other_right=5)
+    others = {
+        "retest": moderator_error(agreeing(30)),
+        "gold": gold_error(gold),
+        "few": gold_error(few),
+    }
+    found = moderator_error_table(table, agreeing(8), totals, others=others)
+    rates = found.groupby("source", sort=False)["error_rate"].first()
+    assert rates.index.tolist() == ["measured", "retest", "gold", "assumed"]
+    assert rates["gold"] == 0.05
+    without = moderator_error_table(table, agreeing(8), totals)
+    kept = found[found["source"].isin(["measured", "assumed"])].reset_index(drop=True)
+    assert kept.equals(without)
+    same = corrected_table(table, assumed_error(0.05), totals)["corrected"]
+    of_gold = found[found["source"] == "gold"]["corrected"].reset_index(drop=True)
+    assert of_gold.equals(same)
 
 
 def test_the_rows_beside_the_estimates_are_the_deployed_ones(measured):

@@ -11,9 +11,9 @@ from sqlalchemy import Engine, text
 from modwatch.review import people, queue
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer, embedded
-from modwatch.review.items import NewItem
 from modwatch.review.migrate import upgrade
 from modwatch.review.people import Moderator
+from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import metadata
 
 
@@ -44,9 +44,8 @@ def database_url(migrated_url: str) -> str:
     engine = connect(migrated_url, pool_size=1)
     with engine.begin() as connection:
         connection.execute(text("SET LOCAL lock_timeout = '30s'"))
-        connection.execute(text("ALTER TABLE decision DISABLE TRIGGER ALL"))
+        connection.execute(text("SET LOCAL session_replication_role = replica"))  # no triggers
         connection.execute(text(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY"))
-        connection.execute(text("ALTER TABLE decision ENABLE TRIGGER ALL"))
     engine.dispose()
     return migrated_url
 

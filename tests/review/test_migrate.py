@@ -1,7 +1,7 @@
-import traceback
-from collections.abc import Callable
+import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,15 +9,15 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, select, text
+from sqlalchemy import Connection, Engine, text
 
 from modwatch.errors import DatabaseError
-from modwatch.review import migrations, people, queue
+from modwatch.review import migrations, queue
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer
-from modwatch.review.items import NewItem
+from modwatch.review.log.formats import GENESIS
 from modwatch.review.migrate import VERSION_TABLE, upgrade
-from modwatch.review.tables import decision, decision_chain, metadata, moderator, review_item
+from modwatch.review.tables import decision, metadata
 
 
 def test_tables_are_those_that_the_migrations_make(engine: Engine) -> None:
@@ -56,33 +56,93 @@ def test_several_processes_may_migrate_at_once(postgres: EmbeddedServer) -> None
     engine.dispose()
 
 
-def test_a_log_that_older_tables_hold_survives_the_upgrade(
-    postgres: EmbeddedServer, new_item: Callable[..., NewItem], day: date
-) -> None:
-    engine = connect(postgres.url("of_revision_1"))
-    _upgrade_to(engine, "0001")
-    person = people.create_moderator(engine, "ann", "moderator")
-    queue.enqueue(engine, [new_item("c1"), new_item("c2", 2)], day)
-    held = queue.lease(engine, person.id)
-    assert held is not None
-    queue.decide(
-        engine,
-        moderator_id=person.id,
-        item_id=held.item.id,
-        lease_token=held.token,
-        label=1,
-        idempotency_key="k",
-    )
-    again = [new_item("c1"), new_item("c2", 2), new_item("c1", 2, kind="second_opinion")]
-    with pytest.raises(DatabaseError, match="apply the migrations") as caught:
-        queue.enqueue(engine, again, day)
-    assert new_item("c1").text not in "".join(traceback.format_exception(caught.value))
-    before = _queue_and_log(engine), queue.verify_log(engine)
+#: What the software of revision 3 left: one of three decided, its second opinion waiting.
+OLD_ROWS = """
+INSERT INTO moderator (pseudonym, role) VALUES ('ann', 'moderator'), ('ben', 'moderator');
+INSERT INTO review_item (dt, comment_id, kind, text, reason, stratum, inclusion_probability, rank,
+    review_score, prob, uncertainty, model_version, status, version)
+SELECT '2026-01-01', id, kind, 'invented ' || id, 'uncertainty', 0, 1, rank, 0.2, 0.3, 0.21, '1',
+    status, CASE status WHEN 'decided' THEN 2 ELSE 1 END
+FROM (VALUES ('c1', 'review', 1, 'decided'), ('c1', 'second_opinion', 1, 'waiting'),
+    ('c2', 'review', 2, 'waiting'), ('c2', 'second_opinion', 2, 'waiting'),
+    ('c3', 'review', 3, 'waiting')) AS old (id, kind, rank, status);
+"""
+
+
+def test_a_log_that_older_tables_hold_survives_the_upgrade(postgres: EmbeddedServer) -> None:
+    engine = connect(postgres.url("of_revision_3"))
+    _upgrade_to(engine, "0003")
+    with engine.begin() as connection:
+        connection.execute(text(OLD_ROWS))
+        _log_as_before(connection, item_id=1, action="label", label=1)
+        _log_as_before(connection, item_id=5, action="skip", label=None)
+        connection.execute(
+            text("INSERT INTO decision_chain VALUES (2, 0, :none)"), {"none": GENESIS}
+        )
+        log = [tuple(row) for row in connection.execute(text("SELECT * FROM decision"))]
     upgrade(engine)
-    assert (_queue_and_log(engine), queue.verify_log(engine)) == before
-    assert before[1].intact
-    assert queue.enqueue(engine, again, day).changed == 1
+    with engine.connect() as connection:
+        columns = ", ".join(column.name for column in decision.columns if column.name not in NEW)
+        kept = [tuple(row) for row in connection.execute(text(f"SELECT {columns} FROM decision"))]
+    assert sorted(map(str, kept[0])) == sorted(map(str, log[0]))
+    report = queue.verify_log(engine)
+    assert (report.decisions, report.problems) == (2, ())
+    # The second opinion of c1 is for ben alone, that of c2 waits for its label; ann skipped c3.
+    assert _served(engine, 1) == ["c2"]
+    assert _served(engine, 2) == ["c1", "c2", "c3"]
     engine.dispose()
+
+
+NEW = {"policy_version", "reason", "refers_to", "format", "transaction_id"}
+
+
+def _log_as_before(connection: Connection, **said: object) -> None:
+    """Append to the chain of moderator 1 as the software of revision 3 did."""
+    item = connection.execute(
+        text("SELECT dt, comment_id, kind, version FROM review_item WHERE id = :item_id"), said
+    ).one()
+    before = connection.execute(text("SELECT length, hash FROM decision_chain")).one_or_none()
+    row = {
+        "position": before.length + 1 if before else 1,
+        "item_id": said["item_id"],
+        "dt": item.dt,
+        "comment_id": item.comment_id,
+        "kind": item.kind,
+        "item_version": item.version,
+        "moderator_id": 1,
+        "action": said["action"],
+        "label": said["label"],
+        "policy_code": None,
+        "note": "an é",
+        "seconds": 12.0,
+        "idempotency_key": f"k{said['item_id']}",
+        "decided_at": datetime(2026, 1, 2, 3, 4, 5, 600, UTC),
+    }
+    content = json.dumps(
+        list(row.values()), default=lambda at: at.isoformat(), separators=(",", ":")
+    )
+    row["previous_hash"] = before.hash if before else GENESIS
+    row["hash"] = hashlib.sha256(row["previous_hash"] + content.encode()).digest()
+    names = ", ".join(row)
+    places = ", ".join(f":{name}" for name in row)
+    connection.execute(text(f"INSERT INTO decision ({names}) VALUES ({places})"), row)
+    connection.execute(
+        text(
+            "INSERT INTO decision_chain VALUES (1, :position, :hash) "
+            "ON CONFLICT (moderator_id) DO UPDATE SET length = :position, hash = :hash"
+        ),
+        row,
+    )
+
+
+def _served(engine: Engine, moderator_id: int) -> list[str]:
+    """Return what this person is served; everything is given back."""
+    taken = []
+    while lease := queue.lease(engine, moderator_id):
+        taken.append(lease)
+    for lease in taken:
+        queue.release(engine, moderator_id, lease.item.id, lease.token)
+    return sorted(lease.item.comment_id for lease in taken)
 
 
 def _upgrade_to(engine: Engine, revision: str) -> None:
@@ -91,12 +151,6 @@ def _upgrade_to(engine: Engine, revision: str) -> None:
         configuration.set_main_option("script_location", str(Path(migrations.__file__).parent))
         configuration.attributes["connection"] = connection
         command.upgrade(configuration, revision)
-
-
-def _queue_and_log(engine: Engine) -> list[list[tuple[object, ...]]]:
-    tables = (moderator, review_item, decision, decision_chain)
-    with engine.connect() as connection:
-        return [[tuple(row) for row in connection.execute(select(table))] for table in tables]
 
 
 def test_missing_tables_are_named(postgres: EmbeddedServer) -> None:

@@ -3,13 +3,14 @@ from datetime import date
 from threading import Thread
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from modwatch.errors import AccessDeniedError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.console.server import listen, server
-from modwatch.review.items import NewItem
+from modwatch.review.queue.items import NewItem
 from modwatch.review.simulated import SimulatedModerator, work
+from modwatch.review.tables import decision
 
 Fill = Callable[[int], None]
 
@@ -25,8 +26,10 @@ def base_url(engine: Engine) -> Iterator[str]:
         thread.join(timeout=30)
 
 
-def simulated(engine: Engine, name: str, **fields: float) -> SimulatedModerator:
-    person = people.create_moderator(engine, name, "moderator")
+def simulated(
+    engine: Engine, name: str, role: str = "moderator", **fields: object
+) -> SimulatedModerator:
+    person = people.create_moderator(engine, name, role)
     rates = {"false_positive_rate": 0.0, "false_negative_rate": 0.0, "seed": person.id}
     return SimulatedModerator(
         token=people.issue_token(engine, person.id),
@@ -85,6 +88,53 @@ def test_a_team_empties_the_queue(engine: Engine, base_url: str, fill: Fill, day
         for row in batch.to_pylist():
             assert row["label"] == truth(60)[row["comment_id"]]
     assert queue.verify_log(engine).intact
+
+
+def test_what_is_escalated_with_a_reason_a_lead_settles(
+    engine: Engine, base_url: str, fill: Fill, day: date
+) -> None:
+    fill(60)
+    codes = ("threat.person", "hate.slur")
+    team = [simulated(engine, name, escalate_rate=0.3, codes=codes) for name in ("a", "b")]
+    report = work(base_url, team, truth(60))
+    state = queue.counts(engine)
+    assert (state.waiting, state.decided, state.escalated) == (
+        0, report.decisions, report.escalations,
+    )  # fmt: skip
+    assert 0 < report.escalations == 60 - report.decisions
+    lead = simulated(engine, "lead", role="lead", codes=codes)
+    settled = work(base_url, [lead], truth(60), limit=report.escalations - 1, escalated=True)
+    assert settled.decisions == report.escalations - 1
+    assert queue.counts(engine).escalated == 1
+    assert work(base_url, [lead], truth(60)).decisions == 0  # nothing waits for anybody
+    assert work(base_url, [lead], truth(60), escalated=True).decisions == 1
+    (labels,) = queue.decisions(engine, day)
+    assert dict(zip(*(labels.column(name).to_pylist() for name in ("comment_id", "label")),
+                    strict=True)) == truth(60)  # fmt: skip
+    with engine.connect() as connection:
+        log = connection.execute(select(decision)).all()
+    assert all(row.reason for row in log if row.action == "escalate")
+    assert {row.policy_code for row in log if row.label == 1} == set(codes)
+    assert {row.policy_code for row in log if row.label == 0} == {None}
+    assert queue.verify_log(engine).intact
+
+
+def test_only_leads_are_served_what_was_escalated(engine: Engine, base_url: str) -> None:
+    with pytest.raises(AccessDeniedError):
+        work(base_url, [simulated(engine, "a")], {}, escalated=True)
+
+
+def test_escalations_are_as_frequent_as_asked_and_change_no_label() -> None:
+    person, frank = (
+        SimulatedModerator(
+            token="", false_positive_rate=0.1, false_negative_rate=0.1, seed=3, escalate_rate=rate
+        )
+        for rate in (0.1, 0.0)
+    )
+    names = [f"c{i}" for i in range(10_000)]
+    share = sum(person.escalates(name) for name in names) / 10_000
+    assert abs(share - 0.1) < 4 * (0.1 * 0.9 / 10_000) ** 0.5
+    assert all(person.label(name, 0) == frank.label(name, 0) for name in names[:500])
 
 
 def test_a_team_gives_second_opinions_too(

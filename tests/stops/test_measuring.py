@@ -3,7 +3,10 @@
 import pandas as pd
 import pytest
 
-from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, review
+from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, known_labels, review
+from modwatch.review.checks.gold import GoldComment, add_gold, retire_gold
+from modwatch.review.people import create_moderator
+from modwatch.review.queue import decide, lease
 from modwatch.stops.measuring import slice_plan
 from modwatch.wiring import open_wiring
 
@@ -25,3 +28,50 @@ def test_the_slice_is_planned_from_the_labels_of_the_window(install):
     assert accuracy.loc[0.9, "labels_now"] == design.loc[design["stratum"] > 0, "sample"].sum()
     assert accuracy.loc[0.9, "labels"] <= accuracy.loc[0.9, "labels_now"]
     assert pd.isna(accuracy.loc[0.001, "labels"])  # not even sixteen times as many would do
+
+
+def test_gold_enters_the_table_of_moderator_error_and_is_measured_once(install):
+    home = install(gold_share=0.5, retest_share=0, review_fraction=0.3)
+    home.run(*TO_THE_QUEUE)
+    review(home)
+    home.run(*FROM_THE_QUEUE[:2])
+    assert "gold" not in sources(home, MONDAY)
+    panel = [
+        GoldComment(comment_id=f"g{k}", text=f"invented {k}", label=k % 2, source="panel")
+        for k in range(40)
+    ]
+    with open_wiring(home.settings) as at:
+        add_gold(at.database, panel)
+    home.run(*TO_THE_QUEUE, day=TUESDAY)
+    with open_wiring(home.settings) as at:
+        answered = answer(at, {gold.comment_id: gold.label for gold in panel} | {"g0": 1, "g1": 0})
+    assert answered == 40
+    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
+    assert sources(home, TUESDAY)["gold"] == pytest.approx(2 / 40)
+    assert "retest" not in sources(home, TUESDAY)
+    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 0
+    with open_wiring(home.settings) as at:
+        assert retire_gold(at.database, ["g0"]) == 1
+    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
+    assert sources(home, TUESDAY)["gold"] == pytest.approx(1 / 39)
+
+
+def answer(at, gold):
+    """Let ann label all that waits, gold as told; return how many gold items she met."""
+    truth, person = dict(known_labels(at.lake)), create_moderator(at.database, "ann", "moderator")
+    met = 0
+    while (held := lease(at.database, person.id)) is not None:
+        name = held.item.comment_id
+        met += name in gold
+        decide(
+            at.database, moderator_id=person.id, item_id=held.item.id, lease_token=held.token,
+            label=gold[name] if name in gold else truth[name], idempotency_key=held.token,
+        )  # fmt: skip
+    return met
+
+
+def sources(home, day):
+    """Return the error rate of each source in the table of moderator error."""
+    with open_wiring(home.settings) as at:
+        table = at.lake.table("moderator_error", day).to_pandas()
+    return dict(zip(table["source"], table["error_rate"], strict=True))

@@ -6,11 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from modwatch.errors import SourceError
+from modwatch.ingest.community.shape import comment_ids
 from modwatch.ingest.corpora.corpus import Corpus, LabelledTexts
+from modwatch.review.checks.gold import GoldComment
 
 #: A Monday, fixed so that two demos give the same figures.
 FIRST_DAY = datetime.date(2026, 1, 5)
+
+#: Comments of the synthetic community to train on, and gold comments of either label.
+_TRAINING, _GOLD_EACH = 20_000, 20
 
 _STREAM = "context_gc.csv.gz"
 
@@ -30,6 +37,8 @@ class DemoData:
     expected_prevalence: float
     #: The replayed corpus, with another model's scores, to compare with; None: there is none.
     stream: Callable[[], Corpus] | None = None
+    #: Comments of known label that moderators meet unmarked; none of the stream is among them.
+    gold: Callable[[], tuple[GoldComment, ...]] = tuple
     first_day: datetime.date = field(default=FIRST_DAY)
 
     @property
@@ -69,8 +78,29 @@ def _synthetic() -> DemoData:
             "MODWATCH_SOURCE__DIRT_RATE": "0.005",
             "MODWATCH_SHARD_ROWS": "1200",
         },
-        training=lambda: Community(seed=seed).training_comments(20_000),
+        training=lambda: Community(seed=seed).training_comments(_TRAINING),
         expected_prevalence=Community(seed=seed).prevalence,
+        gold=lambda: _gold(Community(seed=seed).training_comments(_TRAINING)),
+    )
+
+
+def _gold(training: LabelledTexts) -> tuple[GoldComment, ...]:
+    """Return as many toxic as other training comments; their ids look like all others."""
+    rows = [
+        int(row)
+        for label in (1, 0)
+        for row in np.flatnonzero(training.labels == label)[:_GOLD_EACH]
+    ]
+    before = FIRST_DAY - datetime.timedelta(days=1)
+    return tuple(
+        GoldComment(
+            comment_id=comment_id,
+            text=training.texts[row],
+            label=int(training.labels[row]),
+            source="the community's history",
+        )
+        for row in sorted(rows)
+        for comment_id in comment_ids(before, row, 1)
     )
 
 

@@ -12,6 +12,7 @@ from modwatch.demo.setup import Demo, Narrator, started
 from modwatch.demo.stack import MemoryGauge, interruptible
 from modwatch.demo.summary import summarise
 from modwatch.errors import StackError
+from modwatch.review.checks.gold import add_gold
 from modwatch.wiring import open_wiring
 
 _DAY_SECONDS = 120
@@ -67,11 +68,14 @@ def _make_days(demo: Demo, *, leave: int) -> bool:
         for dag in _DAGS:
             client.unpause(dag)
         with open_wiring() as at:
-            shift = Shift(at, hire(at.database))
+            gold = demo.data.gold()
+            add_gold(at.database, gold)
+            shift = Shift(at, hire(at.database), gold)
             scored = _backfill(demo, client, "score_comments", shift)
             shift.work(leave=leave)
         demo.narrator.say(
-            f"simulated moderators decided {shift.decisions:,} comments through the console's API"
+            f"simulated moderators decided {shift.decisions:,} comments through the console's API, "
+            f"a lead {shift.settled} of them"
         )
         measured = _backfill(demo, client, "monitor_collaboration")
         return _judge(demo, client, {"score_comments": scored, "monitor_collaboration": measured})

@@ -1,13 +1,15 @@
 """The simulated moderators of the demo, who work the queue through the console's API."""
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, func, select
 
+from modwatch.review.checks.gold import GoldComment
 from modwatch.review.people import create_moderator, issue_token
 from modwatch.review.queue import counts
 from modwatch.review.simulated import SimulatedModerator, work
+from modwatch.review.tables import review_item
 from modwatch.wiring import Wiring
 
 #: Pseudonym, false-positive rate and false-negative rate of each.
@@ -18,6 +20,12 @@ DEMO_PEOPLE = (
     ("sim-careful", 0.002, 0.020),
 )
 
+#: What they now and then do instead of labelling.
+_SKIP_RATE, _ESCALATE_RATE = 0.01, 0.02
+
+#: What they say of toxic comments.
+_CODES = ("harassment.insult", "threat.person", "hate.origin", "hate.slur")
+
 
 def hire(engine: Engine) -> list[SimulatedModerator]:
     """Return the simulated moderators, with accounts and tokens."""
@@ -27,9 +35,23 @@ def hire(engine: Engine) -> list[SimulatedModerator]:
             false_positive_rate=false_positive,
             false_negative_rate=false_negative,
             seed=seed,
+            skip_rate=_SKIP_RATE,
+            escalate_rate=_ESCALATE_RATE,
+            codes=_CODES,
         )
         for seed, (name, false_positive, false_negative) in enumerate(DEMO_PEOPLE)
     ]
+
+
+def hire_lead(engine: Engine) -> SimulatedModerator:
+    """Return the simulated lead, who settles what the moderators escalate."""
+    return SimulatedModerator(
+        token=issue_token(engine, create_moderator(engine, "sim-lead", "lead").id),
+        false_positive_rate=0.001,
+        false_negative_rate=0.005,
+        seed=len(DEMO_PEOPLE),
+        codes=_CODES,
+    )
 
 
 def visitor_token(engine: Engine) -> str:
@@ -39,26 +61,57 @@ def visitor_token(engine: Engine) -> str:
 
 
 class Shift:
-    """The simulated moderators at work; they know the truth, and err at their own rates."""
+    """The simulated moderators and their lead at work.
 
-    def __init__(self, at: Wiring, people: Sequence[SimulatedModerator]) -> None:
+    They know the truth, of gold comments too, and err at their own rates.
+    """
+
+    def __init__(
+        self, at: Wiring, people: Sequence[SimulatedModerator], gold: Iterable[GoldComment] = ()
+    ) -> None:
+        #: Labels, the lead's among them.
         self.decisions = 0
+        #: Those by which the lead settled what was escalated.
+        self.settled = 0
         self._at = at
         self._people = people
+        self._lead = hire_lead(at.database)
+        self._truth = _Truth(at, {comment.comment_id: comment.label for comment in gold})
 
     def work(self, *, leave: int = 0) -> None:
-        """Work the queue until it holds no more than `leave` items."""
-        limit = max(0, counts(self._at.database).waiting - leave)
-        report = work(self._at.settings.console_url, self._people, _Truth(self._at), limit=limit)
-        self.decisions += report.decisions
+        """Work the queue until it holds no more than `leave` items, and as many escalated ones."""
+        while self._round(leave):
+            pass
+
+    def _round(self, leave: int) -> bool:
+        """Return whether anything was done; what was skipped or settled may wait for others."""
+        state, url = counts(self._at.database), self._at.settings.console_url
+        limit = max(0, state.waiting - leave - (self._reserved() if leave else 0))
+        report = work(url, self._people, self._truth, limit=limit)
+        escalated = counts(self._at.database).escalated
+        settled = work(
+            url, [self._lead], self._truth, limit=max(0, escalated - leave), escalated=True
+        )
+        self.settled += settled.decisions
+        self.decisions += report.decisions + settled.decisions
+        return report.decisions + report.skips + report.escalations + settled.decisions > 0
+
+    def _reserved(self) -> int:
+        """Return how many items wait for one person alone, so for no visitor."""
+        item = review_item.c
+        waiting = select(func.count()).where(
+            item.status == "waiting", item.reserved_for.isnot(None)
+        )
+        with self._at.database.connect() as connection:
+            return connection.execute(waiting).scalar_one()
 
 
 class _Truth(Mapping[str, int]):
-    """The labels that came with the replayed comments, by comment id; read when first asked."""
+    """The labels that came with the comments, and gold's, by comment id; read when first asked."""
 
-    def __init__(self, at: Wiring) -> None:
+    def __init__(self, at: Wiring, gold: Mapping[str, int]) -> None:
         self._at = at
-        self._labels: dict[str, int] = {}
+        self._labels = dict(gold)
 
     def __getitem__(self, comment_id: str) -> int:
         if comment_id not in self._labels:

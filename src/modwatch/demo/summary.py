@@ -7,11 +7,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+from sqlalchemy import Engine, func, select
 
 from modwatch.demo.datasets import DemoData
+from modwatch.metrics.agreement import Agreement
 from modwatch.metrics.classification import auprc, auroc
 from modwatch.metrics.estimate import measure_days
 from modwatch.metrics.labelled import LabelledDay, fully_labelled
+from modwatch.review.checks.agreement import agreement_report
+from modwatch.review.queue import verify_log
+from modwatch.review.tables import decision
 from modwatch.settings import Settings
 from modwatch.stops import tables
 from modwatch.wiring import Wiring, open_wiring
@@ -28,7 +33,7 @@ _COLUMNS = (
 def summarise(data: DemoData, settings: Settings) -> str:
     """Return the summary of a finished demo as Markdown, and keep it in `HOME/summary.md`."""
     with open_wiring(settings) as at:
-        text = "\n\n".join([_days(at, data), _legend(at), _models(at, data)])
+        text = "\n\n".join([_days(at, data), _legend(at), _desk(at.database), _models(at, data)])
     (settings.home / "summary.md").write_text(text + "\n")
     return text
 
@@ -36,33 +41,37 @@ def summarise(data: DemoData, settings: Settings) -> str:
 def _days(at: Wiring, data: DemoData) -> str:
     heads = ["day", "comments", "quarantined", "reviewed", *(head for head, _, _ in _COLUMNS)]
     days = data.day_list()
-    lines = [*(_line(at, [day]) for day in days), _line(at, days)]
-    return _markdown(heads, [*lines, _corrected(at, days)])
+    return _markdown(heads, [*(_day(at, day) for day in days), *_all_days(at, days)])
 
 
-def _line(at: Wiring, days: Sequence[datetime.date]) -> list[str]:
-    """Return the cells of one day, or of all days together."""
-    counts = [
-        sum(at.lake.count(table, day) for day in days)
-        for table in ("comments", "quarantine", "labels")
-    ]
-    table = "measurements" if len(days) == 1 else "window_measurements"
-    measured = at.lake.table(table, days[-1]).to_pandas()
-    truth = _measured(at, [_truth(at, day) for day in days])
-    cells = [_cell(measured, truth, at, metric, by_alpha) for _, metric, by_alpha in _COLUMNS]
-    name = days[0].isoformat() if len(days) == 1 else "all days"
-    return [name, *(f"{count:,}" for count in counts), *cells]
+def _day(at: Wiring, day: datetime.date) -> list[str]:
+    """Return the cells of one day."""
+    measured = at.lake.table("measurements", day).to_pandas()
+    truth = _measured(at, [_truth(at, day)])
+    return [day.isoformat(), *_counts(at, [day]), *_cells(measured, truth, at)]
 
 
-def _corrected(at: Wiring, days: Sequence[datetime.date]) -> list[str]:
-    """Return the cells of all days without the errors that second opinions tell of."""
+def _all_days(at: Wiring, days: Sequence[datetime.date]) -> list[list[str]]:
+    """Return the cells of all days together, and without the errors that second opinions tell."""
     window = at.lake.table("window_measurements", days[-1]).to_pandas()
     truth = _measured(at, [_truth(at, day) for day in days])
-    cells = [
-        _cell(window, truth, at, metric, by_alpha, suffix="_corrected")
-        for _, metric, by_alpha in _COLUMNS
+    return [
+        ["all days", *_counts(at, days), *_cells(window, truth, at)],
+        ["… corrected", "", "", "", *_cells(window, truth, at, suffix="_corrected")],
     ]
-    return ["… corrected", "", "", "", *cells]
+
+
+def _counts(at: Wiring, days: Sequence[datetime.date]) -> list[str]:
+    """Return how many comments of these days there are, were quarantined and reviewed."""
+    counted = ("comments", "quarantine", "labels")
+    return [f"{sum(at.lake.count(table, day) for day in days):,}" for table in counted]
+
+
+def _cells(measured: pd.DataFrame, truth: pd.DataFrame, at: Wiring, suffix: str = "") -> list[str]:
+    """Return the cell of every column that is a metric."""
+    return [
+        _cell(measured, truth, at, metric, by_alpha, suffix) for _, metric, by_alpha in _COLUMNS
+    ]
 
 
 def _measured(at: Wiring, days: Sequence[LabelledDay]) -> pd.DataFrame:
@@ -133,6 +142,29 @@ def _error_rate(at: Wiring) -> str:
         return "for which there are too few second opinions"
     ends = f"{row['low']:.1%} to {row['high']:.1%}"
     return f"{row['value']:.1%} ({ends}) as {row['n']} second opinions tell"
+
+
+def _desk(engine: Engine) -> str:
+    """Return in words what people did at the desk since yesterday, and whether the log is whole."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    report = agreement_report(engine, today - datetime.timedelta(days=1), today)
+    log = verify_log(engine)
+    settled = select(func.count()).where(decision.c.action == "adjudicate")
+    with engine.connect() as connection:
+        escalations = connection.execute(settled).scalar_one()
+    return (
+        f"The desk: {log.decisions:,} decisions, {escalations} escalations settled by a lead. "
+        f"Gold answered rightly: {_agreement(report.gold_accuracy)}. Second opinions like the "
+        f"first: {_agreement(report.second_opinions)}. verify-log: "
+        f"{'intact' if log.intact else f'{len(log.problems)} problems'}."
+    )
+
+
+def _agreement(found: Agreement) -> str:
+    """Return `value (low to high) of n`, or why there is no figure."""
+    if found.value is None:
+        return f"insufficient ({found.reason})"
+    return f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%}) of {found.n}"
 
 
 def _models(at: Wiring, data: DemoData) -> str:

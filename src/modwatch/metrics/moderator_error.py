@@ -4,7 +4,9 @@ Nobody knows the truth, only how often two labels differ. If both people err ind
 the same rate e, whatever the true label, two labels of one comment differ with probability
 r = 2e(1−e), so that e = (1 − √(1−2r))/2 (Gordon et al. 2021, Eq. 3, for two people). Errors that
 both make alike, because a guideline misleads or a joke escapes everybody, do not show: e is then
-too small. `rogan_gladen` says what e does to the metrics.
+too small. The same formula on one person's two labels gives a lower bound: a person may repeat a
+misreading. Comments of known label, gold, tell e directly, but are no sample of what is routed.
+`rogan_gladen` says what e does to the metrics.
 """
 
 from dataclasses import dataclass, field
@@ -19,6 +21,8 @@ from modwatch.metrics.intervals import share_confidence
 
 #: Pairs of labels that an error rate needs: with 30 that all agree, e may still be 5 %.
 MINIMUM_PAIRS = 30
+
+_DRAWS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +66,9 @@ class ErrorRate:
     #: 95 % interval; the high end may be ½, where labels say nothing.
     low: float | None
     high: float | None
-    #: Pairs of labels; 0 when the rate is assumed.
+    #: Pairs of labels, or answers; 0 when the rate is assumed.
     n: int
-    #: Pairs of equal weight that would tell as much (Kish).
+    #: As many of equal weight that would tell as much (Kish).
     effective_n: float
     #: ok | insufficient
     status: str
@@ -83,6 +87,18 @@ class ModeratorError:
     #: All pairs together, weighted to the comments that were routed. It stands for top or rest
     #: where their own pairs do not suffice.
     pooled: ErrorRate
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldAnswers:
+    """Answers to comments whose label is known."""
+
+    #: Answers to toxic comments, and how many of them said so.
+    toxic: int
+    toxic_right: int
+    #: The same of comments that are not toxic.
+    other: int
+    other_right: int
 
 
 def moderator_error(pairs: LabelPairs, *, minimum: int = MINIMUM_PAIRS) -> ModeratorError:
@@ -154,6 +170,47 @@ def error_rate(
     )  # fmt: skip
 
 
+def known_error(right: int, n: int, *, minimum: int = MINIMUM_PAIRS) -> ErrorRate:
+    """Return how often people err, from n answers to comments whose label is known.
+
+    The interval is mid-P Clopper–Pearson. Insufficient with fewer than `minimum` answers, and when
+    half of them or more are wrong. Raises MetricInputError for counts that cannot be.
+
+    >>> known_error(95, 100).value
+    0.05
+    """
+    if not 0 <= right <= n:
+        raise MetricInputError(f"{right} of {n} answers cannot be right; pass counts")
+    if n < max(minimum, 1):
+        return _insufficient(f"{n} answers; {max(minimum, 1)} are needed", n, 0.0)
+    return _known((n - right) / n, share_confidence(n - right, n), n)
+
+
+def gold_error(
+    answers: GoldAnswers, *, prevalence: float | None = None, minimum: int = MINIMUM_PAIRS
+) -> ModeratorError:
+    """Return the error rate that answers to gold tell, one for all comments.
+
+    Gold is made of toxic and other comments in a proportion of its own. With answers enough of
+    either, e₁ on toxic and e₀ on other comments, the rate is that of the comments measured,
+    e = πe₁ + (1−π)e₀, of which the share `prevalence` = π(1−e₁) + (1−π)e₀ is *seen* as toxic.
+    Otherwise, or without it, it is that of all answers together.
+
+    >>> gold = GoldAnswers(toxic=50, toxic_right=40, other=50, other_right=50)
+    >>> round(gold_error(gold).pooled.value, 6)
+    0.1
+    >>> round(gold_error(gold, prevalence=0.08).pooled.value, 6)
+    0.02
+    """
+    right, n = answers.toxic_right + answers.other_right, answers.toxic + answers.other
+    found = known_error(right, n, minimum=minimum)
+    toxic = known_error(answers.toxic_right, answers.toxic, minimum=minimum)
+    other = known_error(answers.other_right, answers.other, minimum=minimum)
+    if prevalence is not None and toxic.status == other.status == "ok":
+        found = _mixed(toxic, other, prevalence)
+    return ModeratorError(top=found, rest=found, pooled=found)
+
+
 def error_of(disagreement: Floats) -> Floats:
     """Return the error rate e in [0, ½] that explains a disagreement rate r; ½ from r = ½ on.
 
@@ -161,6 +218,34 @@ def error_of(disagreement: Floats) -> Floats:
     [0.0, 0.1, 0.5]
     """
     return np.asarray((1 - np.sqrt(np.clip(1 - 2 * disagreement, 0, 1))) / 2)
+
+
+def _known(value: float, confidence: Floats, n: int) -> ErrorRate:
+    """Return a rate with the interval of its confidence distribution."""
+    if value >= 0.5:
+        return _insufficient("answers are wrong as often as coin tosses", n, float(n))
+    confidence = np.minimum(confidence, 0.5)
+    low, high = np.quantile(confidence, [0.025, 0.975])
+    return ErrorRate(
+        value=value, low=min(float(low), value), high=max(float(high), value),
+        n=n, effective_n=float(n), status="ok", reason="", confidence=confidence,
+    )  # fmt: skip
+
+
+def _mixed(toxic: ErrorRate, other: ErrorRate, seen: float) -> ErrorRate:
+    """Return the rate over comments of which the share `seen` is labelled toxic."""
+    points = (np.arange(_DRAWS) + 0.5) / _DRAWS
+    rng = np.random.default_rng(0)  # pairs the two distributions at random
+    drawn = [rng.permutation(np.quantile(each.confidence, points)) for each in (toxic, other)]
+    value = _rate_over(np.array([toxic.value]), np.array([other.value]), seen)
+    confidence = np.sort(_rate_over(drawn[0], drawn[1], seen))
+    return _known(float(value[0]), confidence, toxic.n + other.n)
+
+
+def _rate_over(toxic: Floats, other: Floats, seen: float) -> Floats:
+    told = np.maximum(1 - toxic - other, 1e-9)  # 0 at ½ and ½, where any share gives ½
+    share = np.clip((seen - other) / told, 0, 1)
+    return np.asarray(share * toxic + (1 - share) * other)
 
 
 def _insufficient(reason: str, n: int, effective: float) -> ErrorRate:

@@ -7,6 +7,8 @@ together as if they were independent.
 """
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -53,23 +55,31 @@ _TAILS = (0.025, 0.975)
 
 
 def moderator_error_table(
-    table: pd.DataFrame, pairs: LabelPairs, totals: Totals, *, seed: int = 0
+    table: pd.DataFrame,
+    pairs: LabelPairs,
+    totals: Totals,
+    *,
+    others: Mapping[str, ModeratorError] = MappingProxyType({}),
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Return every estimate beside its correction, for the measured error and for assumed ones.
 
-    `table` has the columns of `metrics.estimate.COLUMNS`. The result has `COLUMNS`: `source` is
-    measured (absent when there are too few pairs) or assumed; `status` is ok, insufficient or
-    not_corrected; `note` says why, or that a value was cut to [0, 1].
+    `table` has the columns of `metrics.estimate.COLUMNS`; `others` are errors known otherwise, by
+    source. The result has `COLUMNS`: `source` is measured, one of `others` (each absent when
+    insufficient) or assumed; `status` is ok, insufficient or not_corrected; `note` says why, or
+    that a value was cut to [0, 1].
     """
-    errors = [("assumed", assumed_error(rate)) for rate in ASSUMED_RATES]
-    measured = moderator_error(pairs)
-    if measured.pooled.status == "ok":
-        errors.insert(0, ("measured", measured))
+    errors = [
+        ("measured", moderator_error(pairs)),
+        *others.items(),
+        *(("assumed", assumed_error(rate)) for rate in ASSUMED_RATES),
+    ]
     parts = [
         corrected_table(table, error, totals, seed=seed).assign(
             source=source, error_rate=error.pooled.value
         )
         for source, error in errors
+        if error.pooled.status == "ok"
     ]
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
 

@@ -17,6 +17,10 @@ from modwatch.errors import AccessDeniedError, QueueError
 _TRIES = 4
 _PAUSE_SECONDS = 0.25
 
+#: Of the policy that comes with Modwatch.
+_SKIP_REASONS = ("unsure", "language", "distressing")
+_ESCALATE_REASONS = ("policy_gap", "context", "legal")
+
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedModerator:
@@ -42,6 +46,10 @@ class SimulatedModerator:
     seed: int
     #: P(skip), in [0, 1).
     skip_rate: float = 0.0
+    #: P(hand to a lead), in [0, 1], of what is not skipped.
+    escalate_rate: float = 0.0
+    #: Codes of the policy for toxic comments: one of them goes with each such label.
+    codes: tuple[str, ...] = ()
 
     def label(self, comment_id: str, truth: int) -> int | None:
         """Return the label of this person, or None for a skip; the same for the same comment."""
@@ -50,6 +58,26 @@ class SimulatedModerator:
             return None
         errs = draws.random() < (self.false_negative_rate if truth else self.false_positive_rate)
         return 1 - truth if errs else truth
+
+    def escalates(self, comment_id: str) -> bool:
+        """Return whether this person hands the comment to a lead instead of labelling it."""
+        return self._draws(f"escalate {comment_id}").random() < self.escalate_rate
+
+    def code(self, comment_id: str, label: int) -> str | None:
+        """Return the code that this person gives with the label; None for a comment not toxic."""
+        if label != 1 or not self.codes:
+            return None
+        return self._draws(f"code {comment_id}").choice(self.codes)
+
+    def answer(self, comment_id: str, truth: int) -> dict[str, Any]:
+        """Return what this person does with the comment, as the API takes a decision."""
+        label = self.label(comment_id, truth)
+        reasons = self._draws(f"reason {comment_id}")
+        if label is None:
+            return {"action": "skip", "reason": reasons.choice(_SKIP_REASONS)}
+        if self.escalates(comment_id):
+            return {"action": "escalate", "reason": reasons.choice(_ESCALATE_REASONS)}
+        return {"action": "label", "label": label, "policy_code": self.code(comment_id, label)}
 
     def seconds(self, comment_id: str) -> float:
         """Return how long this person takes, in seconds: log-normal with median 6."""
@@ -68,6 +96,8 @@ class ShiftReport:
     #: Labels that were accepted.
     decisions: int
     skips: int
+    #: Items handed to a lead.
+    escalations: int
     #: Answers 404 or 409: the item had gone to somebody else or was withdrawn.
     conflicts: int
     #: Wall time of the whole shift.
@@ -85,8 +115,9 @@ class ShiftReport:
 class _Shift:
     """What one moderator did so far."""
 
-    decisions: int = 0
-    skips: int = 0
+    label: int = 0
+    skip: int = 0
+    escalate: int = 0
     conflicts: int = 0
 
 
@@ -98,11 +129,13 @@ def work(
     limit: int | None = None,
     concurrency: int = 4,
     timeout: float = 30.0,
+    escalated: bool = False,
 ) -> ShiftReport:
     """Let `moderators` work the queue at `base_url` until it is empty for all of them.
 
     `truth` holds the true label (1 toxic, 0 not) of every comment that may be served. The shift
-    ends when nobody is served any more, or after `limit` labels and skips. At most `concurrency`
+    ends when nobody is served any more, or after `limit` labels, skips and escalations. With
+    `escalated` they are leads, who settle what others handed to them. At most `concurrency`
     people work at once, each over a connection of their own; a request has `timeout` seconds.
     Raises `QueueError` for a comment without truth, or an API that stays out of order, and
     `AccessDeniedError` for a token that is refused.
@@ -117,18 +150,20 @@ def work(
             headers={"Authorization": f"Bearer {moderator.token}"},
             timeout=timeout,
         ) as client:
-            return _work_until_unserved(client, moderator, shift, truth, budget)
+            asked = {"escalated": True} if escalated else {}
+            return _work_until_unserved(client, moderator, shift, truth, budget, asked)
 
     with ThreadPoolExecutor(max_workers=max(1, min(concurrency, len(moderators)))) as pool:
         # What the last one at work skips, or labels as the first of two, is for the others.
         while sum(pool.map(work_once, moderators, shifts)):
             pass
     return ShiftReport(
-        decisions=sum(shift.decisions for shift in shifts),
-        skips=sum(shift.skips for shift in shifts),
+        decisions=sum(shift.label for shift in shifts),
+        skips=sum(shift.skip for shift in shifts),
+        escalations=sum(shift.escalate for shift in shifts),
         conflicts=sum(shift.conflicts for shift in shifts),
         seconds=time.monotonic() - started,
-        by_moderator=tuple(shift.decisions for shift in shifts),
+        by_moderator=tuple(shift.label for shift in shifts),
     )
 
 
@@ -160,11 +195,12 @@ def _work_until_unserved(
     shift: _Shift,
     truth: Mapping[str, int],
     budget: _Budget,
+    asked: dict[str, Any],
 ) -> int:
     """Return how many items were served."""
     served = 0
     while budget.take():
-        answer = _send(client, "/api/v1/leases", {}, {})
+        answer = _send(client, "/api/v1/leases", asked, {})
         if answer.status_code == httpx.codes.NO_CONTENT:
             budget.give_back()
             break
@@ -187,24 +223,13 @@ def _decide(
             f"the true label of comment {comment_id!r} is unknown; hand over the truth of every "
             "comment that may be served"
         )
-    label = moderator.label(comment_id, truth[comment_id])
-    answer = _send(
-        client,
-        f"/api/v1/items/{item['id']}/decisions",
-        {
-            "lease_token": lease["token"],
-            "action": "skip" if label is None else "label",
-            "label": label,
-            "seconds": moderator.seconds(comment_id),
-        },
-        {"Idempotency-Key": lease["token"]},
-    )
-    if answer.status_code in (httpx.codes.NOT_FOUND, httpx.codes.CONFLICT):
-        shift.conflicts += 1
-    elif label is None:
-        shift.skips += 1
-    else:
-        shift.decisions += 1
+    does = moderator.answer(comment_id, truth[comment_id])
+    body = {"lease_token": lease["token"], "seconds": moderator.seconds(comment_id), **does}
+    key = {"Idempotency-Key": lease["token"]}
+    answer = _send(client, f"/api/v1/items/{item['id']}/decisions", body, key)
+    conflict = answer.status_code in (httpx.codes.NOT_FOUND, httpx.codes.CONFLICT)
+    done = "conflicts" if conflict else does["action"]
+    setattr(shift, done, getattr(shift, done) + 1)
 
 
 def _send(

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from modwatch.errors import AlertError, AlertRefusedError, DatabaseError, TrackingError
 from modwatch.records import ALERTS
-from modwatch.review import outbox
-from modwatch.review.outbox import OutboxMessage
+from modwatch.review.outbox import messages as outbox
+from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.stops.alert_figures import figures
 from modwatch.tracking import links
 from modwatch.tracking.alert_channels import Channel

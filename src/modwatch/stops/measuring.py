@@ -14,11 +14,11 @@ from modwatch.metrics.planner import WIDTHS, plan_slice
 from modwatch.metrics.rogan_gladen import corrected_rows, moderator_error_table
 from modwatch.metrics.strategies import STRATEGIES
 from modwatch.stops import profiles, tables
+from modwatch.stops.check_errors import check_errors
 from modwatch.stops.tables import DayScores
 from modwatch.stops.windows import Window, windows
+from modwatch.tracking.keys import deployed_rows
 from modwatch.wiring import Wiring
-
-_SAME_FRACTION = 1e-12
 
 
 def measure_day(at: Wiring, day: datetime.date) -> None:
@@ -30,23 +30,25 @@ def measure_day(at: Wiring, day: datetime.date) -> None:
     at.lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])
 
 
-def measure_window(at: Wiring, window: Window) -> bool:
-    """Measure the days of a window together; return False where that was done before.
+def measure_window(at: Wiring, window: Window) -> None:
+    """Measure the days of a window together, unless that was done before.
 
     The window has labels enough to tell how often moderators err, and what that does to figures.
     """
     if tables.measured_digest(at.lake, window.last, "window_measurements") == window.digest:
-        return False
+        return
     if window.digest is None:
         for name in ("reliability", "moderator_error", "window_measurements"):
             at.lake.replace(name, window.last, [])
-        return True
+        return
     labelled, scores = _labelled(at, window.days)
     strategy, fraction = tables.deployed(at.lake, window.last)
     table = _estimates(at, labelled, scores, strategies=STRATEGIES, fraction=fraction)
     pairs = tables.label_pairs(at.lake, window.days)
     totals = Totals.of(labelled, threshold=scores.threshold, strategy=strategy)
-    sensitivity = moderator_error_table(_as_deployed(table, strategy, fraction), pairs, totals)
+    deployed = deployed_rows(table, strategy, fraction).reset_index(drop=True)
+    others = check_errors(at.lake, window.days, prevalence=_prevalence(table))
+    sensitivity = moderator_error_table(deployed, pairs, totals, others=others)
     errors = corrected_rows(table, pairs, totals, alpha=fraction)
     curve = tables.reliability_rows(window.last, reliability_estimates(labelled))
     at.lake.replace("reliability", window.last, [curve])
@@ -55,7 +57,6 @@ def measure_window(at: Wiring, window: Window) -> bool:
     )
     rows = tables.measurement_rows(window.last, pd.concat([table, errors]), window.digest)
     at.lake.replace("window_measurements", window.last, [rows])
-    return True
 
 
 def slice_plan(
@@ -104,6 +105,12 @@ def refresh_queue(at: Wiring, day: datetime.date) -> None:
         at.lake.replace("drift", day, [rows], feature="queue")
 
 
+def _prevalence(table: pd.DataFrame) -> float | None:
+    """Return the share of toxic comments as it is seen; None when that is insufficient."""
+    found = table.loc[table["metric"] == "prevalence", "value"].dropna()
+    return float(found.iloc[0]) if len(found) else None
+
+
 def _labelled(at: Wiring, days: Sequence[datetime.date]) -> tuple[list[LabelledDay], DayScores]:
     """Return the days with their labels, and the scores of the last."""
     labelled = []
@@ -132,10 +139,3 @@ def _estimates(
         threshold=scores.threshold,
         toxic_share=at.settings.toxic_share,
     )
-
-
-def _as_deployed(table: pd.DataFrame, strategy: str, fraction: float) -> pd.DataFrame:
-    """Return the estimates at the deployed strategy and α, or that have none."""
-    apart = table["alpha"].astype("Float64").sub(fraction).abs().fillna(0)
-    kept = (apart < _SAME_FRACTION) & (table["strategy"].fillna(strategy) == strategy)
-    return table[kept].reset_index(drop=True)

@@ -21,7 +21,7 @@ from modwatch.ingest.lake import Lake
 from modwatch.metrics.labelled import LabelledDay
 from modwatch.metrics.moderator_error import LabelPairs
 from modwatch.records import MEASUREMENTS, MODERATOR_ERROR, RELIABILITY, ROUTED, ROUTING_DESIGN
-from modwatch.review.items import NewItem
+from modwatch.review.queue.items import NewItem
 from modwatch.routing.design import Routing
 from modwatch.routing.keys import random_keys
 from modwatch.routing.policy import RoutingPolicy
@@ -213,13 +213,14 @@ def deployed(lake: Lake, day: datetime.date) -> tuple[str, float]:
 
 
 def labels_digest(lake: Lake, day: datetime.date) -> str:
-    """Return a hash of all that a day's measurement is made of: design, routed rows, labels."""
+    """Return a hash of all that measurements take of a day: design, routed rows, answers."""
     digest = hashlib.sha256()
     for table, columns in (
         ("routing_design", ["model_version", "stratum", "population", "sample"]),
         ("routed", ["comment_id", "stratum"]),
         ("labels", ["comment_id", "label"]),
         ("second_labels", ["comment_id", "label"]),
+        ("check_answers", ["kind", "comment_id", "moderator", "label", "known"]),
     ):
         rows = sorted(
             tuple(row.values()) for row in lake.table(table, day, columns=columns).to_pylist()

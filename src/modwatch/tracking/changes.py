@@ -65,7 +65,7 @@ def _pairs(
     now: pd.DataFrame, before: pd.DataFrame, facts: DayFacts
 ) -> Iterator[tuple[Mapping[Hashable, Any], Mapping[Hashable, Any]]]:
     """Yield the estimates of the compared metrics that both tables have, with intervals."""
-    sides = [deployed_rows(table, facts) for table in (now, before)]
+    sides = [deployed_rows(table, facts.strategy, facts.review_fraction) for table in (now, before)]
     new, old = (
         {
             row["metric"]: row

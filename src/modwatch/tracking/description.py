@@ -103,7 +103,7 @@ def _quality(tables: DayTables, facts: DayFacts) -> str:
     if len(tables.window):
         measurements = tables.window
         over = f"{facts.pooled_days} of {facts.window_days} days"
-    rows = deployed_rows(measurements, facts)
+    rows = deployed_rows(measurements, facts.strategy, facts.review_fraction)
     numbers = rows[known(rows)]
     return (
         f"With review ({over}): {_estimates(numbers, _TOGETHER)} "
@@ -139,7 +139,7 @@ def _estimate(row: Mapping[Hashable, Any]) -> str:
 
 def _missing(measurements: pd.DataFrame, facts: DayFacts) -> str:
     """Name what could not be estimated of the day as deployed, by reason, and count the rest."""
-    deployed = deployed_rows(measurements, facts)
+    deployed = deployed_rows(measurements, facts.strategy, facts.review_fraction)
     absent = deployed[~known(deployed)]
     elsewhere = int((~known(measurements)).sum()) - len(absent)
     reasons: dict[str, list[str]] = {}

@@ -141,15 +141,17 @@ def checked(measurements: pd.DataFrame) -> pd.DataFrame:
     return measurements.assign(**{name: numbers[name] for name in floats})
 
 
-def deployed_rows(measurements: pd.DataFrame, facts: DayFacts) -> pd.DataFrame:
-    """Return the measurements at the deployed strategy and review fraction, or that have none.
+def deployed_rows(
+    measurements: pd.DataFrame, strategy: str, review_fraction: float
+) -> pd.DataFrame:
+    """Return the measurements at this strategy and review fraction, or that have none.
 
     `measurements` has the columns of `records.MEASUREMENTS`; its order is kept.
     """
     alpha = measurements["alpha"]
-    at_alpha = alpha.isna() | ((alpha - facts.review_fraction).abs() < 1e-12)
-    strategy = measurements["strategy"]
-    return measurements[at_alpha & (strategy.isna() | (strategy == facts.strategy))]
+    at_alpha = alpha.isna() | ((alpha - review_fraction).abs() < 1e-12)
+    by = measurements["strategy"]
+    return measurements[at_alpha & (by.isna() | (by == strategy))]
 
 
 def known(measurements: pd.DataFrame) -> "pd.Series[bool]":
@@ -208,7 +210,7 @@ def _counts(facts: DayFacts) -> dict[str, float]:
 
 def _numbers(measurements: pd.DataFrame, facts: DayFacts) -> Iterator[dict[Hashable, Any]]:
     """Yield the estimates, as deployed, that hold a number."""
-    rows = deployed_rows(measurements, facts)
+    rows = deployed_rows(measurements, facts.strategy, facts.review_fraction)
     yield from rows[known(rows)].to_dict("records")
 
 

@@ -1,19 +1,37 @@
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from modwatch.review.console import render as module
-from modwatch.review.console.render import ErrorPage, LoginPage, ReviewPage
+from modwatch.review.console import app, render
+from modwatch.review.console.render import Page
 
-TEMPLATES = Path(module.__file__).parent / "templates"
+assert app  # every page is known once the application is
+
+TEMPLATES = Path(render.__file__).parent / "templates"
 
 
-@pytest.mark.parametrize(
-    ("record", "template"),
-    [(LoginPage, "login.html"), (ReviewPage, "review.html"), (ErrorPage, "error.html")],
-)
-def test_a_template_shows_what_its_record_holds(record: type, template: str) -> None:
-    shown = set(re.findall(r"page\.(\w+)", (TEMPLATES / template).read_text()))
-    assert shown == {field.name for field in fields(record)}
+def source(template: str) -> str:
+    """Return the template with those that it includes."""
+    text = (TEMPLATES / template).read_text()
+    included = re.findall(r'{% include "([\w.]+)"', text)
+    return text + "".join(source(each) for each in included)
+
+
+def records(base: type[Page]) -> Iterator[type[Page]]:
+    for each in base.__subclasses__():
+        if "template" in vars(each):
+            yield each
+        yield from records(each)
+
+
+@pytest.mark.parametrize("record", list(records(Page)), ids=lambda record: record.__name__)
+def test_a_template_shows_what_its_record_holds(record: type[Page]) -> None:
+    shown = set(re.findall(r"\bpage\.(\w+)", source(record.template)))
+    held = {field.name for field in fields(record)}  # type: ignore[arg-type]
+    made = {name for name in dir(record) if not name.startswith("_")} - held - {"template"}
+    assert shown <= held | made
+    if not made:  # otherwise a field may be there for what is made of it
+        assert shown == held

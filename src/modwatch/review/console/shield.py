@@ -9,7 +9,8 @@ BODY_LIMIT = 1_000_000
 
 #: Own files only, no inline script or style, no frame, no form to elsewhere.
 _POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
 

@@ -1,0 +1,148 @@
+"""The console of this installation: settings in, an application out; alone, or inside Airflow."""
+
+import datetime
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from modwatch.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from modwatch.review.console.desk import ConsoleOptions
+    from modwatch.review.outbox.deliverer import Deliverer
+    from modwatch.review.people import OidcOptions
+    from modwatch.wiring import Wiring
+
+#: Where Airflow serves the console, below its own address.
+AIRFLOW_PREFIX = "/modwatch"
+
+
+def serve(at: "Wiring", *, host: str | None = None, port: int | None = None) -> None:
+    """Serve the console alone, at the settings' address unless told otherwise, until a signal.
+
+    Meanwhile decisions are sent to the platform, if the settings name its webhook.
+    """
+    from modwatch.review.console.server import serve as serve_console
+
+    address = urlsplit(at.settings.console_url)
+    with delivering(at):
+        serve_console(
+            host=host or address.hostname or "127.0.0.1",
+            port=port or address.port or 8090,
+            engine=at.database,
+            options=_options(at, at.settings.console_url),
+        )
+
+
+def _options(at: "Wiring", address: str) -> "ConsoleOptions":
+    """Return the console's options; the policy that people decide by is kept for good."""
+    from modwatch.review.policy.tree import load_policy, register_policy
+
+    options = console_options(at.settings, address)
+    register_policy(at.database, options.policy or load_policy())
+    return options
+
+
+def console_options(settings: Settings, address: str) -> "ConsoleOptions":
+    """Return what `settings` say of the console that people reach at `address`."""
+    from modwatch.review.console.desk import ConsoleOptions
+    from modwatch.review.policy.tree import load_policy
+    from modwatch.review.queue.lanes import load_lanes
+
+    return ConsoleOptions(
+        lease_length=datetime.timedelta(minutes=settings.lease_minutes),
+        secure_cookies=urlsplit(address).scheme == "https",
+        show_reasons=settings.show_reasons,
+        require_code=settings.require_code,
+        policy=load_policy(settings.policy),
+        lanes=load_lanes(settings.queue_rules),
+        oidc=_oidc(settings, address),
+    )
+
+
+def _oidc(settings: Settings, address: str) -> "OidcOptions | None":
+    from modwatch.review.people import OidcOptions
+
+    if settings.oidc_issuer is None:
+        return None
+    return OidcOptions(
+        issuer=settings.oidc_issuer,
+        client_id=settings.oidc_client_id,
+        client_secret=settings.oidc_client_secret.get_secret_value(),
+        redirect_url=f"{address.rstrip('/')}/oidc/callback",
+        role_claim=settings.oidc_role_claim,
+        roles=settings.oidc_roles,
+    )
+
+
+class MountedConsole:
+    """The console as a part of another server; the database is opened at the first request."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._app: ASGIApp | None = None
+        self._exit = ExitStack()
+
+    def close(self) -> None:
+        """Leave the database; the next request opens it again."""
+        with self._lock:
+            self._app = None
+            self._exit.close()
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Answer one request."""
+        from starlette.concurrency import run_in_threadpool
+
+        if self._app is None:
+            self._app = await run_in_threadpool(self._open)
+        await self._app(scope, receive, send)
+
+    def _open(self) -> "ASGIApp":
+        from modwatch.review.console.app import create_app
+        from modwatch.wiring import Wiring
+
+        with self._lock:
+            if self._app is not None:  # another request was first
+                return self._app
+            settings = load_settings()
+            address = f"{settings.airflow_url.rstrip('/')}{AIRFLOW_PREFIX}"
+            with ExitStack() as opened:  # closed again if the next steps fail
+                at = Wiring(settings, opened)
+                app = create_app(at.database, _options(at, address))
+                opened.enter_context(delivering(at))
+                self._exit.enter_context(opened.pop_all())
+            self._app = app
+            return app
+
+
+@contextmanager
+def delivering(at: "Wiring") -> Iterator[None]:
+    """Follow the decision log in the background: for the feed, and for the platform's webhook."""
+    stop = threading.Event()
+    # A daemon: Airflow ends its server without leaving this block. What was begun is begun again.
+    work = threading.Thread(target=deliverer(at).run, args=(stop,), daemon=True)
+    work.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        work.join()
+
+
+def deliverer(at: "Wiring") -> "Deliverer":
+    """Return what follows the decision log, and posts to the webhook if the settings name one."""
+    from modwatch.review.outbox.deliverer import PLATFORM, DecisionWebhook, Deliverer
+    from modwatch.review.policy.tree import load_policy
+
+    settings, channels = at.settings, {}
+    if settings.decision_webhook_url is not None:
+        channels[PLATFORM] = DecisionWebhook(
+            url=settings.decision_webhook_url.get_secret_value(),
+            secret=settings.decision_webhook_secret.get_secret_value(),
+        )
+    category = {node.code: node.dsa_category for node in load_policy(settings.policy).nodes}
+    return Deliverer(engine=at.database, channels=channels, category_of=category.get)

@@ -1,0 +1,1 @@
+"""How well people agree, and the unmarked items by which it is seen."""

@@ -1,0 +1,137 @@
+"""A moderator's own day: what they did, and what of it can still be taken back."""
+
+import datetime as dt
+from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import ColumnElement, Engine, Select, and_, exists, func, or_, select
+
+from modwatch.review.queue.amendments import UNDO_WITHIN
+from modwatch.review.tables import FINAL_ACTIONS, decision, review_item
+
+#: Characters of a comment in the list.
+EXCERPT = 120
+
+_SHOWN = 50
+
+#: Before, labels an hour say nothing.
+_SHORTEST = dt.timedelta(minutes=10)
+
+_UNDOABLE = ("label", "adjudicate", "skip", "escalate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayDecision:
+    """One decision of one's own day: nothing that tells what the item was for."""
+
+    id: int
+    item_id: int
+    action: str
+    label: int | None
+    policy_code: str | None
+    reason: str | None
+    seconds: float | None
+    decided_at: dt.datetime
+    #: Of the item now.
+    item_version: int
+    undone: bool
+    #: Nobody has gone on with the item, and it is not too late.
+    undoable: bool
+    #: The beginning of the comment, so that its reader knows it again.
+    excerpt: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Day:
+    """What one person did since midnight, theirs; a decision taken back does not count."""
+
+    date: dt.date
+    #: Labels.
+    decided: int
+    toxic: int
+    skipped: int
+    escalated: int
+    #: Labels an hour since the first of the day; None before ten minutes of it.
+    per_hour: float | None
+    median_seconds: float | None
+    #: The last fifty, newest first.
+    decisions: tuple[DayDecision, ...]
+
+
+def my_day(engine: Engine, moderator_id: int, timezone: str = "UTC") -> Day:
+    """Return the day of `moderator_id` in `timezone` so far, by the database's clock."""
+    with engine.connect() as connection:
+        now: dt.datetime = connection.execute(select(func.now())).scalar_one()
+        midnight = _midnight(now, timezone)
+        mine = and_(decision.c.moderator_id == moderator_id, decision.c.decided_at >= midnight)
+        totals = connection.execute(_totals(mine)).one()
+        rows = connection.execute(_list(mine)).mappings().all()
+    worked = now - totals.first if totals.first else dt.timedelta()
+    fast = totals.decided / (worked / dt.timedelta(hours=1)) if worked >= _SHORTEST else None
+    return Day(
+        date=midnight.date(),
+        decided=totals.decided,
+        toxic=totals.toxic,
+        skipped=totals.skipped,
+        escalated=totals.escalated,
+        per_hour=fast,
+        median_seconds=totals.median_seconds,
+        decisions=tuple(DayDecision(**row) for row in rows),
+    )
+
+
+def toxic_today(engine: Engine, moderator_id: int, timezone: str = "UTC") -> int:
+    """Return how many comments this person called toxic since midnight, theirs."""
+    with engine.connect() as connection:
+        now: dt.datetime = connection.execute(select(func.now())).scalar_one()
+        mine = and_(
+            decision.c.moderator_id == moderator_id,
+            decision.c.decided_at >= _midnight(now, timezone),
+        )
+        return connection.execute(_totals(mine)).one().toxic  # type: ignore[no-any-return]
+
+
+def _midnight(now: dt.datetime, timezone: str) -> dt.datetime:
+    return now.astimezone(ZoneInfo(timezone)).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _undone() -> ColumnElement[bool]:
+    later = decision.alias("later")
+    return exists().where(later.c.refers_to == decision.c.id, later.c.action == "undo")
+
+
+def _totals(mine: ColumnElement[bool]) -> Select[tuple[int, int, int, int, float, dt.datetime]]:
+    standing = and_(mine, ~_undone())
+    labels = decision.c.action.in_(("label", "adjudicate"))
+    return select(
+        func.count().filter(labels).label("decided"),
+        func.count().filter(labels, decision.c.label == 1).label("toxic"),
+        func.count().filter(decision.c.action == "skip").label("skipped"),
+        func.count().filter(decision.c.action == "escalate").label("escalated"),
+        func.percentile_cont(0.5).within_group(decision.c.seconds).label("median_seconds"),
+        func.min(decision.c.decided_at).label("first"),
+    ).where(standing)
+
+
+def _list(mine: ColumnElement[bool]) -> Select[tuple[object, ...]]:
+    untouched = and_(
+        review_item.c.version == decision.c.item_version + 1,
+        review_item.c.status.in_(("waiting", "escalated", "decided")),
+        or_(review_item.c.leased_until.is_(None), review_item.c.leased_until <= func.now()),
+    )
+    in_time = decision.c.decided_at > func.now() - UNDO_WITHIN
+    undone = _undone()
+    columns = ("id", "item_id", "action", "label", "policy_code", "reason", "seconds", "decided_at")
+    return (
+        select(
+            *(decision.c[name] for name in columns),
+            review_item.c.version.label("item_version"),
+            undone.label("undone"),
+            and_(decision.c.action.in_(_UNDOABLE), untouched, in_time, ~undone).label("undoable"),
+            func.left(review_item.c.text, EXCERPT).label("excerpt"),
+        )
+        .join(review_item, review_item.c.id == decision.c.item_id)
+        .where(mine, decision.c.action.in_((*FINAL_ACTIONS, "skip", "escalate")))
+        .order_by(decision.c.id.desc())
+        .limit(_SHOWN)
+    )

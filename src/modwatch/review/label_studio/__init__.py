@@ -1,0 +1,1 @@
+"""Tasks and labels to and from Label Studio."""

@@ -1,0 +1,257 @@
+"""Tasks and labels to and from Label Studio, in its JSON.
+
+An imported task becomes an item of the kind `imported`; items that are there stay, so several
+files add up. What was labelled there becomes decisions in the log, by accounts `label-studio-ID`
+with which nobody can log in; what is flagged `ground_truth` becomes a gold comment. A file comes in
+whole or not at all, and the same file again changes nothing.
+"""
+
+import datetime as dt
+import json
+import logging
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Engine, RowMapping, func, select, text
+from sqlalchemy.dialects import postgresql
+
+from modwatch.review.label_studio.labels import items_of, log_labels
+from modwatch.review.label_studio.tasks import LABELS, Task, read_tasks, refusal
+from modwatch.review.people.history import record_event
+from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.lanes import Lanes, load_lanes, place
+from modwatch.review.tables import gold_comment, lane, review_item
+
+logger = logging.getLogger(__name__)
+
+#: What to paste into a Label Studio project, under Settings, Labeling Interface, Code.
+LABELING_CONFIG = """\
+<View>
+  <Text name="parent_text" value="$parent_text"/>
+  <Text name="text" value="$text"/>
+  <Choices name="toxicity" toName="text" choice="single-radio" required="true">
+    <Choice value="Toxic" hotkey="1"/>
+    <Choice value="Not toxic" hotkey="2"/>
+  </Choices>
+</View>
+"""
+
+#: Held by an import, so that two of the same file come one after the other.
+_IMPORT_LOCK = 7_104_382_665_190_002
+
+#: Rows in one statement.
+_BATCH = 1_000
+
+#: The last label of each person stands, unless it was taken back.
+_TASKS = text(
+    """
+    SELECT i.id, i.dt, i.comment_id, i.text, i.parent_text, i.language, i.platform, (
+        SELECT json_agg(json_build_array(said.moderator_id, said.label, said.seconds,
+                                         said.decided_at) ORDER BY said.id)
+        FROM (
+            SELECT DISTINCT ON (d.moderator_id) d.* FROM decision d
+            WHERE d.item_id = i.id AND d.action IN ('label', 'adjudicate', 'correct', 'undo')
+            ORDER BY d.moderator_id, d.id DESC
+        ) AS said WHERE said.action <> 'undo'
+    ) AS labels
+    FROM review_item i
+    WHERE i.kind = ANY (:kinds) AND i.status NOT IN ('withdrawn', 'closed')
+        AND i.dt >= COALESCE(CAST(:first AS date), '-infinity')
+        AND i.dt <= COALESCE(CAST(:last AS date), 'infinity')
+    ORDER BY i.id
+    """
+)
+
+
+def export_tasks(
+    engine: Engine,
+    *,
+    first: dt.date | None = None,
+    last: dt.date | None = None,
+    kinds: Collection[str] = ("review", "imported"),
+) -> Iterator[bytes]:
+    """Yield the items of the days `first` to `last`, both included, as one JSON list of tasks.
+
+    Each with the labels that stand, by the moderators' numbers. Texts are in it: it is for leads.
+    Constant memory, one consistent snapshot.
+    """
+    asked = {"first": first, "last": last, "kinds": list(kinds)}
+    before = b"[\n"
+    with (
+        engine.connect() as connection,
+        connection.execution_options(yield_per=_BATCH).execute(_TASKS, asked) as result,
+    ):
+        for part in result.partitions(_BATCH):
+            yield before + b",\n".join(_exported(row._mapping) for row in part)
+            before = b",\n"
+    yield b"\n]\n" if before == b",\n" else b"[]\n"
+
+
+def _exported(row: RowMapping) -> bytes:
+    data = {
+        "text": row["text"],
+        "parent_text": row["parent_text"] or "",  # Label Studio refuses null
+        "comment_id": row["comment_id"],
+        "dt": str(row["dt"]),
+        "language": row["language"],
+        "platform": row["platform"],
+    }
+    annotations = [_annotation(*each) for each in row["labels"] or ()]
+    task = {"id": row["id"], "data": data, "annotations": annotations}
+    return json.dumps(task, ensure_ascii=False).encode()
+
+
+def _annotation(moderator_id: int, label: int, seconds: float | None, at: str) -> dict[str, Any]:
+    choice = next(name for name, value in LABELS.items() if value == label)
+    return {
+        "completed_by": moderator_id,
+        "result": [
+            {
+                "from_name": "toxicity",
+                "to_name": "text",
+                "type": "choices",
+                "value": {"choices": [choice]},
+            }
+        ],
+        "was_cancelled": False,
+        "ground_truth": False,
+        "lead_time": seconds,
+        "created_at": at,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """What `import_tasks` did."""
+
+    #: Tasks of the file.
+    tasks: int
+    #: Items new in the queue.
+    items: int
+    #: Labels new in the log.
+    labels: int
+    #: Comments new among the gold.
+    gold: int
+    #: Annotations that were cancelled there, and are no labels.
+    cancelled: int
+    #: Labels of items that people here have worked on since, or gave up: left to them.
+    left: int
+
+
+def import_tasks(
+    engine: Engine,
+    content: bytes | Iterable[bytes],
+    *,
+    day: dt.date | None = None,
+    lanes: Lanes | None = None,
+    actor_id: int | None = None,
+) -> Imported:
+    """Bring a JSON file of Label Studio in, in one transaction; return what was new.
+
+    `content` is the file, whole or in parts; `day` is that of tasks without `data.dt`. A task
+    without labels waits in the queue, with the lowest scores; one on whose label all agree is
+    decided; one on which they differ goes to a lead. Raises `QueueError` naming the task.
+    """
+    tasks = read_tasks(content, day)
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _IMPORT_LOCK})
+        _refuse_future(connection, tasks)
+        gold = _keep_gold(connection, [task for task in tasks if task.answer is not None])
+        queued = [task for task in tasks if task.opinions or task.answer is None]
+        items = _queue(connection, queued, lanes or load_lanes())
+        labels, left = log_labels(connection, [task for task in queued if task.opinions])
+        done = Imported(
+            tasks=len(tasks),
+            items=items,
+            labels=labels,
+            gold=gold,
+            cancelled=sum(task.cancelled for task in tasks),
+            left=left,
+        )
+        if items or labels or gold:
+            record_event(connection, "import_label_studio", actor_id=actor_id, **asdict(done))
+    logger.info(
+        "Tasks of Label Studio were imported.",
+        extra={"event": "label_studio_imported", **asdict(done)},
+    )
+    return done
+
+
+def _refuse_future(connection: Connection, tasks: Sequence[Task]) -> None:
+    latest = connection.execute(select(func.now())).scalar_one() + dt.timedelta(days=1)
+    for task in tasks:
+        if any(each.created_at and each.created_at > latest for each in task.annotations):
+            raise refusal(task.number, "was annotated in the future", "mend its created_at")
+
+
+def _keep_gold(connection: Connection, tasks: Sequence[Task]) -> int:
+    kept = 0
+    names = ("comment_id", "text", "parent_text", "language", "platform")
+    for task in tasks:
+        row = {name: getattr(task, name) for name in names} | {"label": task.answer}
+        new = connection.scalar(
+            postgresql.insert(gold_comment)
+            .values(**row, source="label-studio")
+            .on_conflict_do_nothing()
+            .returning(gold_comment.c.comment_id)
+        )
+        kept += new is not None
+        known = select(gold_comment.c.text, gold_comment.c.label).where(
+            gold_comment.c.comment_id == task.comment_id
+        )
+        if tuple(connection.execute(known).one()) != (task.text, task.answer):
+            raise refusal(
+                task.number,
+                "is a gold comment already, of another text or label",
+                "give it another comment_id, or retire the gold comment first",
+            )
+    return kept
+
+
+def _queue(connection: Connection, tasks: Sequence[Task], lanes: Lanes) -> int:
+    """Return how many items are new; those that are there stay as they are."""
+    now = connection.execute(select(func.now())).scalar_one()
+    rows = [_item_row(task, lanes, now) for task in tasks]
+    lanes_of = [{"queue": name, "reason": "imported"} for name in {row["queue"] for row in rows}]
+    if not rows:
+        return 0
+    connection.execute(postgresql.insert(lane).on_conflict_do_nothing(), lanes_of)
+    new = connection.scalars(
+        postgresql.insert(review_item).on_conflict_do_nothing().returning(review_item.c.id), rows
+    ).all()
+    _refuse_other_texts(connection, tasks)
+    return len(new)
+
+
+def _item_row(task: Task, lanes: Lanes, now: dt.datetime) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "comment_id": task.comment_id,
+        "text": task.text,
+        "parent_text": task.parent_text,
+        "language": task.language,
+        "platform": task.platform,
+        "kind": "imported",
+        "reason": "imported",
+        "stratum": 0,
+        "inclusion_probability": 1.0,
+        "rank": task.number,
+        "review_score": 0.0,
+        "prob": 0.5,
+        "uncertainty": 0.25,
+        "model_version": "none",
+    }
+    there = place(NewItem(**content), lanes)
+    due = now + there.promised
+    lot = {"queue": there.queue, "labels_wanted": there.labels_wanted, "serve_by": due}
+    return content | lot | {"dt": task.dt, "due_at": due}
+
+
+def _refuse_other_texts(connection: Connection, tasks: Sequence[Task]) -> None:
+    for task, item in items_of(connection, tasks):
+        if item.text != task.text:
+            raise refusal(
+                task.number,
+                "has another text than the item of its comment_id and day",
+                "give it a comment_id of its own",
+            )

@@ -1,0 +1,1 @@
+"""What is told to people and programs outside: kept first, then sent."""

@@ -1,0 +1,1 @@
+"""What leads see: queues, people, the history of a comment."""

@@ -1,0 +1,82 @@
+"""The people of the queue: accounts, and every way in.
+
+Read `scopes` first, then `accounts`, `credentials` (tokens), `sessions`, `logins` (passwords, with
+`passwords` and `throttle`) and `oidc`. `groups` stands apart; `history` is who changed what.
+"""
+
+from modwatch.review.people.accounts import (
+    Account,
+    Moderator,
+    create_moderator,
+    find_moderator,
+    people,
+)
+from modwatch.review.people.changes import (
+    change_role,
+    disable,
+    enable,
+    save_preferences,
+    set_queues,
+)
+from modwatch.review.people.credentials import (
+    Purpose,
+    Token,
+    forget_sessions,
+    issue_token,
+    revoke_token,
+    revoke_token_by_id,
+    tokens,
+)
+from modwatch.review.people.groups import SMALLER_GROUPS, describe_group, group_sizes
+from modwatch.review.people.history import AccountEvent, events, record_event
+from modwatch.review.people.logins import change_password, log_in, set_password
+from modwatch.review.people.names import LONGEST_PSEUDONYM
+from modwatch.review.people.oidc import OidcOptions, PendingLogin, Provider
+from modwatch.review.people.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from modwatch.review.people.scopes import ROLE_SCOPES, SCOPES
+from modwatch.review.people.sessions import authenticate, open_session, rotate_session, session_seed
+
+#: Who decides. The others look on: what they may see comes with the pages made for them.
+REVIEWERS = frozenset(role for role, scopes in ROLE_SCOPES.items() if "review" in scopes)
+
+__all__ = [
+    "LONGEST_PASSWORD",
+    "LONGEST_PSEUDONYM",
+    "REVIEWERS",
+    "ROLE_SCOPES",
+    "SCOPES",
+    "SHORTEST_PASSWORD",
+    "SMALLER_GROUPS",
+    "Account",
+    "AccountEvent",
+    "Moderator",
+    "OidcOptions",
+    "PendingLogin",
+    "Provider",
+    "Purpose",
+    "Token",
+    "authenticate",
+    "change_password",
+    "change_role",
+    "create_moderator",
+    "describe_group",
+    "disable",
+    "enable",
+    "events",
+    "find_moderator",
+    "forget_sessions",
+    "group_sizes",
+    "issue_token",
+    "log_in",
+    "open_session",
+    "people",
+    "record_event",
+    "revoke_token",
+    "revoke_token_by_id",
+    "rotate_session",
+    "save_preferences",
+    "session_seed",
+    "set_password",
+    "set_queues",
+    "tokens",
+]

@@ -1,0 +1,184 @@
+"""What an OpenID Connect provider publishes about itself, and whether a token is its own."""
+
+import base64
+import hmac
+import ipaddress
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote_plus, urlsplit
+
+import httpx
+import jwt
+
+from modwatch.errors import AccessDeniedError, QueueError
+
+#: Public keys alone: a token that names HS256 or `none` is refused before it is looked at.
+ALGORITHMS = ("RS256", "ES256")
+
+#: Seconds by which two clocks may differ.
+LEEWAY = 60
+
+#: Seconds for which what was published is believed.
+KEPT = 3600.0
+
+#: Seconds between two looks for a new key, whatever keys are asked for.
+PAUSE = 10.0
+
+_REFUSAL = "the identity provider's token does not hold; begin again, or ask whoever manages it"
+
+
+class Discovery:
+    """The published configuration and keys of the provider at `issuer`; fetched when needed."""
+
+    def __init__(self, issuer: str, client: httpx.Client, *, pause: float = PAUSE) -> None:
+        self._issuer = issuer
+        self._client = client
+        self._pause = pause
+        self._lock = threading.Lock()
+        self._configuration: tuple[float, Mapping[str, Any]] | None = None
+        self._keys: tuple[float, Mapping[str | None, Mapping[str, Any]]] | None = None
+
+    def endpoint(self, name: str) -> str:
+        """Return the address published as `name`; raise `QueueError` if there is no safe one."""
+        address = self._published().get(name)
+        if not isinstance(address, str):
+            raise QueueError(f"the identity provider {self._issuer} publishes no {name}")
+        return _safe(address)
+
+    def takes_basic(self) -> bool:
+        """Return whether the client may show its secret in a header, as is usual."""
+        methods = self._published().get("token_endpoint_auth_methods_supported")
+        return not isinstance(methods, list) or "client_secret_basic" in methods
+
+    def post(
+        self, name: str, form: Mapping[str, str], headers: Mapping[str, str]
+    ) -> Mapping[str, Any]:
+        """Return the answer of the endpoint `name` to `form`.
+
+        Raises `AccessDeniedError` if it refuses, and `QueueError` if it does not answer.
+        """
+        return self._asked("POST", self.endpoint(name), data=dict(form), headers=dict(headers))
+
+    def verified(self, token: str, *, audience: str, nonce: str) -> dict[str, Any]:
+        """Return the claims of an id token made for `audience` in answer to `nonce`.
+
+        Raises `AccessDeniedError` unless the signature is by a published key, and issuer, audience,
+        times and nonce are as they must be.
+        """
+        try:
+            header = jwt.get_unverified_header(token)
+            if header.get("alg") not in ALGORITHMS:
+                raise AccessDeniedError(_REFUSAL)
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                jwt.PyJWK.from_dict(dict(self._key(header.get("kid"))), header["alg"]).key,
+                algorithms=[header["alg"]],
+                audience=audience,
+                issuer=self._issuer,
+                leeway=LEEWAY,
+                options={"require": ["iss", "sub", "aud", "exp", "iat", "nonce"]},
+            )
+        except (jwt.PyJWTError, ValueError, TypeError):
+            raise AccessDeniedError(_REFUSAL) from None  # the cause quotes parts of the token
+        if not _meant(claims, audience, nonce):
+            raise AccessDeniedError(_REFUSAL)
+        return claims
+
+    def _published(self) -> Mapping[str, Any]:
+        with self._lock:
+            if self._configuration is None or _age(self._configuration[0]) > KEPT:
+                address = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
+                found = self._asked("GET", _safe(address))
+                if found.get("issuer") != self._issuer:
+                    raise QueueError(
+                        f"{address} speaks for another issuer than {self._issuer}; set the issuer "
+                        "exactly as the provider writes it"
+                    )
+                self._configuration = (time.monotonic(), found)
+            return self._configuration[1]
+
+    def _key(self, kid: str | None) -> Mapping[str, Any]:
+        """Return the published key `kid`; look anew for one that is not known yet."""
+        address = self.endpoint("jwks_uri")
+        with self._lock:
+            known = self._keys
+            if known is None or _age(known[0]) > (KEPT if kid in known[1] else self._pause):
+                known = self._keys = (time.monotonic(), _signing(self._asked("GET", address)))
+        if kid is None and len(known[1]) == 1:
+            return next(iter(known[1].values()))
+        if kid not in known[1]:
+            raise AccessDeniedError(_REFUSAL)
+        return known[1][kid]
+
+    def _asked(self, method: str, address: str, **content: Any) -> Mapping[str, Any]:
+        try:
+            answer = self._client.request(method, address, follow_redirects=False, **content)
+            if method == "POST" and answer.is_client_error:
+                raise AccessDeniedError(
+                    "the identity provider refuses the log-in; begin again, and if that does not "
+                    "help check the client's id and secret"
+                )
+            found = answer.raise_for_status().json()
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+            found = None  # the error quotes what was sent, which no log should
+        if not isinstance(found, dict):
+            raise QueueError(
+                f"the identity provider {self._issuer} does not answer as one; try again later"
+            )
+        return found
+
+
+def basic_credentials(client_id: str, client_secret: str) -> dict[str, str]:
+    """Return the header that shows the client's secret, as RFC 6749, section 2.3.1, writes it."""
+    pair = f"{quote_plus(client_id)}:{quote_plus(client_secret)}"
+    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+def _meant(claims: Mapping[str, Any], audience: str, nonce: str) -> bool:
+    """Return whether a token with a good signature is for this client and this log-in."""
+    given, party = claims["nonce"], claims.get("azp")
+    several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+    return (
+        isinstance(given, str)
+        and hmac.compare_digest(given.encode(errors="surrogatepass"), nonce.encode())
+        and (party == audience or (party is None and not several))
+        and isinstance(claims["sub"], str)
+        and 0 < len(claims["sub"]) <= 255  # OpenID Connect Core 1.0, section 2
+        and claims["sub"].isprintable()
+    )
+
+
+def _signing(published: Mapping[str, Any]) -> dict[str | None, Mapping[str, Any]]:
+    keys = published.get("keys")
+    listed = keys if isinstance(keys, list) else []
+    return {
+        key.get("kid"): key
+        for key in listed
+        if isinstance(key, dict) and key.get("use", "sig") == "sig"
+    }
+
+
+def _safe(address: str) -> str:
+    """Return `address` unless somebody on the way could read or change what it answers."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        raise QueueError(f"{address!r} of the identity provider is not a URL") from None
+    if parts.scheme != "https" and not (parts.scheme == "http" and _loopback(parts.hostname or "")):
+        raise QueueError(
+            f"the identity provider's address {address} is not https; only loopback may be plain"
+        )
+    return address
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _age(moment: float) -> float:
+    return time.monotonic() - moment

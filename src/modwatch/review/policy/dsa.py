@@ -1,0 +1,76 @@
+"""The names by which the EU's DSA Transparency Database sorts statements of reasons.
+
+They are those of the schema in force since 1 July 2025, when it was aligned with Implementing
+Regulation (EU) 2024/2835: the values of `category` and `category_specification` in the
+documentation of version 2 of the database's API, `resources/markdown/api-documentation-two.md` in
+its own repository (digital-services-act/transparency-database). Which keyword belongs to which
+category is said by Annex II of the regulation; the API itself takes any keyword with any category.
+
+Left out: KEYWORD_STALKING, which the API takes and the annex sorts nowhere, and
+STATEMENT_CATEGORY_NOT_SPECIFIED_ORDER, which only transparency reports know.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_KEYWORDS = {
+    "ANIMAL_WELFARE": "ANIMAL_HARM UNLAWFUL_SALE_ANIMALS",
+    "CONSUMER_INFORMATION": (
+        "HIDDEN_ADVERTISEMENT INSUFFICIENT_INFORMATION_ON_TRADERS MISLEADING_INFO_GOODS_SERVICES "
+        "MISLEADING_INFO_CONSUMER_RIGHTS NONCOMPLIANCE_PRICING"
+    ),
+    "CYBER_VIOLENCE": (
+        "CYBER_BULLYING_INTIMIDATION CYBER_HARASSMENT CYBER_INCITEMENT CYBER_STALKING "
+        "NON_CONSENSUAL_IMAGE_SHARING NON_CONSENSUAL_MATERIAL_DEEPFAKE"
+    ),
+    "CYBER_VIOLENCE_AGAINST_WOMEN": (
+        "BULLYING_AGAINST_GIRLS CYBER_HARASSMENT_AGAINST_WOMEN CYBER_STALKING_AGAINST_WOMEN "
+        "FEMALE_GENDERED_DISINFORMATION INCITEMENT_AGAINST_WOMEN "
+        "NON_CONSENSUAL_IMAGE_SHARING_AGAINST_WOMEN NON_CONSENSUAL_MATERIAL_DEEPFAKE_AGAINST_WOMEN"
+    ),
+    "DATA_PROTECTION_AND_PRIVACY_VIOLATIONS": (
+        "BIOMETRIC_DATA_BREACH DATA_FALSIFICATION MISSING_PROCESSING_GROUND RIGHT_TO_BE_FORGOTTEN"
+    ),
+    "ILLEGAL_OR_HARMFUL_SPEECH": "DEFAMATION DISCRIMINATION HATE_SPEECH",
+    "INTELLECTUAL_PROPERTY_INFRINGEMENTS": (
+        "COPYRIGHT_INFRINGEMENT DESIGN_INFRINGEMENT GEOGRAPHIC_INDICATIONS_INFRINGEMENT "
+        "PATENT_INFRINGEMENT TRADE_SECRET_INFRINGEMENT TRADEMARK_INFRINGEMENT"
+    ),
+    "NEGATIVE_EFFECTS_ON_CIVIC_DISCOURSE_OR_ELECTIONS": (
+        "MISINFORMATION_DISINFORMATION VIOLATION_EU_LAW VIOLATION_NATIONAL_LAW"
+    ),
+    "NOT_SPECIFIED_NOTICE": "",
+    "OTHER_VIOLATION_TC": (
+        "ADULT_SEXUAL_MATERIAL AGE_SPECIFIC_RESTRICTIONS GEOGRAPHICAL_REQUIREMENTS "
+        "GOODS_SERVICES_NOT_PERMITTED LANGUAGE_REQUIREMENTS NUDITY"
+    ),
+    "PROTECTION_OF_MINORS": (
+        "AGE_SPECIFIC_RESTRICTIONS_MINORS CHILD_SEXUAL_ABUSE_MATERIAL "
+        "CHILD_SEXUAL_ABUSE_MATERIAL_DEEPFAKE GROOMING_SEXUAL_ENTICEMENT_MINORS UNSAFE_CHALLENGES"
+    ),
+    "RISK_FOR_PUBLIC_SECURITY": (
+        "ILLEGAL_ORGANIZATIONS RISK_ENVIRONMENTAL_DAMAGE RISK_PUBLIC_HEALTH TERRORIST_CONTENT"
+    ),
+    "SCAMS_AND_FRAUD": (
+        "IMPERSONATION_ACCOUNT_HIJACKING INAUTHENTIC_ACCOUNTS INAUTHENTIC_LISTINGS "
+        "INAUTHENTIC_USER_REVIEWS PHISHING PYRAMID_SCHEMES"
+    ),
+    "SELF_HARM": "CONTENT_PROMOTING_EATING_DISORDERS SELF_MUTILATION SUICIDE",
+    "UNSAFE_AND_PROHIBITED_PRODUCTS": "PROHIBITED_PRODUCTS UNSAFE_PRODUCTS",
+    "VIOLENCE": (
+        "COORDINATED_HARM INCITEMENT_VIOLENCE_HATRED HUMAN_EXPLOITATION HUMAN_TRAFFICKING "
+        "TRAFFICKING_WOMEN_GIRLS"
+    ),
+}
+
+
+def _named(category: str, keywords: str) -> tuple[str, frozenset[str]]:
+    # KEYWORD_OTHER stands for what no keyword of a category says; of an unspecified one, none does.
+    names = [*keywords.split(), "OTHER"] if keywords else []
+    return f"STATEMENT_CATEGORY_{category}", frozenset(f"KEYWORD_{name}" for name in names)
+
+
+#: Every category of a statement of reasons, with the keywords that may specify it.
+CATEGORIES: Mapping[str, frozenset[str]] = MappingProxyType(
+    dict(_named(category, keywords) for category, keywords in _KEYWORDS.items())
+)

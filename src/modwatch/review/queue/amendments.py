@@ -1,0 +1,236 @@
+"""Undo: taking back what was just done.
+
+Nothing in the log changes; an amendment is a decision of its own that refers to the one before.
+"""
+
+import datetime as dt
+import secrets
+from typing import Any
+
+from sqlalchemy import Connection, Engine, RowMapping, and_, exists, func, or_, select, update
+
+from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.review.log.decision_log import COLUMNS, append
+from modwatch.review.log.formats import COVERED
+from modwatch.review.queue.items import Item, Lease
+from modwatch.review.queue.leases import LEASE_LENGTH, digest
+from modwatch.review.tables import decision, review_item
+
+#: A decision can be undone for so long; afterwards it can be corrected.
+UNDO_WITHIN = dt.timedelta(minutes=10)
+
+_UNDOABLE = ("label", "adjudicate", "skip", "escalate")
+
+
+def undo(
+    engine: Engine,
+    *,
+    moderator_id: int,
+    decision_id: int,
+    idempotency_key: str,
+    within: dt.timedelta = UNDO_WITHIN,
+    length: dt.timedelta = LEASE_LENGTH,
+) -> Lease:
+    """Take back one's own last decision of an item, and return the item leased to decide it anew.
+
+    The same request again returns the item once more, as long as it is not decided. Raises
+    `LeaseConflictError` when it is too late or somebody went on with the item, `ItemNotFoundError`
+    when there is no such decision of this person.
+    """
+    token = secrets.token_urlsafe(24)
+    with engine.begin() as connection:
+        before = _own(connection, moderator_id, decision_id)
+        item = locked_item(connection, before["item_id"])
+        if not _undone_before(connection, before, item, moderator_id, idempotency_key):
+            _refuse_late_undo(before, item, within)
+            content = amendment(item, before, action="undo", idempotency_key=idempotency_key)
+            append(connection, moderator_id, [content])
+            _bring_back(connection, before, item)
+        return _leased_again(connection, item["id"], moderator_id, token, length)
+
+
+def _own(connection: Connection, moderator_id: int, decision_id: int) -> RowMapping:
+    row = (
+        connection.execute(
+            select(*COLUMNS).where(
+                decision.c.id == decision_id, decision.c.moderator_id == moderator_id
+            )
+        )
+        .mappings()
+        .one_or_none()
+    )
+    if row is None:
+        raise ItemNotFoundError(f"there is no decision {decision_id} of yours; reload your day")
+    return row
+
+
+def locked_item(connection: Connection, item_id: int) -> RowMapping:
+    """Return an item, locked until the transaction ends, and the time as `now`."""
+    row = (
+        connection.execute(
+            select(review_item, func.now().label("now"))
+            .where(review_item.c.id == item_id)
+            .with_for_update()
+        )
+        .mappings()
+        .one_or_none()
+    )
+    if row is None:
+        raise ItemNotFoundError(f"item {item_id} was never queued; search for its comment")
+    return row
+
+
+def decided_by_key(connection: Connection, moderator_id: int, key: str) -> RowMapping | None:
+    """Return the decision that this person made under a key, if any."""
+    return (
+        connection.execute(
+            select(*COLUMNS).where(
+                decision.c.moderator_id == moderator_id, decision.c.idempotency_key == key
+            )
+        )
+        .mappings()
+        .one_or_none()
+    )
+
+
+def _undone_before(
+    connection: Connection, before: RowMapping, item: RowMapping, moderator_id: int, key: str
+) -> bool:
+    """Return whether this request was carried out before, and its lease is still the person's."""
+    earlier = decided_by_key(connection, moderator_id, key)
+    if earlier is None:
+        return False
+    if earlier["action"] != "undo" or earlier["refers_to"] != before["id"]:
+        raise LeaseConflictError("the idempotency key belongs to another decision; send a new key")
+    if item["version"] != earlier["item_version"] + 1 or item["leased_by"] != moderator_id:
+        raise LeaseConflictError(_gone_on(item["id"]))
+    return True
+
+
+def _refuse_late_undo(before: RowMapping, item: RowMapping, within: dt.timedelta) -> None:
+    if before["action"] not in _UNDOABLE:
+        raise QueueError(f"a decision to {before['action']} cannot be undone; correct the label")
+    if item["now"] - before["decided_at"] > within:
+        raise LeaseConflictError(
+            f"the decision of item {item['id']} can be undone for "
+            f"{within.total_seconds() / 60:.0f} minutes only; correct it instead"
+        )
+    leased = item["leased_until"] is not None and item["leased_until"] > item["now"]
+    if leased or item["version"] != before["item_version"] + 1:
+        raise LeaseConflictError(_gone_on(item["id"]))
+    if item["status"] not in ("waiting", "escalated", "decided"):
+        raise LeaseConflictError(f"item {item['id']} was given up; there is nothing to undo")
+
+
+def _gone_on(item_id: int) -> str:
+    return f"somebody went on with item {item_id} since; correct it instead"
+
+
+def amendment(
+    item: RowMapping, before: RowMapping, *, action: str, **more: object
+) -> dict[str, Any]:
+    """Return what is logged of an amendment of `before`."""
+    return {
+        **dict.fromkeys(name for name in COVERED if name not in ("position", "moderator_id")),
+        "item_id": item["id"],
+        "dt": item["dt"],
+        "comment_id": item["comment_id"],
+        "kind": item["kind"],
+        "item_version": item["version"],
+        "refers_to": before["id"],
+        "decided_at": item["now"],
+        "action": action,
+        **more,
+    }
+
+
+def _bring_back(connection: Connection, before: RowMapping, item: RowMapping) -> None:
+    """Let the item stand as before the decision; its second opinion waits for the label again."""
+    back = _status_before(connection, before, item)
+    twin = review_item.alias("twin")
+    same_comment = and_(
+        twin.c.dt == item["dt"], twin.c.comment_id == item["comment_id"], twin.c.id != item["id"]
+    )
+    # Whoever reads the twin right now shall not meet the comment again here.
+    readers = select(func.array_agg(twin.c.leased_by)).where(
+        same_comment, twin.c.leased_until > func.now()
+    )
+    without_me = func.array_remove(review_item.c.excluded, before["moderator_id"])
+    connection.execute(
+        update(review_item)
+        .where(review_item.c.id == item["id"])
+        .values(
+            status=back,
+            version=review_item.c.version + 1,
+            excluded=func.array_cat(without_me, readers.scalar_subquery()),
+        )
+    )
+    free = or_(review_item.c.leased_until.is_(None), review_item.c.leased_until <= func.now())
+    connection.execute(
+        update(review_item)
+        .where(
+            review_item.c.dt == item["dt"],
+            review_item.c.comment_id == item["comment_id"],
+            review_item.c.kind == "second_opinion",
+            review_item.c.status == "waiting",
+            item["kind"] == "review",
+            free,
+        )
+        .values(status="blocked")
+    )
+
+
+def _status_before(connection: Connection, before: RowMapping, item: RowMapping) -> str:
+    """Return where the item stood when `before` was decided."""
+    if before["action"] == "skip":
+        status: str = item["status"]
+        return status
+    if before["action"] == "label":
+        return "waiting"
+    if before["action"] == "adjudicate":
+        return "escalated"
+    # A lead may hand on what a lead was asked already, unless it was routed again in between.
+    last = select(func.max(decision.c.item_version)).where(
+        decision.c.item_id == item["id"], decision.c.id < before["id"]
+    )
+    if connection.scalar(last) != before["item_version"] - 1:
+        return "waiting"
+    undone = decision.alias("undone")
+    earlier = (
+        select(decision.c.action)
+        .where(
+            decision.c.item_id == item["id"],
+            decision.c.id < before["id"],
+            decision.c.action.in_(["escalate", "label"]),
+        )
+        .where(~exists().where(undone.c.refers_to == decision.c.id, undone.c.action == "undo"))
+    )
+    said = connection.scalars(earlier).all()
+    asked = "escalate" in said or said.count("label") >= item["labels_wanted"]
+    return "escalated" if asked else "waiting"
+
+
+def _leased_again(
+    connection: Connection, item_id: int, moderator_id: int, token: str, length: dt.timedelta
+) -> Lease:
+    row = (
+        connection.execute(
+            update(review_item)
+            .where(review_item.c.id == item_id)
+            .values(
+                lease_digest=digest(token),
+                leased_by=moderator_id,
+                leased_until=func.now() + length,
+                claimed_at=func.now(),
+            )
+            .returning(review_item)
+        )
+        .mappings()
+        .one()
+    )
+    return Lease(
+        item=Item(**{name: row[name] for name in Item.__dataclass_fields__}),
+        token=token,
+        claimed_at=row["claimed_at"],
+        expires_at=row["leased_until"],
+    )

@@ -1,0 +1,173 @@
+"""How long the queue is, and how old."""
+
+import datetime as dt
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    Engine,
+    all_,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    true,
+    union_all,
+)
+
+from modwatch.review.queue.statements import FREE
+from modwatch.review.tables import decision, review_item, waiting
+
+#: Somebody holds it now: what `leases` would not give to another.
+leased = and_(
+    review_item.c.status.in_(["waiting", "escalated"]),
+    review_item.c.leased_until > func.now(),
+    review_item.c.claimed_at <= func.now() + text("interval '1 minute'"),
+)
+
+#: What people can still decide at this moment; a blocked item cannot be served to anybody.
+undecided = review_item.c.status.in_(["waiting", "escalated"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueCounts:
+    """How many items stand where; each is in one place."""
+
+    #: For anybody; neither leased nor escalated.
+    waiting: int
+    #: Held by somebody now, escalated ones among them.
+    leased: int
+    decided: int
+    withdrawn: int
+    #: They wait for the label of another item.
+    blocked: int
+    #: They wait for a lead.
+    escalated: int
+    #: Given up by a person.
+    closed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueAges:
+    """How long undecided items, leased or not, have been in the queue, in seconds."""
+
+    items: int
+    #: None when there is no item.
+    median_seconds: float | None
+    oldest_seconds: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayQueue:
+    """Where the items that the estimates of one day need stand; times in seconds, None of none."""
+
+    #: Undecided, leased or escalated or neither.
+    waiting: int
+    decided: int
+    #: How long the waiting ones have been in the queue.
+    age_median: float | None
+    age_oldest: float | None
+    #: From queued to the first label, of the decided ones.
+    decision_median: float | None
+
+
+def counts(engine: Engine, day: dt.date | None = None) -> QueueCounts:
+    """Return how many items of `day`, or of all days, stand where; an item stands in one place."""
+    held = case((leased, "leased"), else_=review_item.c.status)
+    in_use = select(held.label("place"), func.count().label("items")).where(undecided)
+    settled = select(review_item.c.status, func.count()).where(~undecided)
+    of_day = true() if day is None else review_item.c.dt == day
+    # What is settled is counted in an index, and there is most of it.
+    statement = union_all(
+        in_use.where(of_day).group_by("place"),
+        settled.where(of_day).group_by(review_item.c.status),
+    )
+    with engine.connect() as connection:
+        found = {row[0]: row[1] for row in connection.execute(statement)}
+    return QueueCounts(**{field.name: found.get(field.name, 0) for field in fields(QueueCounts)})
+
+
+def servable(
+    engine: Engine,
+    moderator_id: int,
+    *,
+    queues: Collection[str] | None = None,
+    opt_outs: Collection[str] = (),
+    at_most: int = 1_000,
+) -> int:
+    """Return how many items `leases.lease` would give this person, one after the other.
+
+    Counts to `at_most` and stops there: nobody needs to know more, and a page asks often.
+    """
+    for_all = and_(
+        review_item.c.reserved_for.is_(None), review_item.c.reason.not_in(list(opt_outs))
+    )
+    if queues is not None:
+        for_all = and_(for_all, review_item.c.queue.in_(list(queues)))
+    found = (
+        select(review_item.c.id)
+        .where(
+            waiting,
+            or_(for_all, review_item.c.reserved_for == moderator_id),
+            literal(moderator_id) != all_(review_item.c.excluded),
+            text(FREE),
+        )
+        .limit(at_most)
+        .subquery()
+    )
+    with engine.connect() as connection:
+        return connection.scalar(select(func.count()).select_from(found)) or 0
+
+
+def queue_ages(engine: Engine) -> QueueAges:
+    """Return how long the undecided items have been in the queue; blocked ones do not count."""
+    age = func.now() - review_item.c.queued_at
+    statement = select(
+        func.count().label("items"),
+        seconds(func.percentile_cont(0.5).within_group(age)).label("median_seconds"),
+        seconds(func.max(age)).label("oldest_seconds"),
+    ).where(undecided)
+    with engine.connect() as connection:
+        return QueueAges(**connection.execute(statement).mappings().one())
+
+
+def day_queue(engine: Engine, day: dt.date) -> DayQueue:
+    """Return how far the review of `day` is, at this moment of the database's clock."""
+    first = (
+        select(decision.c.item_id, func.min(decision.c.decided_at).label("at"))
+        .where(decision.c.dt == day, decision.c.action.in_(["label", "adjudicate"]))
+        .group_by(decision.c.item_id)
+        .subquery()
+    )
+    is_decided = review_item.c.status == "decided"
+    age = case((undecided, _seconds_since_queued(func.now())))
+    took = case((is_decided, _seconds_since_queued(first.c.at)))
+    statement = (
+        select(
+            func.count().filter(undecided).label("waiting"),
+            func.count().filter(is_decided).label("decided"),
+            func.percentile_cont(0.5).within_group(age).label("age_median"),
+            func.max(age).label("age_oldest"),
+            func.percentile_cont(0.5).within_group(took).label("decision_median"),
+        )
+        .join_from(review_item, first, first.c.item_id == review_item.c.id, isouter=True)
+        .where(review_item.c.dt == day, review_item.c.kind == "review")
+    )
+    with engine.connect() as connection:
+        return DayQueue(**connection.execute(statement).mappings().one())
+
+
+def _seconds_since_queued(moment: ColumnElement[dt.datetime]) -> ColumnElement[float]:
+    return seconds(moment - review_item.c.queued_at)
+
+
+def seconds(interval: ColumnElement[Any]) -> ColumnElement[float]:
+    """Return a time as a number; of the outcome of an aggregate, since it is slow on every row."""
+    return cast(func.extract("epoch", interval), Double)

@@ -1,0 +1,290 @@
+"""Puts one day of routed comments into the queue."""
+
+import datetime as dt
+import logging
+import zlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import psycopg
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Interval,
+    Select,
+    SmallInteger,
+    Text,
+    Update,
+    and_,
+    case,
+    column,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    table,
+    text,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+
+from modwatch.errors import QueueError
+from modwatch.review.queue.items import LONGEST_ID, NewItem, storable
+from modwatch.review.queue.lanes import Lanes, load_lanes, place
+from modwatch.review.tables import KINDS, lane, review_item
+
+logger = logging.getLogger(__name__)
+
+_COLUMNS = tuple(field.name for field in fields(NewItem) if field.name != "labels_wanted")
+
+#: What the lanes say of an item, with the types of the temporary table.
+_PLACED = {"queue": Text, "promised": Interval, "labels_wanted": SmallInteger}
+
+#: The kinds of item that `route` makes.
+ROUTED_KINDS = ("review", "second_opinion")
+
+_incoming = table("incoming", *(column(name) for name in (*_COLUMNS, *_PLACED)))
+
+_LEASE = ("lease_digest", "leased_by", "leased_until")
+
+_undecided = review_item.c.status.in_(["waiting", "blocked", "escalated"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enqueued:
+    """What `enqueue` did to the queue."""
+
+    #: Items handed over.
+    routed: int
+    #: Of these, new in the queue or different from before; 0 when nothing changed.
+    changed: int
+    #: Items of the day that were no longer among them.
+    withdrawn: int
+
+
+def enqueue(
+    engine: Engine,
+    items: Iterable[NewItem],
+    day: dt.date,
+    *,
+    kinds: Collection[str] = ROUTED_KINDS,
+    lanes: Lanes | None = None,
+) -> Enqueued:
+    """Make the undecided items of `day` and `kinds` exactly `items`; return what changed.
+
+    One transaction: an item that was queued before keeps its id (unless a check took it) and, if
+    its text is the same, its lease; an undecided one that is missing from `items` is withdrawn; one
+    that is decided, or that a person gave up, stays as it is. So the same call twice changes
+    nothing the second time. `lanes` say in which queue and by when each is served, and how many
+    people label it. Items of all kinds get their ids in the order of their ranks, so that an id
+    tells nobody of what kind an item is. Constant memory.
+    Raises `QueueError` naming the comment whose text or id cannot be stored, that comes twice, or
+    that is of none of `kinds`.
+    """
+    for kind in kinds:
+        if kind not in KINDS:
+            raise QueueError(f"unknown kind of item {kind!r}; choose one of {', '.join(KINDS)}")
+    with engine.begin() as connection:
+        _take_turn(connection, day)
+        lanes = lanes or load_lanes()
+        routed = _copy(connection, items, kinds, lanes)
+        _refuse_duplicates(connection)
+        _name_lanes(connection)
+        changed = _upsert(connection, day, lanes)
+        withdrawn = _withdraw(connection, day, kinds)
+        _settle_second_opinions(connection, day)
+    done = Enqueued(routed=routed, changed=changed, withdrawn=withdrawn)
+    logger.info(
+        "Items were queued.",
+        extra={
+            "event": "items_queued",
+            "day": str(day),
+            "kinds": sorted(kinds),
+            "routed": routed,
+            "changed": changed,
+            "withdrawn": withdrawn,
+        },
+    )
+    return done
+
+
+def retire_second_opinions(engine: Engine, before: dt.date) -> int:
+    """Withdraw the second opinions of the days before `before` that nobody gave; return how many.
+
+    No estimate asks for them any more, and a queue in which they pile up grows slow: those that a
+    moderator may not decide are passed over at every lease.
+    """
+    with engine.begin() as connection:
+        return connection.execute(
+            _withdrawal().where(
+                review_item.c.dt < before, review_item.c.kind == "second_opinion", _undecided
+            )
+        ).rowcount
+
+
+def _take_turn(connection: Connection, day: dt.date) -> None:
+    """Wait for another run that queues the same day, a retry of a task that still runs, say."""
+    key = zlib.crc32(str(day).encode())
+    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
+
+
+def _copy(
+    connection: Connection, items: Iterable[NewItem], kinds: Collection[str], lanes: Lanes
+) -> int:
+    connection.execute(
+        text(
+            f"CREATE TEMPORARY TABLE incoming ON COMMIT DROP AS "  # noqa: S608 - our own names
+            f"SELECT {', '.join(_COLUMNS)}, queue, due_at - queued_at AS promised, labels_wanted "
+            "FROM review_item WITH NO DATA"
+        )
+    )
+    names = ", ".join((*_COLUMNS, *_PLACED))
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)  # noqa: S101 - narrows the driver's type
+    routed = 0
+    with driver.cursor() as cursor, cursor.copy(f"COPY incoming ({names}) FROM STDIN") as copy:
+        for item in items:
+            copy.write_row(_checked_row(item, kinds) + _placed_row(item, lanes))
+            routed += 1
+    return routed
+
+
+def _checked_row(item: NewItem, kinds: Collection[str]) -> tuple[object, ...]:
+    if not 0 < len(item.comment_id) <= LONGEST_ID:
+        raise QueueError(
+            f"a comment id has 1 to {LONGEST_ID} characters, and one of "
+            f"{len(item.comment_id)} came; shorten it at its source"
+        )
+    owner = f"comment {item.comment_id!r}"
+    if item.kind not in kinds:
+        raise QueueError(
+            f"{owner} is of kind {item.kind!r}, not of {', '.join(kinds)}; queue each by itself"
+        )
+    if not 0 < item.inclusion_probability <= 1:
+        raise QueueError(
+            f"the inclusion probability of {owner} is {item.inclusion_probability}, not in (0, 1]"
+        )
+    row = tuple(getattr(item, name) for name in _COLUMNS)
+    for name, value in zip(_COLUMNS, row, strict=True):
+        if isinstance(value, str):
+            storable(value, name, owner)
+    return row
+
+
+def _placed_row(item: NewItem, lanes: Lanes) -> tuple[object, ...]:
+    there = place(item, lanes)
+    return tuple(getattr(there, name) for name in _PLACED)
+
+
+def _name_lanes(connection: Connection) -> None:
+    names = select(_incoming.c.queue, _incoming.c.reason).distinct()
+    connection.execute(
+        postgresql.insert(lane).from_select(["queue", "reason"], names).on_conflict_do_nothing()
+    )
+
+
+def _refuse_duplicates(connection: Connection) -> None:
+    ids, kinds = _incoming.c.comment_id, _incoming.c.kind
+    twice = connection.scalar(select(ids).group_by(ids, kinds).having(func.count() > 1).limit(1))
+    if twice is not None:
+        raise QueueError(f"comment {twice!r} was routed twice for one day; route each once")
+
+
+def _upsert(connection: Connection, day: dt.date, lanes: Lanes) -> int:
+    names = ["dt", *_COLUMNS, "queue", "labels_wanted", "serve_by", "due_at"]
+    insertion = postgresql.insert(review_item).from_select(names, _source(day, lanes))
+    new = insertion.excluded
+    # The labels that an item wants stay: the log is read by them.
+    compared = (*_COLUMNS, "queue")
+    differs = or_(
+        review_item.c.status == "withdrawn",
+        *(review_item.c[name].is_distinct_from(new[name]) for name in compared),
+    )
+    same_text = review_item.c.text == new.text
+    waited = func.now() - review_item.c.queued_at  # the promise counts from the first time
+    return connection.execute(
+        insertion.on_conflict_do_update(
+            index_elements=["dt", "comment_id", "kind", "reserved_for"],
+            set_={
+                **{name: new[name] for name in compared if name not in ("comment_id", "kind")},
+                **{name: new[name] - waited for name in ("serve_by", "due_at")},
+                # Nobody shall decide a text that they have not read.
+                **{name: case((same_text, review_item.c[name])) for name in _LEASE},
+                "status": case((review_item.c.status == "escalated", "escalated"), else_="waiting"),
+                "version": review_item.c.version + 1,
+            },
+            # What people have settled, or given up, stays so; and of several people none labels
+            # another text than the others.
+            where=and_(
+                review_item.c.status.not_in(["decided", "closed"]),
+                or_(review_item.c.labels_wanted == 1, same_text),
+                differs,
+            ),
+        ),
+        execution_options={"preserve_rowcount": True},
+    ).rowcount
+
+
+def _source(day: dt.date, lanes: Lanes) -> Select[Any]:
+    """Return the incoming rows with their times: the first of the day is drawn nearest."""
+    of_the_day = func.greatest(func.max(_incoming.c.rank).over(), 1)
+    ahead = 1.0 - (_incoming.c.rank - 1) * 1.0 / of_the_day  # 1 for the first, above 0 for the last
+    pulled = _incoming.c.promised * (1.0 - lanes.rank_pull * ahead)
+    return select(
+        literal(day).label("dt"),
+        *(_incoming.c[name] for name in (*_COLUMNS, "queue", "labels_wanted")),
+        (func.now() + pulled).label("serve_by"),
+        (func.now() + _incoming.c.promised).label("due_at"),
+    ).order_by(_incoming.c.rank, _incoming.c.kind)
+
+
+def _withdraw(connection: Connection, day: dt.date, kinds: Collection[str]) -> int:
+    still_routed = exists().where(
+        _incoming.c.comment_id == review_item.c.comment_id, _incoming.c.kind == review_item.c.kind
+    )
+    return connection.execute(
+        _withdrawal().where(
+            review_item.c.dt == day, review_item.c.kind.in_(kinds), _undecided, ~still_routed
+        )
+    ).rowcount
+
+
+def _settle_second_opinions(connection: Connection, day: dt.date) -> None:
+    """Let second opinions wait for the label of the same text, and for somebody else."""
+    first = review_item.alias("first")
+    first_of_it = (
+        first.c.dt == review_item.c.dt,
+        first.c.comment_id == review_item.c.comment_id,
+        first.c.kind == "review",
+    )
+    labelled = exists().where(
+        *first_of_it, first.c.status == "decided", first.c.text == review_item.c.text
+    )
+    # Whoever labelled or skipped the first is no stranger to it.
+    strangers = select(first.c.excluded).where(*first_of_it).scalar_subquery()
+    excluded = func.array_cat(review_item.c.excluded, func.coalesce(strangers, text("'{}'")))
+    connection.execute(
+        update(review_item)
+        .where(
+            review_item.c.dt == day,
+            review_item.c.kind == "second_opinion",
+            review_item.c.status.in_(["waiting", "blocked"]),
+            or_(
+                and_(labelled, review_item.c.status == "blocked"),
+                and_(~labelled, review_item.c.status == "waiting"),
+                and_(labelled, ~review_item.c.excluded.contains(strangers)),
+            ),
+        )
+        .values(
+            status=case((labelled, "waiting"), else_="blocked"),
+            excluded=case((labelled, excluded), else_=review_item.c.excluded),
+        )
+    )
+
+
+def _withdrawal() -> Update:
+    return update(review_item).values(
+        status="withdrawn", version=review_item.c.version + 1, **dict.fromkeys(_LEASE)
+    )

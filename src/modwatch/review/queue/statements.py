@@ -1,0 +1,190 @@
+"""The two statements that people wait for all day, each one round trip.
+
+Everything else is SQLAlchemy Core. These two are SQL, because each does at once what would else be
+five statements in a transaction, and because their speed is measured against `pgbench` with the
+same text (`benchmarks/review_queue.py`).
+"""
+
+from modwatch.review.log.formats import COVERED, CURRENT, content_sql
+
+#: Nobody holds it. A claim from the future (the clock was set back) keeps nobody out. The clock of
+#: the moment, not of the statement's start: another statement may have begun and claimed since.
+FREE = """(leased_until IS NULL OR leased_until <= now()
+            OR claimed_at > clock_timestamp() + interval '1 minute')"""
+
+#: The caller holds it: parameters item_id, moderator_id, digest.
+HELD = """id = CAST(:item_id AS bigint) AND status IN ('waiting', 'escalated')
+        AND leased_by = CAST(:moderator_id AS bigint) AND lease_digest = CAST(:digest AS bytea)
+        AND leased_until > now()"""
+
+#: What a lease gives back, beside when it began and when it ends.
+ITEM = "id, dt, comment_id, text, parent_text, language, platform, version"
+
+_FOR_ME = f"CAST(:moderator_id AS bigint) <> ALL (excluded) AND {FREE}"
+
+
+_MY_QUEUE = "(CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))"
+
+#: The first item of the first lane that has one. One probe of an index a lane, however many wait.
+_FIRST_IN_TURN = f"""(
+        SELECT pick.id FROM (
+            SELECT queue, reason FROM lane
+            LEFT JOIN unnest(CAST(:order AS text[])) WITH ORDINALITY AS turn (reason, place)
+                USING (reason)
+            WHERE {_MY_QUEUE} AND reason <> ALL (CAST(:opt_outs AS text[]))
+            ORDER BY place NULLS LAST, random()
+        ) AS mine CROSS JOIN LATERAL (
+            SELECT id FROM review_item
+            WHERE status = 'waiting' AND reserved_for IS NULL
+                AND queue = mine.queue AND reason = mine.reason AND {_FOR_ME}
+            ORDER BY serve_by, id LIMIT 1 FOR UPDATE SKIP LOCKED
+        ) AS pick LIMIT 1
+    )"""  # noqa: S608 - our own text
+
+#: The first escalated item by time, over all queues that the person works.
+_FIRST_ESCALATED = f"""(
+        SELECT pick.id FROM (SELECT DISTINCT queue FROM lane WHERE {_MY_QUEUE}) AS mine
+        CROSS JOIN LATERAL (
+            SELECT id, serve_by FROM review_item
+            WHERE status = 'escalated' AND queue = mine.queue AND {_FOR_ME}
+            ORDER BY serve_by, id LIMIT 1 FOR UPDATE SKIP LOCKED
+        ) AS pick ORDER BY pick.serve_by, pick.id LIMIT 1
+    )"""  # noqa: S608 - our own text
+
+
+def _first_reserved(condition: str) -> str:
+    """Return the query of the first item that waits for this person alone."""
+    return f"""(
+        SELECT id FROM review_item
+        WHERE status = 'waiting' AND reserved_for = CAST(:moderator_id AS bigint)
+            AND {condition} AND {_FOR_ME}
+        ORDER BY serve_by, id LIMIT 1 FOR UPDATE SKIP LOCKED
+    )"""  # noqa: S608 - our own text
+
+
+def _one_line(statement: str) -> str:
+    """Return `statement` without its layout: psycopg keeps the plans of short texts only."""
+    return " ".join(statement.split())
+
+
+def _lease(picks: str) -> str:
+    return _one_line(f"""
+WITH pick AS MATERIALIZED (SELECT COALESCE({picks}) AS id)
+UPDATE review_item SET
+    lease_digest = CAST(:digest AS bytea), leased_by = CAST(:moderator_id AS bigint),
+    leased_until = now() + make_interval(secs => CAST(:seconds AS double precision)),
+    claimed_at = now()
+FROM pick WHERE review_item.id = pick.id
+RETURNING {", ".join(f"review_item.{name.strip()}" for name in ITEM.split(","))},
+    claimed_at, leased_until
+""")  # noqa: S608 - our own text
+
+
+#: Leases the next item. Parameters: moderator_id, digest, seconds, queues (null: all), order
+#: (the reasons, first whose turn it is), opt_outs (reasons never served). COALESCE stops at the
+#: first that finds something: what is due for this person alone, the lanes in turn, what is for
+#: this person alone and later.
+LEASE = _lease(
+    ", ".join(
+        (_first_reserved("serve_by <= now()"), _FIRST_IN_TURN, _first_reserved("serve_by > now()"))
+    )
+)
+
+#: Leases the next item that a lead is to settle. Parameters: moderator_id, digest, seconds, queues.
+LEASE_ESCALATED = _lease(_FIRST_ESCALATED)
+
+#: What k people who do not know of each other make of an item: it waits for the next, is decided
+#: when all agree, and goes to a lead when they do not.
+_AFTER_LABEL = """(
+    SELECT CASE
+        WHEN count(*) + 1 < held.labels_wanted THEN 'waiting'
+        WHEN bool_and(other.label = recorded.label) IS NOT FALSE THEN 'decided'
+        ELSE 'escalated' END
+    FROM (
+        SELECT DISTINCT ON (moderator_id) action, label FROM decision
+        WHERE item_id = held.id AND moderator_id <> held.leased_by
+            AND action IN ('label', 'correct', 'undo')
+        ORDER BY moderator_id, id DESC
+    ) AS other WHERE other.action <> 'undo'
+)"""
+
+_COLUMNS = (*COVERED, "format", "previous_hash")
+
+#: What comes back of a decision: all that the request does not say itself.
+ANSWERED = (
+    "id", "dt", "comment_id", "kind", "item_version", "action", "seconds", "refers_to",
+    "decided_at", "position", "format", "previous_hash", "hash",
+)  # fmt: skip
+
+#: Records what a person does with a leased item and ends the lease; no row comes back, and nothing
+#: happens, when the lease does not hold or the key was used. Parameters: moderator_id, item_id,
+#: digest, version (null: whichever), action, label, policy_version, policy_code, reason, note,
+#: seconds (null: since the claim), idempotency_key.
+DECIDE = _one_line(
+    f"""
+WITH held AS (
+    SELECT id, dt, comment_id, kind, text, status, labels_wanted, leased_by, claimed_at, version
+    FROM review_item
+    WHERE {HELD} AND CAST(:moderator_id AS bigint) <> ALL (excluded)
+        AND version = COALESCE(CAST(:version AS integer), version)
+    FOR UPDATE
+), chain AS (
+    SELECT length, hash FROM decision_chain
+    WHERE moderator_id = (SELECT leased_by FROM held) FOR UPDATE
+), new AS MATERIALIZED (
+    SELECT
+        chain.length + 1 AS position, held.id AS item_id, held.dt, held.comment_id, held.kind,
+        held.version AS item_version, held.leased_by AS moderator_id,
+        CASE WHEN held.status = 'escalated' AND CAST(:action AS text) = 'label' THEN 'adjudicate'
+            ELSE CAST(:action AS text) END AS action,
+        CAST(:label AS smallint) AS label, CAST(:policy_version AS text) AS policy_version,
+        CAST(:policy_code AS text) AS policy_code, CAST(:reason AS text) AS reason,
+        CAST(:note AS text) AS note,
+        COALESCE(
+            CAST(:seconds AS double precision),
+            greatest(0, extract(epoch FROM now() - held.claimed_at))::double precision
+        ) AS seconds,
+        CAST(:idempotency_key AS text) AS idempotency_key, NULL::bigint AS refers_to,
+        now() AS decided_at, {CURRENT} AS format, chain.hash AS previous_hash
+    FROM held CROSS JOIN chain
+), recorded AS (
+    INSERT INTO decision ({", ".join(_COLUMNS)}, hash)
+    SELECT {", ".join(_COLUMNS)}, sha256(
+        previous_hash || convert_to({content_sql({name: name for name in COVERED})}, 'UTF8')
+    ) FROM new
+    ON CONFLICT (moderator_id, idempotency_key) DO NOTHING
+    RETURNING *
+), advanced AS (
+    UPDATE decision_chain SET length = recorded.position, hash = recorded.hash
+    FROM recorded WHERE decision_chain.moderator_id = recorded.moderator_id
+), outcome AS (
+    SELECT held.id, held.dt, held.comment_id, held.kind, held.text, held.leased_by, recorded.action,
+        CASE
+            WHEN recorded.action = 'skip' THEN held.status
+            WHEN recorded.action = 'escalate' THEN 'escalated'
+            WHEN held.status = 'escalated' OR held.labels_wanted = 1 THEN 'decided'
+            ELSE {_AFTER_LABEL}
+        END AS status
+    FROM held CROSS JOIN recorded
+), released AS (
+    UPDATE review_item SET
+        status = outcome.status, version = version + 1,
+        lease_digest = NULL, leased_by = NULL, leased_until = NULL,
+        excluded = CASE WHEN outcome.action = 'escalate' THEN excluded
+            ELSE array_append(excluded, outcome.leased_by) END
+    FROM outcome WHERE review_item.id = outcome.id
+), twins AS (
+    UPDATE review_item SET
+        excluded = array_append(excluded, outcome.leased_by),
+        status = CASE
+            WHEN review_item.status = 'blocked' AND outcome.kind = 'review'
+                AND outcome.status = 'decided' AND review_item.text = outcome.text
+            THEN 'waiting' ELSE review_item.status END
+    FROM outcome
+    WHERE review_item.dt = outcome.dt
+        AND review_item.comment_id = outcome.comment_id AND review_item.id <> outcome.id
+        AND review_item.reserved_for IS NULL
+)
+SELECT {", ".join(ANSWERED)} FROM recorded
+"""  # noqa: S608 - our own text
+)

@@ -1,0 +1,47 @@
+"""The tables of the review queue, as SQLAlchemy Core, one noun a file.
+
+`migrations/` creates them; a test compares the two.
+"""
+
+from modwatch.review.tables.base import metadata
+from modwatch.review.tables.items import KINDS, STATUSES, bulk_close, lane, review_item, waiting
+from modwatch.review.tables.known import gold_comment, policy_version
+from modwatch.review.tables.log import ACTIONS, FINAL_ACTIONS, decision, decision_chain
+from modwatch.review.tables.outbox import outbox_cursor, outbox_delivery, outbox_message
+from modwatch.review.tables.people import (
+    ROLES,
+    TOKEN_PURPOSES,
+    access_token,
+    account_event,
+    login_attempt,
+    moderator,
+    moderator_group,
+    moderator_queue,
+)
+
+__all__ = [
+    "ACTIONS",
+    "FINAL_ACTIONS",
+    "KINDS",
+    "ROLES",
+    "STATUSES",
+    "TOKEN_PURPOSES",
+    "access_token",
+    "account_event",
+    "bulk_close",
+    "decision",
+    "decision_chain",
+    "gold_comment",
+    "lane",
+    "login_attempt",
+    "metadata",
+    "moderator",
+    "moderator_group",
+    "moderator_queue",
+    "outbox_cursor",
+    "outbox_delivery",
+    "outbox_message",
+    "policy_version",
+    "review_item",
+    "waiting",
+]

@@ -1,0 +1,94 @@
+"""The decision log."""
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Date,
+    DateTime,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from modwatch.review.tables.base import TransactionId, metadata, one_of
+
+#: Those with a label: what a moderator says, what a lead settles, what is said instead later.
+FINAL_ACTIONS = ("label", "adjudicate", "correct")
+
+#: `undo` takes back what was just done; `close` gives an item up, and `reopen` brings it back.
+ACTIONS = (*FINAL_ACTIONS, "skip", "escalate", "undo", "close", "reopen")
+
+#: A trigger refuses UPDATE, DELETE and TRUNCATE; `decision_log` chains the rows.
+decision = Table(
+    "decision",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("item_id", ForeignKey("review_item.id"), nullable=False),
+    # Copied from the item, so that the chain also covers what was decided about.
+    Column("dt", Date, nullable=False),
+    Column("comment_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("item_version", Integer, nullable=False),
+    Column("moderator_id", ForeignKey("moderator.id"), nullable=False),
+    Column("action", Text, nullable=False),
+    Column("label", SmallInteger),
+    Column("policy_version", Text),
+    Column("policy_code", Text),
+    #: Why it was skipped, escalated, corrected, closed: a word from a list.
+    Column("reason", Text),
+    Column("note", Text),
+    Column("seconds", Double),
+    Column("idempotency_key", Text, nullable=False),
+    #: The decision that this one takes back or replaces.
+    Column("refers_to", ForeignKey("decision.id")),
+    Column("decided_at", DateTime(timezone=True), nullable=False),
+    Column("position", BigInteger, nullable=False),  # in the moderator's chain, from 1
+    #: What the hash covers, and how: `log.formats`.
+    Column("format", SmallInteger, nullable=False, server_default="1"),
+    Column("previous_hash", LargeBinary, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    #: In the order of these, rows become visible to readers that follow the log.
+    Column(
+        "transaction_id",
+        TransactionId,
+        nullable=False,
+        server_default=text("pg_current_xact_id()"),
+    ),
+    UniqueConstraint("moderator_id", "idempotency_key"),
+    UniqueConstraint("moderator_id", "position"),
+    one_of("action", ACTIONS),
+    CheckConstraint(
+        "(action IN ('label', 'adjudicate', 'correct')) = (label IS NOT NULL)", name="label"
+    ),
+    CheckConstraint("seconds >= 0", name="seconds"),
+    Index("decision_item_id_idx", "item_id"),
+    Index("decision_dt_idx", "dt"),
+    Index("decision_transaction_id_idx", "transaction_id", "id"),
+    # Rows lie in the order of time, so this index stays tiny and costs a decision nothing.
+    Index(
+        "decision_decided_at_idx",
+        "decided_at",
+        postgresql_using="brin",
+        postgresql_with={"pages_per_range": "16", "autosummarize": "on"},
+    ),
+    Index("decision_refers_to_idx", "refers_to", postgresql_where=text("refers_to IS NOT NULL")),
+)
+
+#: The end of each moderator's chain: locked while a decision is appended, and the witness that
+#: none was cut off.
+decision_chain = Table(
+    "decision_chain",
+    metadata,
+    Column("moderator_id", ForeignKey("moderator.id"), primary_key=True),
+    Column("length", BigInteger, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+)

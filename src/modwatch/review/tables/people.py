@@ -1,0 +1,102 @@
+"""People, how they come in, and what they may do."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from modwatch.review.tables.base import metadata, moment, one_of
+
+ROLES = ("moderator", "lead", "auditor", "ops", "admin")
+
+#: An `api` token is pasted or sent as a bearer token; a `session` token lives in a cookie.
+TOKEN_PURPOSES = ("api", "session")
+
+moderator = Table(
+    "moderator",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("pseudonym", Text, nullable=False, unique=True),
+    Column("role", Text, nullable=False),
+    moment("created_at"),
+    #: Argon2id, in its own encoding; null: this person comes in by token or by OIDC.
+    Column("password_hash", Text),
+    #: Issuer and subject of the person at the OIDC provider.
+    Column("oidc_subject", Text, unique=True),
+    Column("disabled_at", DateTime(timezone=True)),
+    #: What the person has chosen for the console; `console.preferences` names the fields.
+    Column("preferences", JSONB, nullable=False, server_default="{}"),
+    one_of("role", ROLES),
+)
+
+#: What moderators say about themselves, if they wish; apart from their accounts, so that access to
+#: one is not access to the other.
+moderator_group = Table(
+    "moderator_group",
+    metadata,
+    Column("moderator_id", ForeignKey("moderator.id"), primary_key=True),
+    Column("group_name", Text, nullable=False),
+)
+
+#: The queues that a person works; one without rows works them all.
+moderator_queue = Table(
+    "moderator_queue",
+    metadata,
+    Column("moderator_id", ForeignKey("moderator.id"), primary_key=True),
+    Column("queue", Text, primary_key=True),
+)
+
+#: Only the SHA-256 of a token is kept; `people` says why that is enough.
+access_token = Table(
+    "access_token",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    #: By which people name it.
+    Column("id", BigInteger, Identity(always=True), nullable=False, unique=True),
+    Column("name", Text),
+    Column("moderator_id", ForeignKey("moderator.id"), nullable=False, index=True),
+    Column("purpose", Text, nullable=False),
+    #: What it may be used for; null: all that the person's role may.
+    Column("scopes", ARRAY(Text)),
+    #: The API token that opened this session; revoking it ends the session.
+    Column("opened_with", ForeignKey("access_token.digest"), index=True),
+    moment("created_at"),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("revoked_at", DateTime(timezone=True)),
+    one_of("purpose", TOKEN_PURPOSES),
+)
+
+#: Failed log-ins of the last while, for the throttle. Digests: a mistyped name may be a password.
+login_attempt = Table(
+    "login_attempt",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    #: SHA-256 of the name that was typed, or of the address that it came from.
+    Column("origin", LargeBinary, nullable=False),
+    moment("failed_at"),
+    Index("login_attempt_origin_idx", "origin", "failed_at"),
+    Index("login_attempt_failed_at_idx", "failed_at"),
+)
+
+#: Who changed which account, or took what out of the system; append-only, by a trigger.
+account_event = Table(
+    "account_event",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    #: Null: the command line.
+    Column("actor_id", ForeignKey("moderator.id")),
+    Column("subject_id", ForeignKey("moderator.id")),
+    Column("action", Text, nullable=False),
+    Column("details", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    moment("happened_at"),
+    Index("account_event_subject_id_idx", "subject_id"),
+)

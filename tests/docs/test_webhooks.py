@@ -1,0 +1,122 @@
+"""The page on webhooks: its receiver runs, its tables say what the code does."""
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modwatch.review.outbox import deliverer, deliveries
+from modwatch.review.outbox.feed import LONGEST_PAGE
+from modwatch.review.outbox.messages import OutboxMessage
+from modwatch.review.outbox.relay import SCHEMA_VERSION, TOPIC
+from modwatch.webhooks import Answer, post
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "webhooks.md").read_text()
+EVENT, _ = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
+
+
+@pytest.fixture
+def receiver() -> dict[str, Any]:
+    """What the page's receiver defines."""
+    [code] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+
+    class Quiet(names["Receiver"]):  # type: ignore[misc]
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    return names | {"Receiver": Quiet}
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
+            thread.join(20)
+
+
+@pytest.fixture
+def tell(
+    receiver: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Answer]]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with serving(receiver["Receiver"]) as url:
+
+        def send(event: dict[str, Any], **changes: Any) -> Answer:
+            secret = receiver["SECRET"].decode()
+            webhook = deliverer.DecisionWebhook(url=url, secret=secret)
+            message = OutboxMessage(
+                key="k", topic=TOPIC, series="s", sequence=1, dt=EVENT["dt"], payload=event
+            )
+            plain: dict[str, Any] = {"secret": secret, "key": "k", "timeout": 5.0}
+            if changes:
+                return post(url, json.dumps(event).encode(), **(plain | changes))
+            return webhook(message)
+
+        yield send
+
+
+def test_the_receiver_takes_what_is_genuine(
+    receiver: dict[str, Any], tell: Callable[..., Answer]
+) -> None:
+    assert tell(EVENT) == Answer(status=204)
+    assert receiver["standing"] == {("2026-01-05", "c-4711"): EVENT}
+
+
+@pytest.mark.parametrize("changes", [{"secret": "another"}, {"secret": ""}, {"clock": lambda: 0.0}])
+def test_the_receiver_refuses_what_is_forged_or_old(
+    receiver: dict[str, Any], tell: Callable[..., Answer], changes: dict[str, Any]
+) -> None:
+    assert tell(EVENT, **changes).problem == "answer 401"
+    assert receiver["standing"] == {}
+
+
+def test_the_receiver_refuses_what_is_not_signed_at_all(receiver: dict[str, Any]) -> None:
+    genuine = receiver["is_genuine"]
+    assert not genuine({}, b"{}")
+    assert not genuine({"Modwatch-Timestamp": "٣", "Modwatch-Signature": "sha256=é"}, b"{}")
+
+
+def test_the_receiver_drops_repetitions_and_what_was_overtaken(
+    receiver: dict[str, Any], tell: Callable[..., Answer]
+) -> None:
+    later = EVENT | {"event": "changed", "label": 0, "sequence": 2}
+    for event in (EVENT, EVENT, later, EVENT):
+        assert not tell(event).problem
+    assert list(receiver["standing"].values()) == [later]
+
+
+def test_every_field_is_explained() -> None:
+    section = PAGE.partition("## The event")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(EVENT)
+    assert EVENT["schema_version"] == SCHEMA_VERSION
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    hours = deliveries.GIVE_UP_AFTER.total_seconds() / 3600
+    pause = deliveries.LONGEST_PAUSE.total_seconds() / 3600
+    for sentence in (
+        f"older than {hours:.0f} hours and was tried {deliveries.FEWEST_ATTEMPTS} times",
+        f"up to {pause:.0f} hour,",
+        f"After {deliveries.BROKEN} failures in a row",
+        f"`limit` is 1\nto {LONGEST_PAGE}",
+    ):
+        assert sentence in PAGE, f"{sentence}: mend docs/webhooks.md"
+
+
+def test_links_lead_somewhere() -> None:
+    for link in re.findall(r"\]\(([^)#:]+)\)", PAGE):
+        assert (ROOT / "docs" / link).exists(), f"{link}: mend docs/webhooks.md"

@@ -1,0 +1,164 @@
+"""Hold, give back, take back, correct."""
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine
+
+from modwatch.review import people, queue
+from modwatch.review.people import Moderator
+
+Fill = Callable[[int], None]
+Headers = dict[str, str]
+
+
+def leased(client: TestClient, bearer: Headers, **body: Any) -> Any:
+    return client.post("/api/v1/leases", json=body, headers=bearer)
+
+
+def decided(client: TestClient, bearer: Headers, key: str = "k", **body: Any) -> Any:
+    lease = leased(client, bearer).json()
+    body = {"lease_token": lease["token"], "version": lease["item"]["version"], **body}
+    path = f"/api/v1/items/{lease['item']['id']}/decisions"
+    answer = client.post(path, json=body, headers={**bearer, "Idempotency-Key": key})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def test_several_are_leased_at_once(client: TestClient, bearer: Headers, fill: Fill) -> None:
+    fill(4)
+    got = leased(client, bearer, count=3).json()["leases"]
+    assert len({lease["item"]["id"] for lease in got}) == 3
+    assert len(leased(client, bearer, count=3).json()["leases"]) == 1
+    assert leased(client, bearer, count=3).status_code == 204
+    assert leased(client, bearer, count=4).status_code == 422
+
+
+def test_a_lease_is_resumed_extended_and_given_back(
+    client: TestClient, bearer: Headers, fill: Fill, engine: Engine
+) -> None:
+    fill(1)
+    lease = leased(client, bearer).json()
+    path = f"/api/v1/items/{lease['item']['id']}/lease"
+    proof = {**bearer, "X-Lease-Token": lease["token"]}
+    assert client.get(path, headers=proof).json()["item"] == lease["item"]
+    longer = client.put(path, json={"lease_token": lease["token"]}, headers=bearer)
+    assert longer.json()["expires_at"] >= lease["expires_at"]
+    for wrong in ("x", "\x7f"):
+        assert client.get(path, headers={**bearer, "X-Lease-Token": wrong}).status_code == 409
+        assert client.put(path, json={"lease_token": wrong}, headers=bearer).status_code == 409
+    assert client.delete(path, headers=proof).status_code == 204
+    assert client.delete(path, headers=proof).status_code == 204  # already
+    assert queue.counts(engine).leased == 0
+    assert client.get(path, headers=proof).status_code == 409
+
+
+def test_undo_and_again(client: TestClient, bearer: Headers, fill: Fill) -> None:
+    fill(1)
+    done = decided(client, bearer, label=1, policy_code="threat")
+    assert (done["policy_code"], done["refers_to"]) == ("threat", None)
+    path = f"/api/v1/decisions/{done['id']}/undo"
+    first = client.post(path, headers={**bearer, "Idempotency-Key": "undo"})
+    assert first.status_code == 201
+    again = client.post(path, headers={**bearer, "Idempotency-Key": "undo"})
+    assert again.json()["item"] == first.json()["item"]
+    other = client.post(path, headers={**bearer, "Idempotency-Key": "another"})
+    assert other.status_code == 409
+    gone = client.post("/api/v1/decisions/99/undo", headers={**bearer, "Idempotency-Key": "x"})
+    assert gone.status_code == 404
+
+
+def test_a_correction_names_the_version(client: TestClient, bearer: Headers, fill: Fill) -> None:
+    fill(1)
+    done = decided(client, bearer, label=1)
+    path = f"/api/v1/items/{done['item_id']}/corrections"
+    keyed = {**bearer, "Idempotency-Key": "correct"}
+    version = client.get("/api/v1/me/day", headers=bearer).json()["decisions"][0]["item_version"]
+    late = client.post(
+        path, json={"label": 0, "version": version - 1, "reason": "slip"}, headers=keyed
+    )
+    assert late.status_code == 409
+    unknown = client.post(
+        path, json={"label": 0, "version": version, "reason": "nonsense"}, headers=keyed
+    )
+    assert unknown.status_code == 422
+    right = client.post(
+        path, json={"label": 0, "version": version, "reason": "slip"}, headers=keyed
+    )
+    assert (right.json()["action"], right.json()["refers_to"]) == ("correct", done["id"])
+
+
+def test_escalated_items_are_for_leads(
+    client: TestClient, bearer: Headers, fill: Fill, engine: Engine
+) -> None:
+    fill(1)
+    decided(client, bearer, action="escalate", reason="legal", note="look")
+    assert leased(client, bearer, escalated=True).status_code == 403
+    lead = people.create_moderator(engine, "lea", "lead")
+    headers = {"Authorization": f"Bearer {people.issue_token(engine, lead.id)}"}
+    opinions = leased(client, headers, escalated=True).json()["opinions"]
+    assert [(each["pseudonym"], each["reason"], each["note"]) for each in opinions] == [
+        ("ann", "legal", "look")
+    ]
+
+
+def test_my_day_says_nothing_of_what_it_was_for(
+    client: TestClient, bearer: Headers, fill: Fill, ben: Moderator, engine: Engine
+) -> None:
+    fill(4)
+    decided(client, bearer, "1", label=1, seconds=4)
+    decided(client, bearer, "2", label=0, seconds=2)
+    undone = decided(client, bearer, "3", action="skip")
+    client.post(
+        f"/api/v1/decisions/{undone['id']}/undo", headers={**bearer, "Idempotency-Key": "u"}
+    )
+    day = client.get("/api/v1/me/day", headers=bearer).json()
+    assert (day["decided"], day["toxic"], day["skipped"]) == (2, 1, 0)
+    assert day["per_hour"] is None  # not after seconds
+    assert [one["undoable"] for one in day["decisions"]] == [False, True, True]
+    assert not {"kind", "prob", "review_score", "text", "excerpt"} & set(day["decisions"][0])
+    other = {"Authorization": f"Bearer {people.issue_token(engine, ben.id)}"}
+    assert client.get("/api/v1/me/day", headers=other).json()["decided"] == 0
+
+
+def test_preferences(client: TestClient, bearer: Headers, fill: Fill, engine: Engine) -> None:
+    fill(1)
+    path = "/api/v1/me/preferences"
+    assert client.get(path, headers=bearer).json()["theme"] == "auto"
+    same_key = client.put(path, json={"keys": {"fine": "t"}}, headers=bearer)
+    assert same_key.status_code == 422
+    assert "same key" in same_key.json()["error"]["message"]
+    chosen = {"theme": "dark", "opt_outs": ["uncertainty"]}
+    assert client.put(path, json=chosen, headers=bearer).status_code == 200
+    assert client.get(path, headers=bearer).json()["theme"] == "dark"
+    assert leased(client, bearer).status_code == 204  # opted out of the only reason
+
+
+def test_the_policy_is_read(client: TestClient, bearer: Headers) -> None:
+    policy = client.get("/api/v1/policy", headers=bearer).json()
+    assert {"version", "node", "reasons", "digest"} <= set(policy)
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete"])
+def test_a_cookie_alone_changes_nothing(
+    client: TestClient, token: str, fill: Fill, engine: Engine, method: str
+) -> None:
+    fill(1)
+    session = people.open_session(engine, token, dt.timedelta(hours=1))
+    client.cookies.set("modwatch_session", session)
+    me = client.get("/api/v1/me").json()
+    assert me["pseudonym"] == "ann"
+    path = {"post": "/api/v1/leases", "put": "/api/v1/me/preferences"}.get(
+        method, "/api/v1/items/1/lease"
+    )
+    extra = {"X-Lease-Token": "x"}
+    forged = {**extra, "X-Modwatch-CSRF": "0" * 64}
+    body = {} if method == "delete" else {"json": {}}
+    for headers in (extra, forged):
+        assert getattr(client, method)(path, headers=headers, **body).status_code == 403
+    proof = {**extra, "X-Modwatch-CSRF": me["csrf"]}
+    assert getattr(client, method)(path, headers=proof, **body).status_code < 300
+    assert queue.counts(engine).leased == (1 if method == "post" else 0)

@@ -1,0 +1,78 @@
+"""What Prometheus reads."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, event, text
+
+from modwatch.review import people, queue
+from modwatch.review.console.app import create_app
+from modwatch.review.console.desk import ConsoleOptions
+
+Fill = Callable[[int], None]
+
+
+@pytest.fixture
+def scraper(engine: Engine) -> dict[str, str]:
+    ops = people.create_moderator(engine, "prometheus", "ops")
+    token = people.issue_token(engine, ops.id, scopes=["metrics:read"])
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+def fresh(engine: Engine) -> Iterator[TestClient]:
+    with TestClient(create_app(engine, ConsoleOptions(metrics_age=timedelta()))) as client:
+        yield client
+
+
+def test_figures_of_the_queue(
+    fresh: TestClient, scraper: dict[str, str], engine: Engine, fill: Fill
+) -> None:
+    fill(3)
+    ann = people.create_moderator(engine, "ann", "moderator")
+    lease = queue.lease(engine, ann.id)
+    assert lease is not None
+    queue.decide(
+        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=1,
+        idempotency_key="k",
+    )  # fmt: skip
+    queue.lease(engine, ann.id)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET due_at = now() - interval '1 hour'"))
+    fresh.get("/api/v1/items/7/lease")
+    figures = fresh.get("/metrics", headers=scraper).text.splitlines()
+    for line in (
+        'modwatch_queue_waiting{reason="uncertainty"} 1.0',
+        'modwatch_queue_leased{reason="uncertainty"} 1.0',
+        'modwatch_queue_overdue{reason="uncertainty"} 2.0',
+        'modwatch_decisions_last_hour{action="label"} 1.0',
+    ):
+        assert line in figures
+    assert any(
+        'route="/api/v1/items/{item_id}/lease"' in line and 'status="401"' in line
+        for line in figures
+    )
+
+
+def test_they_are_for_those_who_may(
+    client: TestClient, scraper: dict[str, str], bearer: dict[str, str]
+) -> None:
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/metrics", headers=bearer).status_code == 403
+    assert client.get("/metrics", headers=scraper).status_code == 200
+    assert client.get("/api/v1/queue", headers=scraper).status_code == 403  # that token alone
+
+
+def test_scrapes_are_cheap_and_addresses_make_no_labels(
+    client: TestClient, scraper: dict[str, str], engine: Engine
+) -> None:
+    asked: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    for n in range(20):
+        client.get(f"/nowhere/{n}")
+        client.get("/metrics", headers=scraper)
+    figures = client.get("/metrics", headers=scraper).text
+    assert "/nowhere" not in figures
+    assert sum("outbox_delivery" in statement for statement in asked) == 1

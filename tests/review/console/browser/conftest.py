@@ -1,0 +1,126 @@
+"""A console that listens, and a browser that moderators might have."""
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from datetime import date
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from sqlalchemy import Engine
+
+from modwatch.review import people, queue
+from modwatch.review.console.desk import ConsoleOptions
+from modwatch.review.console.server import listen, server
+from modwatch.review.people import Moderator
+from modwatch.review.queue.items import NewItem
+
+#: Whoever decides sooner after a new comment has pressed twice; milliseconds, see `console.js`.
+SETTLE = 280
+
+
+# Not for the whole session: as long as it is open, no other test can have an event loop.
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium was found; install it with `apt-get install chromium`")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def options() -> ConsoleOptions:
+    return ConsoleOptions()
+
+
+@pytest.fixture
+def address(engine: Engine, options: ConsoleOptions) -> Iterator[str]:
+    with listen("127.0.0.1", 0) as listener:
+        running = server(engine, options)
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        running.should_exit = True
+        thread.join(30)
+
+
+@pytest.fixture
+def queued(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Callable[..., None]:
+    """Put comments with these texts in the queue, in their order."""
+
+    def put(*texts: str, **fields: object) -> None:
+        items = [new_item(f"c{i}", i + 1, text=text, **fields) for i, text in enumerate(texts)]
+        queue.enqueue(engine, items, day, kinds={item.kind for item in items})
+
+    return put
+
+
+class Desk:
+    """A moderator's browser tab, as seen from their chair."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.address = address
+        self.broken: list[str] = []
+        page.on("pageerror", lambda error: self.broken.append(str(error)))
+        page.on("dialog", lambda dialog: dialog.accept())
+
+    def open(self, path: str = "") -> "Desk":
+        self.page.goto(self.address + path)
+        return self if path else self.settled()
+
+    def settled(self) -> "Desk":
+        self.page.wait_for_selector("main.ready", timeout=10_000)
+        self.page.wait_for_timeout(SETTLE)
+        return self
+
+    def press(self, *keys: str) -> "Desk":
+        for key in keys:
+            self.page.keyboard.press(key)
+            self.page.wait_for_timeout(SETTLE)
+        return self
+
+    @property
+    def comment(self) -> str | None:
+        found = self.page.locator("#here .comment")
+        return found.inner_text() if found.count() else None
+
+    @property
+    def toast(self) -> str:
+        return self.page.locator("#toast").inner_text()
+
+    def wait_for(self, comment: str) -> "Desk":
+        text = self.page.locator("#here .comment", has_text=comment)
+        text.wait_for(timeout=10_000)
+        self.page.wait_for_timeout(SETTLE)
+        return self
+
+
+@pytest.fixture
+def desk_of(chromium: Browser, address: str, engine: Engine) -> Iterator[Callable[..., Desk]]:
+    """Seat a moderator: log in, and open the desk."""
+    contexts: list[BrowserContext] = []
+    desks: list[Desk] = []
+
+    def seat(person: Moderator, *, lands_on: str = "", **context: Any) -> Desk:
+        contexts.append(chromium.new_context(**context))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(15_000)
+        desks.append(Desk(page, address))
+        page.goto(address + "login?next=preferences")
+        page.get_by_text("token instead").or_(page.get_by_text("Token anmelden")).first.click()
+        page.fill("#token", people.issue_token(engine, person.id))
+        page.press("#token", "Enter")
+        page.wait_for_selector("header .who")
+        return desks[-1].open(lands_on)
+
+    yield seat
+    for context in contexts:
+        context.close()
+    assert [broken for desk in desks for broken in desk.broken] == []

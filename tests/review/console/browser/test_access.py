@@ -1,0 +1,148 @@
+"""Everybody can use it: every page, both themes, small screens, no script, in German."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from sqlalchemy import Engine
+
+from modwatch.review import people
+from modwatch.review.people import Moderator
+
+Seat = Callable[..., Any]
+Queued = Callable[..., None]
+
+RULES = {
+    "resultTypes": ["violations"],
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+}
+
+
+def assert_accessible(page: Any) -> None:
+    # Axe itself may run, whatever the policy says of others: this is a debugger's evaluation.
+    results = Axe().run(page, options=RULES)
+    found = [
+        (each["id"], [node["html"][:200] for node in each["nodes"]])
+        for each in results.response["violations"]
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_page_has_a_violation(
+    desk_of: Seat, queued: Queued, engine: Engine, ann: Moderator, theme: Any
+) -> None:
+    queued("comment 0 \u202e", "comment 1", "comment 2", parent_text="above it", platform="forum")
+    people.save_preferences(engine, ann.id, {"theme": theme})
+    desk = desk_of(ann)
+    assert_accessible(desk.page)
+    desk.press("m")
+    assert_accessible(desk.page)
+    desk.press("Escape", "t")
+    assert_accessible(desk.page)
+    for keys in ("Control+k", "?"):
+        desk.press(keys)
+        assert_accessible(desk.page)
+        desk.press("Escape")
+    desk.press("n", "n")
+    desk.page.get_by_text("Nothing waits for you").wait_for()
+    assert_accessible(desk.page)
+    for path in ("day", "preferences", "nowhere"):
+        desk.page.goto(desk.address + path)
+        assert_accessible(desk.page)
+    people.save_preferences(engine, ann.id, {"theme": theme, "masking": "blur"})
+    queued("comment 9")
+    assert_accessible(desk.open().page)
+    desk.page.get_by_role("button", name="Log out").click()
+    desk.page.wait_for_selector("#pseudonym")
+    assert_accessible(desk.page)
+
+
+@pytest.mark.parametrize("width", [320, 360, 1280])
+def test_no_page_scrolls_sideways(
+    desk_of: Seat, queued: Queued, ann: Moderator, width: int
+) -> None:
+    queued("w" * 5_000, "comment 1", parent_text="p" * 500, platform="f" * 60)
+    viewport = {"width": width, "height": 700}
+    desk = desk_of(ann, viewport=viewport, device_scale_factor=2)
+    fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert desk.page.evaluate(fits)
+    small = """() => [...document.querySelectorAll("a, button, summary, input, select")]
+        .filter((each) => each.checkVisibility() && !each.matches(".skip, p a"))
+        .map((each) => [each.outerHTML.slice(0, 80), each.getBoundingClientRect()])
+        .filter(([, box]) => box.width && (box.width < 20 || box.height < 24))
+        .map(([html]) => html)"""
+    assert [each for each in desk.page.evaluate(small) if "radio" not in each] == []
+    desk.press("t")
+    desk.open("day")
+    assert desk.page.evaluate(fits)
+    desk.open("preferences")
+    assert desk.page.evaluate(fits)
+
+
+def test_the_verdict_stays_in_sight_of_a_long_comment(
+    desk_of: Seat, queued: Queued, ann: Moderator
+) -> None:
+    queued("line\n" * 190, parent_text="line\n" * 90)
+    desk = desk_of(ann, viewport={"width": 360, "height": 640})
+    box = desk.page.locator("#here button[value='0']").bounding_box()
+    assert box["y"] + box["height"] <= 640
+
+
+def test_it_works_without_a_script(
+    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
+) -> None:
+    people.save_preferences(engine, ann.id, {"masking": "blur"})
+    queued("comment 0", "comment 1")
+    desk = desk_of(ann, java_script_enabled=False, lands_on="preferences")
+    page = desk.page
+    page.goto(desk.address)
+    page.get_by_role("button", name="Hidden text").click()
+    assert page.locator("#here .comment").inner_text() == "comment 0"
+    page.locator("#here .more summary").click()
+    page.locator("#here textarea").fill("a note")
+    page.locator("#here [name=exact]").select_option("1:threat")
+    page.get_by_role("button", name="Decide so").click()
+    page.get_by_role("button", name="Undo").click()
+    assert "Taken back" in desk.toast
+    page.locator("#here button[value='0']").click()
+    page.locator("#here button[value='skip']").click()
+    assert page.get_by_text("Nothing waits for you").is_visible()
+
+
+def test_it_speaks_german(desk_of: Seat, queued: Queued, ann: Moderator) -> None:
+    queued("comment 0")
+    desk = desk_of(ann, locale="de-DE")
+    assert desk.page.evaluate("document.documentElement.lang") == "de"
+    assert desk.page.get_by_role("button", name="Abmelden").is_visible()
+
+
+def test_focus_is_seen_and_motion_is_not_forced(
+    desk_of: Seat, queued: Queued, ann: Moderator
+) -> None:
+    queued("comment 0")
+    desk = desk_of(ann, reduced_motion="reduce")
+    assert desk.page.evaluate("document.getAnimations().length") == 0
+    desk.press("Tab")
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert desk.page.evaluate(outline) == "solid"
+    desk.open("day")
+    desk.press("Tab")
+    assert desk.page.evaluate("document.activeElement.matches('.skip')")
+
+
+def test_nothing_is_left_after_log_out(
+    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
+) -> None:
+    queued("comment 0")
+    desk = desk_of(ann)
+    stolen = desk.page.context.cookies()
+    desk.page.get_by_role("button", name="Log out").click()
+    desk.page.wait_for_selector("#pseudonym")
+    desk.page.go_back()
+    desk.page.wait_for_selector("#pseudonym")
+    assert "comment 0" not in desk.page.content()
+    desk.page.context.add_cookies(stolen)
+    desk.page.goto(desk.address)
+    assert "Your session has ended" in desk.page.content()

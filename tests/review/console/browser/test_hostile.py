@@ -1,0 +1,110 @@
+"""Comments, notes and names that mean harm."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from modwatch.review import people
+from modwatch.review.console.pages.review import ReviewPage
+from modwatch.review.people import Moderator
+
+Seat = Callable[..., Any]
+Queued = Callable[..., None]
+
+ATTACKS = [
+    "<script>window.caught = 1</script>",
+    "<img src=x onerror='window.caught = 1'>",
+    "</div></main><svg onload=window.caught=1>",
+    "{{ 7 * 7 }} ${window.caught = 1} {% raw %}",
+    "\"' autofocus onfocus='window.caught = 1",
+    "<iframe srcdoc='<script>parent.caught = 1</script>'></iframe>",
+    "javascript:window.caught=1",
+    "<style>body { display: none }</style><base href=https://elsewhere.invalid/>",
+    "<template><form action=https://elsewhere.invalid><input name=csrf></form></template>",
+]
+
+
+def test_nothing_in_a_comment_runs(
+    desk_of: Seat, queued: Queued, engine: Engine, ann: Moderator
+) -> None:
+    assert ReviewPage  # what is shown here
+    queued(*ATTACKS, parent_text=ATTACKS[1], platform=ATTACKS[0], language=ATTACKS[4])
+    desk = desk_of(ann)
+    for attack in ATTACKS:
+        assert desk.comment == attack
+        desk.press("m")
+        desk.page.keyboard.insert_text(ATTACKS[0])
+        desk.press("Escape", "n")
+    desk.open("day")
+    assert desk.page.locator(".begin").count() == len(ATTACKS)
+    assert desk.page.evaluate("window.caught") is None
+    assert desk.page.locator("iframe, svg, img, base, main style").count() == 0
+    with engine.connect() as connection:
+        notes = connection.scalars(text("SELECT DISTINCT note FROM decision")).all()
+    assert notes == [ATTACKS[0]]
+
+
+def test_nothing_in_a_name_runs(desk_of: Seat, queued: Queued, engine: Engine) -> None:
+    queued("comment 0")
+    desk = desk_of(people.create_moderator(engine, ATTACKS[1], "moderator"))
+    assert desk.page.locator(".who bdi").inner_text() == ATTACKS[1]
+    assert desk.page.evaluate("window.caught") is None
+
+
+def test_what_turns_text_around_is_shown(desk_of: Seat, queued: Queued, ann: Moderator) -> None:
+    queued("safe \u202egpj.exe\u202c and zero\u200bwidth", "مرحبا <b>hello</b> بالعالم")
+    desk = desk_of(ann)
+    assert desk.comment == "safe RLOgpj.exePDF and zeroZWSPwidth"
+    # In the order in which it is written: the mark stands, the override does not act.
+    left, right = (
+        desk.page.evaluate(
+            """(sign) => {
+                const walker = document.createTreeWalker(
+                    document.querySelector("#here .comment"), NodeFilter.SHOW_TEXT);
+                for (let node; (node = walker.nextNode());) {
+                    const at = node.data.indexOf(sign);
+                    if (at < 0) continue;
+                    const range = document.createRange();
+                    range.setStart(node, at);
+                    range.setEnd(node, at + 1);
+                    return range.getBoundingClientRect().left;
+                }
+            }""",
+            sign,
+        )
+        for sign in ("g", "x")
+    )
+    assert left < right
+    desk.press("n").wait_for("hello")
+    direction = "getComputedStyle(document.querySelector('#here .comment')).direction"
+    assert desk.page.evaluate(direction) == "rtl"
+    assert desk.page.evaluate("getComputedStyle(document.body).direction") == "ltr"
+
+
+@pytest.mark.parametrize(
+    "long",
+    [
+        "word " * 200_000,
+        "x" * 1_000_000,
+        "\u202e\u200b" * 500_000,
+        "a\u202e" * 500_000,
+        "\n" * 1_000_000,
+    ],
+    ids=["words", "one word", "invisible", "marks", "lines"],
+)
+def test_a_megabyte_does_not_freeze_the_page(
+    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine, long: str
+) -> None:
+    queued("comment 0", long, "comment 2")
+    desk = desk_of(ann).press("n")
+    summary = desk.page.locator("#here .comment summary")
+    if "\u200b" not in long or summary.count():
+        assert "characters" in summary.inner_text()
+        summary.click()
+        assert desk.page.locator("#here .rest[open]").count() == 1
+        assert desk.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    started = desk.page.evaluate("performance.now()")
+    desk.press("n").wait_for("comment 2")
+    assert desk.page.evaluate("performance.now()") - started < 4_000

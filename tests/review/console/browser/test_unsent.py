@@ -1,0 +1,163 @@
+"""Decisions that the server has not confirmed yet."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from modwatch.review import people
+from modwatch.review.people import Moderator
+
+Seat = Callable[..., Any]
+Queued = Callable[..., None]
+
+DECISIONS = "**/decisions"
+
+
+def decided(engine: Engine) -> list[tuple[str, str]]:
+    """Return who did what, in the order of the log."""
+    made = "SELECT pseudonym, comment_id || ' ' || action FROM decision"
+    with engine.connect() as connection:
+        rows = connection.execute(
+            text(f"{made} JOIN moderator ON moderator.id = moderator_id ORDER BY decision.id")
+        )
+        return [tuple(row) for row in rows]
+
+
+def until(desk: Any, engine: Engine, *expected: tuple[str, str]) -> None:
+    """Wait until the log holds these, in whatever order; they travel in the background."""
+    for _ in range(160):
+        if sorted(decided(engine)) == sorted(expected):
+            return
+        desk.page.wait_for_timeout(50)
+    pytest.fail(f"after 8 s the log holds {decided(engine)}, not {expected}")
+
+
+def told(desk: Any, words: str) -> None:
+    desk.page.locator("#offline", has_text=words).wait_for()
+
+
+def log_in(desk: Any, engine: Engine, person: Moderator) -> None:
+    """Log `person` in, in another tab of the same browser."""
+    desk.page.context.clear_cookies()
+    tab = desk.page.context.new_page()
+    tab.goto(desk.address + "login?next=preferences")
+    tab.get_by_text("token instead").click()
+    tab.fill("#token", people.issue_token(engine, person.id))
+    tab.press("#token", "Enter")
+    tab.wait_for_selector("header .who")
+    tab.close()
+
+
+def test_undo_works_after_a_decision_that_was_sent_twice(
+    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
+) -> None:
+    queued("comment 0", "comment 1", "comment 2")
+    desk = desk_of(ann)
+    desk.page.context.set_offline(True)
+    desk.press("t")
+    told(desk, "1 of your decisions")
+    desk.press("u")  # not yet
+    assert desk.comment == "comment 1"
+    desk.page.context.set_offline(False)
+    until(desk, engine, ("ann", "c0 label"))
+    desk.page.locator("#offline").wait_for(state="hidden")
+    desk.press("u").wait_for("comment 0")
+    assert "Taken back" in desk.toast
+
+
+def test_a_refusal_from_before_a_reload_leaves_later_decisions_to_undo(
+    desk_of: Seat, queued: Queued, ann: Moderator, ben: Moderator, engine: Engine
+) -> None:
+    queued("comment 0", "comment 1", "comment 2")
+    desk = desk_of(ann)
+    desk.page.context.route("**/items/1/decisions", lambda route: route.abort())
+    desk.press("t")
+    told(desk, "1 of your decisions")
+    with engine.begin() as connection:  # somebody else has it now
+        theirs = text("UPDATE review_item SET leased_by = :ben WHERE id = 1")
+        connection.execute(theirs, {"ben": ben.id})
+    desk.page.reload()
+    assert desk.settled().comment == "comment 1"
+    desk.press("n").wait_for("comment 2")
+    until(desk, engine, ("ann", "c1 label"))
+    desk.page.context.unroute("**/items/1/decisions")
+    desk.page.get_by_text("Nothing was lost").wait_for()
+    desk.press("u").wait_for("comment 1")
+    assert "Taken back" in desk.toast
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (401, "Your session has ended"),
+        (403, "Your session has ended"),
+        (429, "1 of your decisions"),
+    ],
+)
+def test_what_is_put_off_is_kept_and_told(
+    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine, status: int, words: str
+) -> None:
+    queued("comment 0", "comment 1")
+    desk = desk_of(ann)
+    desk.page.route(DECISIONS, lambda route: route.fulfill(status=status, json={}))
+    desk.press("t")
+    told(desk, words)
+    assert "refused" not in desk.toast
+    desk.page.unroute(DECISIONS)
+    until(desk, engine, ("ann", "c0 label"))
+    desk.page.locator("#offline").wait_for(state="hidden")
+    desk.press("u").wait_for("comment 0")
+
+
+def test_nothing_is_decided_in_the_name_of_somebody_else(
+    desk_of: Seat, queued: Queued, ann: Moderator, ben: Moderator, engine: Engine
+) -> None:
+    queued("comment 0", "comment 1")
+    desk = desk_of(ann)
+    log_in(desk, engine, ben)
+    sent: list[int] = []
+    desk.page.on(
+        "response", lambda answer: "decisions" in answer.url and sent.append(answer.status)
+    )
+    desk.press("t")
+    told(desk, "Your session has ended")
+    while len(sent) < 3:  # and tries again
+        desk.page.wait_for_timeout(50)
+    assert set(sent) == {403}
+    assert decided(engine) == []
+    log_in(desk, engine, ann)
+    until(desk, engine, ("ann", "c0 label"))
+    desk.page.locator("#offline").wait_for(state="hidden")
+
+
+def test_undo_without_a_session_can_be_had_after_the_next_log_in(
+    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
+) -> None:
+    queued("comment 0", "comment 1")
+    desk = desk_of(ann).press("t")
+    until(desk, engine, ("ann", "c0 label"))
+    desk.page.context.clear_cookies()
+    desk.press("u")
+    told(desk, "Your session has ended")
+    assert "no longer" not in desk.toast
+    log_in(desk, engine, ann)
+    desk.press("u").wait_for("comment 0")
+
+
+def test_undo_does_not_wait_for_a_network_that_hangs(
+    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
+) -> None:
+    queued("comment 0", "comment 1", "comment 2")
+    desk = desk_of(ann)
+    hanging: list[Any] = []
+    desk.page.route("**/items/1/decisions", lambda route: hanging.append(route))
+    desk.press("t", "u")
+    told(desk, "1 of your decisions")
+    assert len(hanging) == 1  # it has not failed
+    desk.press("n").wait_for("comment 2")
+    hanging[0].continue_()
+    until(desk, engine, ("ann", "c0 label"), ("ann", "c1 label"))
+    desk.page.locator("#offline").wait_for(state="hidden")
+    desk.press("u").wait_for("comment 1").press("u").wait_for("comment 0")

@@ -1,0 +1,194 @@
+import re
+from collections.abc import Callable
+from datetime import date
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine
+
+from modwatch.review import people, queue
+from modwatch.review.console.desk import SESSION
+from modwatch.review.console.pages.review import LEASE
+from modwatch.review.console.pages.session import LOGIN
+from modwatch.review.queue.items import NewItem
+
+Fill = Callable[[int], None]
+
+HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}</div><img src=x onerror=alert(1)>"
+
+
+def fields(page: httpx.Response) -> dict[str, str]:
+    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.text))
+
+
+def notice(page: httpx.Response) -> str:
+    found = re.search(r'id="toast">(.*?)</div>', page.text, re.DOTALL)
+    return found[1] if found else ""
+
+
+def log_in(client: TestClient, token: str) -> httpx.Response:
+    form = fields(client.get("/"))
+    return client.post("/login", data={"token": token, **form})
+
+
+def verdict(client: TestClient, page: httpx.Response, value: str) -> httpx.Response:
+    return client.post("/decide", data={**fields(page), "verdict": value})
+
+
+def shown(page: httpx.Response) -> str | None:
+    found = re.search(r"invented text of (\w+)", page.text)
+    return found[1] if found else None
+
+
+def test_a_shift(client: TestClient, token: str, engine: Engine, fill: Fill, day: date) -> None:
+    fill(3)
+    assert "Your token" in client.get("/").text
+    page = log_in(client, token)
+    assert page.status_code == 200
+    assert shown(page) == "c0"
+    assert shown(client.get("/")) == "c0"  # a reload shows the same
+    page = verdict(client, page, "1")
+    assert shown(page) == "c1"
+    page = verdict(client, page, "skip")
+    assert shown(page) == "c2"
+    page = verdict(client, page, "0")
+    assert "Nothing waits for you" in page.text
+    labels = [row for batch in queue.decisions(engine, day) for row in batch.to_pylist()]
+    assert [(row["comment_id"], row["label"]) for row in labels] == [("c0", 1), ("c2", 0)]
+    page = client.post("/logout", data=fields(page))
+    assert "Your token" in page.text
+
+
+def test_cookies_are_for_this_site_alone(client: TestClient, token: str, fill: Fill) -> None:
+    fill(1)
+    form = fields(client.get("/"))
+    answer = client.post("/login", data={"token": token, **form}, follow_redirects=False)
+    cookies = [
+        *answer.headers.get_list("set-cookie"),
+        *client.get("/").headers.get_list("set-cookie"),
+    ]
+    assert {cookie.split("=")[0] for cookie in cookies} == {SESSION, LOGIN, LEASE}
+    for cookie in cookies:
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+        assert token not in cookie
+
+
+def test_a_wrong_token_is_told_kindly(client: TestClient) -> None:
+    page = log_in(client, "wrong")
+    assert page.status_code == 401
+    assert "Ask an admin" in page.text
+
+
+def test_a_session_is_over_after_log_out_and_revocation(
+    client: TestClient, token: str, engine: Engine
+) -> None:
+    page = log_in(client, token)
+    stolen = client.cookies[SESSION]
+    client.post("/logout", data=fields(page))
+    client.cookies.set(SESSION, stolen)
+    assert "Your session has ended" in client.get("/").text
+
+    client.cookies.clear()
+    log_in(client, token)
+    people.revoke_token(engine, token)
+    assert "Your session has ended" in client.get("/").text
+
+
+def test_forms_from_elsewhere_decide_nothing(
+    client: TestClient, token: str, engine: Engine, fill: Fill
+) -> None:
+    fill(1)
+    page = log_in(client, token)
+    for forged in ("", "0" * 64, "é"):
+        answer = client.post("/decide", data={**fields(page), "verdict": "1", "csrf": forged})
+        assert answer.status_code in (403, 422)
+        assert client.post("/logout", data={"csrf": forged}).status_code in (403, 422)
+    assert queue.verify_log(engine).decisions == 0
+    client.cookies.clear()
+    assert client.post("/login", data={"token": token, "csrf": "0" * 64}).status_code == 403
+    assert "Your token" in verdict(client, page, "1").text  # no session: to the way in
+    assert queue.verify_log(engine).decisions == 0
+
+
+def test_a_double_click_decides_once(
+    client: TestClient, token: str, engine: Engine, fill: Fill
+) -> None:
+    fill(2)
+    page = log_in(client, token)
+    assert shown(verdict(client, page, "1")) == "c1"
+    again = verdict(client, page, "1")
+    assert shown(again) == "c1"
+    assert "Nothing was lost" not in notice(again)
+    assert queue.verify_log(engine).decisions == 1
+
+
+def test_conflicts_are_told_kindly(
+    client: TestClient, token: str, engine: Engine, fill: Fill, day: date
+) -> None:
+    fill(2)
+    page = log_in(client, token)
+    verdict(client, page, "1")
+    changed_mind = verdict(client, page, "0")
+    assert changed_mind.status_code == 200
+    assert "Nothing was lost" in notice(changed_mind)
+    assert shown(changed_mind) == "c1"
+    queue.enqueue(engine, [], day)  # withdrawn under the moderator's eyes
+    assert "Nothing was lost" in notice(verdict(client, changed_mind, "1"))
+
+
+@pytest.mark.parametrize("role", ["auditor", "ops", "admin"])
+def test_lookers_on_are_served_nothing(
+    client: TestClient, engine: Engine, fill: Fill, role: str
+) -> None:
+    fill(1)
+    person = people.create_moderator(engine, role, role)
+    page = log_in(client, people.issue_token(engine, person.id))
+    assert "You are looking on" in page.text
+    assert shown(page) is None
+    form = {**fields(page), "item_id": "1", "lease_token": "t", "verdict": "1"}
+    assert client.post("/decide", data=form).status_code == 403
+
+
+def test_hostile_content_is_escaped(
+    client: TestClient, engine: Engine, new_item: Callable[..., NewItem], day: date
+) -> None:
+    person = people.create_moderator(engine, "<b>ann</b>", "moderator")
+    item = new_item(
+        "c1", text=HOSTILE, parent_text=HOSTILE, platform=HOSTILE, language='x" onload="y'
+    )
+    queue.enqueue(engine, [item], day)
+    page = log_in(client, people.issue_token(engine, person.id)).text
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert "<b>ann" not in page
+    assert ">49<" not in page
+    assert 'lang="x&#34; onload=&#34;y"' in page
+    assert page.count("{{ 7 * 7 }}") == 3
+    assert page.count('dir="auto"') == 3  # context, comment, note
+
+
+@pytest.mark.parametrize("held", ["", "1", "1.", "x.y", ".", f"{2**70}.t", "²..", "1.\x7f"])
+def test_any_lease_cookie_is_survived(
+    client: TestClient, token: str, fill: Fill, held: str
+) -> None:
+    fill(2)
+    log_in(client, token)
+    session = client.cookies[SESSION]
+    cookie = f"{SESSION}={session}; {LEASE}={held}".encode()
+    client.cookies.clear()
+    answer = client.get("/", headers={b"cookie": cookie})  # type: ignore[arg-type]
+    assert answer.status_code == 200
+    assert shown(answer) is not None
+
+
+def test_no_page_has_inline_script_or_style_or_foreign_address(
+    client: TestClient, token: str, fill: Fill
+) -> None:
+    fill(1)
+    pages = [client.get("/").text, log_in(client, token).text]
+    pages.append(client.get("/nowhere", headers={"Accept": "text/html"}).text)
+    for page in pages:
+        assert not re.search(r"<style|style=|\son\w+=|<script(?![^>]*src=)|https?://", page)
+        assert re.search(r'<html lang="en"', page)

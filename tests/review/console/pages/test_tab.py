@@ -1,0 +1,126 @@
+"""What a tab with a script asks of the server."""
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, text
+
+from modwatch.review import people, queue
+from modwatch.review.people import Moderator
+
+Fill = Callable[[int], None]
+
+
+class Tab:
+    def __init__(self, client: TestClient, engine: Engine, person: Moderator) -> None:
+        token = people.issue_token(engine, person.id)
+        self.session = people.open_session(engine, token, dt.timedelta(hours=1))
+        self.client = client
+
+    def post(self, path: str, csrf: str | None = None, **body: Any) -> Any:
+        cookies = {"Cookie": f"modwatch_session={self.session}"}
+        proof = self.client.get("/api/v1/me", headers=cookies).json()["csrf"]
+        headers = {
+            **cookies,
+            "X-Modwatch-CSRF": proof if csrf is None else csrf,
+            "X-Modwatch-Fragment": "1",
+        }
+        return self.client.post(path, json=body, headers=headers)
+
+    def hold(self, count: int = 1, held: Any = ()) -> list[dict[str, Any]]:
+        page = self.post("/next", held=list(held), count=count).text
+        found = re.findall(r'data-item="(\d+)" data-token="([^"]*)" data-ticket="([^"]*)"', page)
+        return [{"item_id": int(i), "lease_token": t, "ticket": k} for i, t, k in found]
+
+
+@pytest.fixture
+def tab(client: TestClient, engine: Engine, ann: Moderator) -> Tab:
+    return Tab(client, engine, ann)
+
+
+def test_what_was_left_is_had_again(tab: Tab, fill: Fill, engine: Engine) -> None:
+    fill(4)
+    held = tab.hold(2)
+    assert tab.post("/leave", held=held).status_code == 204
+    assert queue.counts(engine).leased == 0
+    again = tab.hold(2, held)
+    assert [one["item_id"] for one in again] == [one["item_id"] for one in held]
+    tab.post("/leave", held=held)  # late: of the leases before
+    assert queue.counts(engine).leased == 2
+    lost = tab.hold(2, held)  # as if the answer before had never come
+    assert [one["item_id"] for one in lost] == [one["item_id"] for one in held]
+
+
+def test_what_somebody_took_meanwhile_is_theirs(
+    tab: Tab, fill: Fill, engine: Engine, ben: Moderator
+) -> None:
+    fill(1)
+    held = tab.hold()
+    tab.post("/leave", held=held)
+    taken = queue.lease(engine, ben.id)
+    assert taken is not None
+    assert tab.hold(1, held) == []
+    assert queue.resume(engine, ben.id, taken.item.id, taken.token) is not None
+
+
+def test_what_was_handed_to_a_lead_is_not_had_again(
+    tab: Tab, client: TestClient, fill: Fill, engine: Engine, ann: Moderator
+) -> None:
+    fill(1)
+    held = tab.hold()
+    queue.escalate(
+        engine, moderator_id=ann.id, item_id=held[0]["item_id"], idempotency_key="e",
+        lease_token=held[0]["lease_token"], note="for leads only",
+    )  # fmt: skip
+    assert tab.hold(1, held) == []
+    lea = Tab(client, engine, people.create_moderator(engine, "lea", "lead"))
+    taken = queue.lease_escalated(engine, 2)
+    assert taken is not None
+    assert lea.hold(1, [{**held[0], "lease_token": taken.token}]) != []
+
+
+def test_a_ticket_is_for_its_item_and_session(
+    tab: Tab, client: TestClient, fill: Fill, engine: Engine, ann: Moderator
+) -> None:
+    fill(3)
+    held = tab.hold()
+    tab.post("/leave", held=held)
+    for forged in (
+        {**held[0], "item_id": 3},
+        {**held[0], "ticket": "é"},
+    ):
+        assert tab.hold(0, [forged]) == []
+    assert Tab(client, engine, ann).hold(0, held) == []
+
+
+@pytest.mark.parametrize("path", ["/next", "/leave"])
+def test_forged_requests_change_nothing(tab: Tab, fill: Fill, engine: Engine, path: str) -> None:
+    fill(2)
+    held = tab.hold()
+    for forged in ("", "0" * 64):
+        answer = tab.post(path, csrf=forged, held=held)
+        assert answer.status_code == 403
+        assert answer.json()["error"]["code"] == "forbidden"
+    assert queue.counts(engine).leased == 1
+
+
+def test_a_session_that_ended_is_told_as_json(tab: Tab, engine: Engine, fill: Fill) -> None:
+    fill(1)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE moderator SET disabled_at = now()"))
+    headers = {"Cookie": f"modwatch_session={tab.session}", "X-Modwatch-Fragment": "1"}
+    answer = tab.client.post("/next", json={}, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "access_denied")
+
+
+def test_those_who_do_not_decide_hold_nothing(
+    client: TestClient, engine: Engine, fill: Fill
+) -> None:
+    fill(1)
+    for role in ("auditor", "ops", "admin"):
+        person = people.create_moderator(engine, role, role)
+        assert Tab(client, engine, person).post("/next", count=1).status_code == 403

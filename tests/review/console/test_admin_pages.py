@@ -1,0 +1,215 @@
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, text
+
+from modwatch.errors import AccessDeniedError
+from modwatch.review import people
+from modwatch.review.console.app import create_app
+from modwatch.review.console.desk import SESSION
+from modwatch.review.people import Moderator
+
+
+@pytest.fixture
+def ada(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "ada", "admin")
+
+
+@pytest.fixture
+def bearer(engine: Engine, ada: Moderator) -> dict[str, str]:
+    return {"Authorization": f"Bearer {people.issue_token(engine, ada.id)}"}
+
+
+@pytest.fixture
+def admin(engine: Engine, ada: Moderator) -> Iterator[TestClient]:
+    with TestClient(create_app(engine), raise_server_exceptions=False) as client:
+        client.headers["Accept"] = "text/html"
+        token = people.issue_token(engine, ada.id)
+        client.cookies.set(SESSION, people.open_session(engine, token, timedelta(hours=1)))
+        yield client
+
+
+def csrf(page: httpx.Response) -> dict[str, str]:
+    found = re.search(r'name="csrf" value="([^"]*)"', page.text)
+    assert found is not None
+    return {"csrf": found[1]}
+
+
+def plain(page: httpx.Response) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
+
+
+def account(engine: Engine, pseudonym: str) -> people.Account:
+    return next(each for each in people.people(engine) if each.pseudonym == pseudonym)
+
+
+def test_an_account_from_first_to_last(engine: Engine, admin: TestClient) -> None:
+    form = csrf(admin.get("/admin"))
+    page = admin.post("/admin/people", data=form | {"pseudonym": "wren", "role": "moderator"})
+    wren = people.find_moderator(engine, "wren")
+    here = f"/admin/people/{wren.id}"
+    assert page.url.path == here
+    admin.post(here, data=form | {"role": "lead"})
+    admin.post(here, data=form | {"queues": "de\n\n fr \nde"})
+    assert (account(engine, "wren").role, account(engine, "wren").queues) == ("lead", {"de", "fr"})
+    assert admin.post(here, data=form | {"password": "a good long sentence 7"}).status_code == 200
+    assert account(engine, "wren").has_password
+    admin.post(here, data=form | {"queues": " \n"})
+    assert account(engine, "wren").queues is None
+    admin.post(here, data=form | {"disabled": "yes"})
+    assert account(engine, "wren").disabled_at is not None
+    assert "disabled" in plain(admin.get("/admin"))
+    admin.post(here, data=form | {"disabled": "no"})
+    assert account(engine, "wren").disabled_at is None
+    told = plain(admin.get(here))
+    for action in ("create", "change_role", "set_queues", "set_password", "disable", "enable"):
+        assert action in told
+    assert "a good long sentence" not in admin.get("/admin/events").text
+
+
+def test_a_token_is_shown_once(engine: Engine, admin: TestClient, ann: Moderator) -> None:
+    here = f"/admin/people/{ann.id}"
+    form = csrf(admin.get(here))
+    page = admin.post(
+        f"{here}/tokens", data=form | {"name": "tablet", "days": "30", "scopes": "review"}
+    )
+    assert page.status_code == 201
+    shown = re.search(r'class="secret"[^>]*>([^<]+)<', page.text)
+    assert shown is not None
+    assert people.authenticate(engine, shown[1]).scopes == {"review"}
+    page = admin.get(here)
+    assert shown[1] not in page.text
+    assert "tablet" in page.text
+    (token,) = people.tokens(engine, ann.id)
+    admin.post(f"{here}/revoke", data=form | {"token_id": str(token.id)})
+    with pytest.raises(AccessDeniedError):
+        people.authenticate(engine, shown[1])
+
+
+def test_all_sessions_are_ended(engine: Engine, admin: TestClient, ann: Moderator) -> None:
+    token = people.issue_token(engine, ann.id)
+    sessions = [people.open_session(engine, token, timedelta(hours=1)) for _ in range(2)]
+    here = f"/admin/people/{ann.id}"
+    admin.post(f"{here}/revoke", data=csrf(admin.get(here)))
+    for session in sessions:
+        with pytest.raises(AccessDeniedError):
+            people.authenticate(engine, session, "session")
+    assert people.authenticate(engine, token).pseudonym == "ann"
+
+
+def test_nobody_shuts_themselves_out(engine: Engine, admin: TestClient, ada: Moderator) -> None:
+    here = f"/admin/people/{ada.id}"
+    form = csrf(admin.get(here))
+    for change in ({"role": "ops"}, {"disabled": "yes"}):
+        page = admin.post(here, data=form | change)
+        assert page.status_code == 422
+        assert "another admin must" in plain(page)
+    assert account(engine, "ada").role == "admin"
+
+
+@pytest.mark.parametrize(
+    ("pseudonym", "role"),
+    [("", "moderator"), ("zed", "king"), ("аda", "moderator"), ("z\u202eed", "moderator")],
+)
+def test_names_that_deceive_are_refused(
+    engine: Engine, admin: TestClient, pseudonym: str, role: str
+) -> None:
+    form = csrf(admin.get("/admin"))
+    page = admin.post("/admin/people", data=form | {"pseudonym": pseudonym, "role": role})
+    assert page.status_code == 422
+    assert len(people.people(engine)) == 1
+
+
+def test_tokens_of_another_person_stay(
+    engine: Engine, admin: TestClient, ann: Moderator, ben: Moderator
+) -> None:
+    token = people.issue_token(engine, ben.id)
+    (bens,) = people.tokens(engine, ben.id)
+    here = f"/admin/people/{ann.id}"
+    page = admin.post(f"{here}/revoke", data=csrf(admin.get(here)) | {"token_id": str(bens.id)})
+    assert page.status_code == 404
+    assert people.authenticate(engine, token).pseudonym == "ben"
+
+
+def test_forms_from_elsewhere_change_nobody(
+    engine: Engine, admin: TestClient, ann: Moderator
+) -> None:
+    here = f"/admin/people/{ann.id}"
+    for path, body in (
+        (here, {"role": "admin"}),
+        (f"{here}/tokens", {"name": "x"}),
+        (f"{here}/revoke", {}),
+        ("/admin/people", {"pseudonym": "evil", "role": "admin"}),
+        ("/deliveries/resend", {"channel": "platform"}),
+        ("/records/check", {}),
+        ("/records/export", {"format": "csv"}),
+    ):
+        for forged in ("", "0" * 64):
+            assert admin.post(path, data={**body, "csrf": forged}).status_code in (403, 422), path
+    assert account(engine, "ann").role == "moderator"
+    assert people.tokens(engine, ann.id) == []
+    assert len(people.people(engine)) == 2
+
+
+def test_what_was_given_up_is_sent_again(
+    engine: Engine, admin: TestClient, bearer: dict[str, str]
+) -> None:
+    assert "Everything arrived." in plain(admin.get("/deliveries"))
+    dead_letters(engine, 3)
+    page = admin.get("/deliveries")
+    assert "answer 500" in plain(page)
+    assert "a secret payload" not in page.text
+    listed = admin.get("/api/v1/deliveries/dead?channel=platform", headers=bearer).json()
+    assert [each["last_problem"] for each in listed["dead_letters"]] == ["answer 500"] * 3
+    form = csrf(page) | {"channel": "platform"}
+    admin.post("/deliveries/resend", data=form | {"message_id": "1"})
+    state = admin.get("/api/v1/deliveries", headers=bearer).json()["channels"]["platform"]
+    assert (state["pending"], state["dead"]) == (1, 2)
+    again = admin.post("/api/v1/deliveries/resend", json={"channel": "platform"}, headers=bearer)
+    assert again.json() == {"resent": 2}
+
+
+def dead_letters(engine: Engine, n: int) -> None:
+    with engine.begin() as connection:
+        for number in range(1, n + 1):
+            connection.execute(
+                text(
+                    "INSERT INTO outbox_message (key, topic, series, sequence, dt, payload) VALUES "
+                    "(:key, 'decision', :key, 1, now(), CAST(:payload AS jsonb))"
+                ),
+                {"key": f"k{number}", "payload": '{"event": "decided", "x": "a secret payload"}'},
+            )
+        connection.execute(
+            text(
+                "INSERT INTO outbox_delivery (message_id, channel, attempts, dead_at, "
+                "last_problem) SELECT id, 'platform', 9, now(), 'answer 500' FROM outbox_message"
+            )
+        )
+
+
+def test_accounts_by_program(engine: Engine, admin: TestClient, bearer: dict[str, str]) -> None:
+    body = {"pseudonym": "wren", "role": "moderator"}
+    made = admin.post("/api/v1/people", json=body, headers=bearer)
+    assert made.status_code == 201
+    here = f"/api/v1/people/{made.json()['id']}"
+    change = {"role": "lead", "queues": ["de"], "password": "a good long sentence 7"}
+    changed = admin.patch(here, json=change, headers=bearer).json()
+    assert (changed["role"], changed["queues"], changed["has_password"]) == ("lead", ["de"], True)
+    assert admin.patch(here, json={"queues": "all"}, headers=bearer).json()["queues"] is None
+    assert admin.patch(here, json={"hat": "red"}, headers=bearer).status_code == 422
+    issued = admin.post(f"{here}/tokens", json={"days": 1}, headers=bearer).json()["token"]
+    assert people.authenticate(engine, issued).role == "lead"
+    (token,) = admin.get(f"{here}/tokens", headers=bearer).json()["tokens"]
+    assert issued not in str(token)
+    assert admin.delete(f"{here}/tokens/{token['id']}", headers=bearer).status_code == 204
+    assert admin.delete(f"{here}/tokens/9999", headers=bearer).status_code == 404
+    with pytest.raises(AccessDeniedError):
+        people.authenticate(engine, issued)
+    assert admin.get("/api/v1/people/9999", headers=bearer).status_code == 404
+    events = admin.get("/api/v1/people/events", headers=bearer).json()["events"]
+    assert events[0]["action"] == "revoke_token"
+    assert "sentence" not in str(events)

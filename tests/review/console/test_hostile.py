@@ -1,0 +1,400 @@
+"""Content and requests that mean harm; the same in a browser is in `browser/test_hostile.py`."""
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from datetime import date
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, text
+
+from modwatch.review import people, queue
+from modwatch.review.console.app import create_app
+from modwatch.review.console.desk import CSRF_HEADER, csrf_of
+from modwatch.review.console.pages.review import LEASE
+from modwatch.review.console.pages.session import LOGIN
+from modwatch.review.people import Moderator
+from modwatch.review.queue.items import NewItem
+from review.console.visiting import (
+    Headers,
+    bearer_of,
+    by_cookie,
+    routes_of,
+    rows,
+    session_of,
+    unguarded,
+    used,
+)
+
+Fill = Callable[[int], None]
+
+HARMLESS = "harmless"
+
+#: SQL, HTML, scripts, templates, headers, formats, addresses, and what turns text around.
+ATTACKS = {
+    "sql": "'); DROP TABLE decision; --",
+    "sql or": "' OR '1'='1",
+    "html": "</td></div></main><h1 onclick=x>hello</h1><base href=//elsewhere.invalid>",
+    "attribute": "\" autofocus onfocus='alert(1)' x=\"",
+    "script": "</script></textarea></title><script>alert(1)</script><!--",
+    "template": "{{ 7 * 7 }}{% for x in () %}{{ page.__class__ }}#{7*7}${7*7}",
+    "header": "a\r\nSet-Cookie: caught=1\r\n\r\n<script>",
+    "format": "%(name)s %s %n {0.__class__} %",
+    "address": "javascript:alert(1)//../../admin",
+    "turned": "safe\u202egpj.exe\u200b\u2066\ufeff",
+    "look-alike": "аdmin аnn ﹤script﹥",
+}
+
+#: Characters that turn the order of others around.
+TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+class Outline(HTMLParser):
+    """The tags of a page, with the names of their attributes; marks of the invisible left out."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, tuple[str, ...]]] = []
+        self.addresses: list[str] = []
+        #: What stands outside an isolate, and would turn around what follows it.
+        self.turning: list[str] = []
+        self._in_mark = False
+        self._isolates = 0
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if ("class", "mark") in attrs:
+            self._in_mark = True
+            return
+        self._isolates += tag == "bdi"
+        self.tags.append((tag, tuple(sorted(name for name, _ in attrs))))
+        addresses = {"href", "src", "action", "formaction"}
+        self.addresses += [value or "" for name, value in attrs if name in addresses]
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._in_mark:
+            self._in_mark = False
+        else:
+            self._isolates -= tag == "bdi"
+            self.tags.append((f"/{tag}", ()))
+
+    def handle_data(self, data: str) -> None:
+        if TURNING.search(data) and not self._isolates and self.tags[-1][0] != "title":
+            self.turning.append(data)
+
+
+@pytest.fixture
+def app(engine: Engine) -> FastAPI:
+    return create_app(engine)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as client:
+        client.headers["Accept"] = "text/html"
+        yield client
+
+
+def plant(engine: Engine, value: str) -> None:
+    """Write `value` wherever the console shows what people or other systems wrote."""
+    places = {
+        "review_item": ("text", "parent_text", "platform", "language", "queue"),
+        "decision": ("note",),
+        "outbox_delivery": ("last_problem", "channel"),
+        "access_token": ("name",),
+    }
+    # Words of the policy and the rules, which an installation writes itself.
+    words = {} if TURNING.search(value) else {"review_item": "reason", "decision": "policy_code"}
+    with unguarded(engine) as connection:
+        for table, columns in places.items():
+            more = [words[table]] if table in words else []
+            changes = ", ".join(f"{name} = :value" for name in [*columns, *more])
+            connection.execute(text(f"UPDATE {table} SET {changes}"), {"value": value})
+        for table, column in (("review_item", "comment_id"), ("moderator", "pseudonym")):
+            statement = f"UPDATE {table} SET {column} = :value || id"
+            connection.execute(text(statement), {"value": value})
+        details = {"details": json.dumps({"queues": [value], "name": value})}
+        connection.execute(text("UPDATE account_event SET details = :details"), details)
+
+
+def test_what_is_shown_changes_no_page(
+    engine: Engine,
+    app: FastAPI,
+    client: TestClient,
+    new_item: Callable[..., NewItem],
+    day: date,
+) -> None:
+    """Each page has the tags with every attack that it has with a harmless word."""
+    who = used(engine, new_item, day)
+    sessions = {role: session_of(engine, person) for role, person in who.items()}
+    paths = [path for method, path in routes_of(app) if method == "GET" and "/api/" not in path]
+
+    def outlines() -> dict[tuple[str, str], Outline]:
+        with unguarded(engine) as connection:
+            connection.execute(text("UPDATE review_item SET leased_until = NULL, leased_by = NULL"))
+        found = {}
+        for role, session in sessions.items():
+            for path in paths:
+                page = client.get(path, headers=by_cookie(session))
+                assert page.status_code < 500, (role, path)
+                assert not any("\r" in value or "\n" in value for value in page.headers.values())
+                if page.status_code == 200 and "html" in page.headers["Content-Type"]:
+                    found[role, path] = Outline(page.text)
+        return found
+
+    plant(engine, HARMLESS)
+    expected = outlines()
+    assert len(expected) > 25
+    for name, attack in ATTACKS.items():
+        plant(engine, attack)
+        for where, outline in outlines().items():
+            assert outline.tags == expected[where].tags, (name, where)
+            assert outline.turning == [], (name, where)
+            for address in outline.addresses:
+                assert re.match(r"\.{0,2}/|#|[\w/]*$|https?://testserver/", address), (name, where)
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_what_is_sent_is_a_value(
+    engine: Engine,
+    client: TestClient,
+    new_item: Callable[..., NewItem],
+    day: date,
+    attack: str,
+) -> None:
+    """Whatever a program sends is stored or refused as it is, and drops or opens nothing."""
+    who = used(engine, new_item, day)
+    before, raw = rows(engine), attack.encode()
+    lead, admin = bearer_of(engine, who["lead"]), bearer_of(engine, who["admin"])
+    subject = who["moderator"].id
+    lease = client.post("/api/v1/leases", headers=lead).json()
+    decided = client.post(
+        f"/api/v1/items/{lease['item']['id']}/decisions",
+        json={"lease_token": lease["token"], "label": 1, "note": attack},
+        headers={**lead, "Idempotency-Key": raw},  # type: ignore[dict-item]
+    )
+    assert decided.status_code == 201
+    days, held = {"first_day": str(day), "last_day": str(day)}, {"lease_token": "t"}
+    for headers, method, path, body in (
+        (lead, "POST", "items/1/decisions", {"lease_token": attack, "label": 1}),
+        (lead, "POST", "items/1/decisions", held | {"label": 1, "policy_code": attack}),
+        (lead, "POST", "items/1/decisions", held | {"action": "skip", "reason": attack}),
+        (lead, "POST", "items/1/corrections", {"label": 1, "version": 1, "reason": attack}),
+        *((lead, "POST", "items/search", {**days, name: attack}) for name in (
+            "comment_id", "text", "pseudonym", "status", "queue", "policy_code", "cursor",
+        )),
+        *((lead, "POST", "lead/closings/count", {name: attack}) for name in (
+            "queue", "reason", "language", "platform",
+        )),
+        (lead, "POST", "lead/closings/count", {"comment_ids": [attack]}),
+        (lead, "PUT", "me/preferences", {"opt_outs": [attack[:60]]}),
+        (lead, "PUT", "me/preferences", {"timezone": attack, "keys": {attack: "x"}}),
+        (lead, "PUT", "me/preferences", {attack: 1}),
+        (admin, "PATCH", f"people/{subject}", {"queues": [attack]}),
+        (admin, "POST", f"people/{subject}/tokens", {"name": attack, "scopes": [attack]}),
+        (admin, "POST", "deliveries/resend", {"channel": attack}),
+        (admin, "POST", "log/checks", {"witness": attack}),
+    ):  # fmt: skip
+        sent = {**headers, "Idempotency-Key": secrets.token_hex(4)}
+        answer = client.request(method, f"/api/v1/{path}", json=body, headers=sent)
+        assert answer.status_code < 500, (path, body)
+        assert answer.status_code != 200 or answer.json().get("items", []) == [], (path, body)
+    for path, name in (("decisions", "after"), ("deliveries/dead", "channel")):
+        answer = client.get(f"/api/v1/{path}", params={name: attack}, headers=admin)
+        assert answer.status_code < 500
+    people.create_moderator(engine, "zed", "moderator")  # the tables are still there
+    after = rows(engine)
+    assert all(after[table] >= before[table] for table in before)
+    assert after["decision"] == before["decision"] + 1
+    with engine.connect() as connection:
+        assert attack in connection.scalars(text("SELECT note FROM decision")).all()
+    assert queue.verify_log(engine).intact
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_nothing_that_is_typed_comes_back_as_a_header(
+    engine: Engine, client: TestClient, ann: Moderator, attack: str
+) -> None:
+    people.set_password(engine, ann.id, "a long pass phrase")
+    asked = client.get("/login", params={"next": attack})
+    typed = {"csrf": csrf_of("s"), "pseudonym": "ann", "password": "a long pass phrase"}
+    cookie = {"Cookie": f"{LOGIN}=s"}
+    entered = client.post("/login", data={**typed, "next": attack}, headers=cookie)
+    wrong = client.post("/login", data={**typed, "pseudonym": attack}, headers=cookie)
+    token = client.post("/login", data={**typed, "token": attack}, headers=cookie)
+    unknown = client.get(f"/{quote(attack, safe='')}")
+    session = by_cookie(session_of(engine, ann))
+    missing = client.get(f"/items/{quote(attack, safe='')}", headers=session)
+    cookies = {"Cookie": f"{session['Cookie']}; {LEASE}=".encode() + attack.encode()}
+    held = client.get("/", headers=cookies)  # type: ignore[arg-type]
+    assert (entered.status_code, entered.headers["Location"]) == (303, "./")
+    assert (wrong.status_code, token.status_code, held.status_code) == (401, 401, 200)
+    for answer in (asked, entered, wrong, token, unknown, missing, held):
+        assert answer.status_code < 500
+        for name, value in answer.headers.multi_items():
+            assert "caught" not in name + value
+            assert not re.search(r"[\r\n]|elsewhere\.invalid|javascript:", value)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/next", "/search", "/items/1", "/day", "/lead", "/lead/settle"]
+)
+@pytest.mark.parametrize("sign", ["<", "\u202ea", "\n", "\U0001f525"])
+def test_pages_of_megabytes_come_soon_and_are_bounded(
+    engine: Engine,
+    client: TestClient,
+    new_item: Callable[..., NewItem],
+    day: date,
+    path: str,
+    sign: str,
+) -> None:
+    lead = people.create_moderator(engine, "cora", "lead")
+    long = sign * (1_000_000 // len(sign.encode()))
+    queue.enqueue(engine, [new_item(f"c{i}", i + 1, text=long) for i in range(8)], day)
+    lease = queue.lease(engine, lead.id)
+    assert lease is not None
+    queue.escalate(
+        engine, moderator_id=lead.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="k", reason="legal",
+    )  # fmt: skip
+    session = session_of(engine, lead)
+    headers = {**by_cookie(session), CSRF_HEADER: csrf_of(session)}
+    started = time.perf_counter()
+    answer = (
+        client.post(path, json={"count": 2}, headers=headers)
+        if path == "/next"
+        else client.get(path, headers=headers)
+    )
+    assert answer.status_code in (200, 303)
+    assert time.perf_counter() - started < 5
+    # Of each comment that is shown whole, what escaping may make of it; of lists, the beginnings.
+    whole = {"/": 1, "/next": 2, "/items/1": 1, "/lead/settle": 1}.get(path, 0)
+    assert len(answer.content) < 100_000 + whole * 6_500_000
+
+
+def test_a_search_by_program_is_bounded(
+    engine: Engine, client: TestClient, new_item: Callable[..., NewItem], day: date
+) -> None:
+    """Two hundred long comments are found by their beginnings, and one is had whole."""
+    long = "\U0001f525" * 250_000
+    items = [new_item(f"c{i}", i + 1, text=long, parent_text=long) for i in range(10)]
+    queue.enqueue(engine, items, day)
+    headers = bearer_of(engine, people.create_moderator(engine, "cora", "lead"))
+    found = client.post("/api/v1/items/search", json={}, headers=headers)
+    assert len(found.json()["items"]) == 10
+    assert len(found.content) < 10 * 2 * 2_000 * 12 + 10_000
+    told = client.get("/api/v1/items/1/history", headers=headers).json()
+    assert told["items"][0]["text"] == long
+
+
+BROKEN = (b"\0", b"%00", b"\xff\xfe", b"%ff", b"\xed\xa0\x80", b"%ed%a0%80")
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=repr)
+def test_what_is_no_text_is_refused(
+    engine: Engine, client: TestClient, ann: Moderator, fill: Fill, broken: bytes
+) -> None:
+    """NUL, halves of surrogate pairs and other bytes, in forms, addresses, cookies and headers."""
+    fill(1)
+    session = session_of(engine, ann)
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    csrf = csrf_of(session).encode()
+    note = b"csrf=" + csrf + b"&item_id=1&lease_token=t&verdict=1&note=" + broken
+    search = b"csrf=" + csrf + b"&comment_id=" + broken
+    login = b"csrf=" + csrf_of("s").encode() + b"&pseudonym=" + broken + b"&password=" + broken
+    cookie = {"Cookie": f"{LOGIN}=s"}
+    for path, content, headers in (
+        ("/decide", note, by_cookie(session)),
+        ("/search", search, by_cookie(session)),
+        ("/login", login, cookie),
+        ("/login", login.replace(b"pseudonym", b"token"), cookie),
+    ):
+        answer = client.post(path, content=content, headers={**headers, **form})
+        assert answer.status_code < 500, path
+    bearer = bearer_of(engine, ann)
+    for header in ("Idempotency-Key", "X-Lease-Token", "X-Modwatch-CSRF", "Accept-Language"):
+        sent: Any = {**bearer, "Idempotency-Key": "k", header: b"x" + broken}
+        body = {"lease_token": "t", "label": 1}
+        for path in ("decisions", "lease"):
+            answer = client.post(f"/api/v1/items/1/{path}", json=body, headers=sent)
+            assert 400 <= answer.status_code < 500, header
+    assert queue.verify_log(engine).decisions == 0
+
+
+@pytest.mark.parametrize("escape", [r"\u0000", r"\ud800", r"\udfff"])
+def test_what_json_can_say_and_a_database_cannot_store_is_refused(
+    engine: Engine, client: TestClient, fill: Fill, escape: str
+) -> None:
+    fill(1)
+    lead = people.create_moderator(engine, "cora", "lead")
+    headers = bearer_of(engine, lead)
+    lease = client.post("/api/v1/leases", headers=headers).json()
+    sent = {**headers, "Content-Type": "application/json", "Idempotency-Key": "k"}
+    item = f"/api/v1/items/{lease['item']['id']}"
+    for path, method, body in (
+        (f"{item}/decisions", "POST", {"lease_token": lease["token"], "label": 1, "note": "x~"}),
+        (f"{item}/decisions", "POST", {"lease_token": "~", "label": 1}),
+        ("/api/v1/items/search", "POST", {"comment_id": "~"}),
+        ("/api/v1/items/search", "POST", {"queue": "~"}),
+        ("/api/v1/lead/closings/count", "POST", {"platform": "~"}),
+        ("/api/v1/lead/closings/count", "POST", {"comment_ids": ["~"]}),
+        ("/api/v1/me/preferences", "PUT", {"opt_outs": ["~"]}),
+        ("/api/v1/me/preferences", "PUT", {"keys": {"~": "a"}}),
+        ("/api/v1/me/preferences", "PUT", {"~": 1}),
+    ):
+        content = json.dumps(body).replace("~", escape)
+        answer = client.request(method, path, content=content, headers=sent)
+        assert answer.status_code in (409, 422), (path, body)
+        assert set(answer.json()) == {"error"}
+    assert queue.verify_log(engine).decisions == 0
+
+
+@pytest.mark.parametrize(
+    "body", [{"x" * 900_000: 1}, {f"field {i}": i for i in range(40_000)}], ids=["long", "many"]
+)
+def test_a_refusal_is_short_whatever_it_refuses(
+    client: TestClient, bearer: Headers, body: dict[str, int]
+) -> None:
+    answer = client.put("/api/v1/me/preferences", json=body, headers=bearer)
+    assert answer.status_code == 422
+    assert len(answer.content) < 5_000
+
+
+def test_absurd_times_are_refused_or_harmless(
+    engine: Engine, client: TestClient, fill: Fill
+) -> None:
+    """Seconds, days and moments that no clock ever shows."""
+    fill(3)
+    headers = bearer_of(engine, people.create_moderator(engine, "cora", "lead"))
+    lease = client.post("/api/v1/leases", headers=headers).json()
+    path = f"/api/v1/items/{lease['item']['id']}/decisions"
+    keyed = {**headers, "Idempotency-Key": "k", "Content-Type": "application/json"}
+    for seconds in ("-1", "1e308", "86401", "NaN", "Infinity", "-Infinity", '"1e999"', "1e999"):
+        body = f'{{"lease_token": "{lease["token"]}", "label": 1, "seconds": {seconds}}}'
+        assert client.post(path, content=body, headers=keyed).status_code == 422, seconds
+    days = ("0001-01-01", "1969-12-31", "9999-12-31", "10000-01-01", "-0001-01-01", "1e300", "")
+    for day in days:
+        for place in (
+            f"lead/throughput?first={day}&last={day}", f"lead/agreement?first={day}&last={day}",
+            f"queue?day={day}", f"decisions/export?first={day}&last={day}",
+            f"decisions/export?first=0001-01-01&last={day}",
+        ):  # fmt: skip
+            answer = client.get(f"/api/v1/{place}", headers=headers)
+            assert answer.status_code in (200, 422), place
+        for place in ("items/search", "lead/closings/count"):
+            for name in ("first_day", "last_day", "queued_before"):
+                answer = client.post(f"/api/v1/{place}", json={name: day}, headers=headers)
+                assert answer.status_code in (200, 422), (place, name, day)
+    for moment in ("9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", 1e300, -1e18):
+        body = {"queued_before": moment}
+        answer = client.post("/api/v1/lead/closings/count", json=body, headers=headers)
+        assert answer.status_code in (200, 422), moment
+    right = {"lease_token": lease["token"], "label": 1, "seconds": 3}
+    assert client.post(path, json=right, headers=keyed).status_code == 201

@@ -1,0 +1,348 @@
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, text
+
+from modwatch.review import people, queue
+from modwatch.review.console.app import create_app
+from modwatch.review.console.desk import SESSION
+from modwatch.review.oversight import figures as oversight
+from modwatch.review.people import Moderator
+from modwatch.review.queue import closing
+from modwatch.review.queue.closing_criteria import Criteria
+from modwatch.review.queue.items import NewItem
+
+New = Callable[..., NewItem]
+Fill = Callable[[int], None]
+
+HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}%(x)s</td><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def cora(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "cora", "lead")
+
+
+@pytest.fixture
+def visitor(engine: Engine) -> Iterator[TestClient]:
+    with TestClient(create_app(engine), raise_server_exceptions=False) as client:
+        client.headers["Accept"] = "text/html"
+        yield client
+
+
+@pytest.fixture
+def lead(engine: Engine, visitor: TestClient, cora: Moderator) -> TestClient:
+    return come_in(engine, visitor, cora)
+
+
+def come_in(engine: Engine, visitor: TestClient, person: Moderator) -> TestClient:
+    token = people.issue_token(engine, person.id)
+    visitor.cookies.set(SESSION, people.open_session(engine, token, timedelta(hours=1)))
+    return visitor
+
+
+def hidden(page: httpx.Response, action: str = "") -> dict[str, str]:
+    """Return the hidden fields of the form that leads to `action`."""
+    form = re.search(rf'<form[^>]*action="[^"]*{action}"[^>]*>(.*?)</form>', page.text, re.S)
+    assert form is not None, action
+    found = re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[1])
+    return {name: value.replace("&#34;", '"') for name, value in found}
+
+
+def escalated(engine: Engine, person: Moderator, note: str = "look at this") -> int:
+    lease = queue.lease(engine, person.id)
+    assert lease is not None
+    queue.escalate(
+        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key=lease.token, reason="severe", note=note,
+    )  # fmt: skip
+    return lease.item.id
+
+
+def plain(page: httpx.Response) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
+
+
+def test_the_queues_tell_ages_and_what_is_overdue_in_words(
+    engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
+) -> None:
+    fill(4)
+    escalated(engine, ann)
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "UPDATE review_item SET queued_at = now() - interval '5 days 1 minute', "
+                "due_at = now() - interval '4 days' WHERE rank = 3"
+            )
+        )
+    queue.lease(engine, ann.id)
+    page = lead.get("/lead")
+    assert page.status_code == 200
+    assert "1 overdue" in plain(page)
+    assert "5 days" in plain(page)
+    assert "Somebody may be in danger" in plain(page)
+    assert "within 24 h" in plain(page)
+    assert re.search(r"general uncertain 2 1 1 overdue within 24 h 5 days", plain(page))
+
+
+def test_who_did_how_much(engine: Engine, lead: TestClient, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    lease = queue.lease(engine, ann.id)
+    assert lease is not None
+    queue.decide(
+        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=1,
+        idempotency_key="k", seconds=12.34,
+    )  # fmt: skip
+    page = lead.get("/lead/team")
+    assert re.search(r"ann \S.* 1 0 0 12.3 100% of 1", plain(page))
+    assert "not enough:" in plain(page)  # agreement of one label
+    wrong = lead.get("/lead/team?first=2026-01-02&last=2026-01-01")
+    assert wrong.status_code == 422
+    assert "not in order" in plain(wrong)
+
+
+def test_a_lead_settles_what_was_handed_over(
+    engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    item = escalated(engine, ann)
+    page = lead.post("/lead/take", data=hidden(lead.get("/lead"), "take"))
+    assert page.url.path == "/lead/settle"
+    assert "ann" in plain(page)
+    assert "look at this" in plain(page)
+    assert "held by cora" in plain(lead.get("/lead"))
+    assert lead.get("/lead/settle").status_code == 200  # a reload shows the same
+    form = {**hidden(page, "settle"), "label": "1", "policy_code": "threat", "note": " seen "}
+    wrong = lead.post("/lead/settle", data=form | {"label": "0"})
+    assert wrong.status_code == 422
+    assert "stands for the label 1" in plain(wrong)
+    done = lead.post("/lead/settle", data=form)
+    assert "Settled." in plain(done)
+    again = lead.post("/lead/settle", data=form)  # a double click
+    assert "Settled." in plain(again)
+    assert queue.counts(engine).decided == 1
+    assert queue.verify_log(engine).decisions == 2
+    history = plain(lead.get(f"/items/{item}"))
+    assert "settled by a lead" in history
+    assert "seen" in history
+    assert "Nothing waits for a lead" in plain(lead.get("/lead"))
+
+
+def test_an_item_that_somebody_took_is_told_kindly(
+    engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    escalated(engine, ann)
+    form = hidden(lead.get("/lead"), "take")
+    other = people.create_moderator(engine, "dan", "lead")
+    assert queue.lease_escalated(engine, other.id) is not None
+    page = lead.post("/lead/take", data=form)
+    assert "Somebody else took that one" in plain(page)
+    assert lead.get("/lead/settle").url.path == "/lead"
+
+
+@pytest.mark.parametrize("cookie", ["", "1", "1.", "x.y", "1.t", f"{2**70}.t"])
+def test_any_settling_cookie_is_survived(lead: TestClient, cookie: str) -> None:
+    lead.cookies.set("modwatch_settle", cookie)
+    assert lead.get("/lead/settle").url.path == "/lead"
+
+
+def test_a_lead_gives_an_item_back(
+    engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
+) -> None:
+    fill(2)
+    escalated(engine, ann)
+    page = lead.post("/lead/take", data=hidden(lead.get("/lead"), "take"))
+    lead.post("/lead/leave", data=hidden(page, "leave"))
+    assert queue.counts(engine).escalated == 1
+    queue.lease(engine, ann.id)
+    page = lead.get("/lead")
+    assert len(oversight.holders(engine)) == 1
+    item = oversight.holders(engine)[0].item_id
+    lead.post("/lead/release", data={**hidden(page, "release"), "item_id": str(item)})
+    assert oversight.holders(engine) == []
+    (event,) = [each for each in people.events(engine) if each.action == "leases_released"]
+    assert (event.actor, event.subject) == ("cora", "ann")
+
+
+def test_many_are_counted_confirmed_watched_and_brought_back(
+    engine: Engine, lead: TestClient, fill: Fill
+) -> None:
+    fill(5)
+    form = hidden(lead.get("/lead/close"), "count")
+    page = lead.post("/lead/close/count", data=form | {"queue": "general"})
+    assert "Items that match: 5" in plain(page)
+    assert queue.counts(engine).waiting == 5
+    page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
+    assert page.url.path == "/lead/close/1"
+    assert "A wave of spam" in plain(page)
+    assert queue.counts(engine).closed == 5
+    page = lead.get("/lead/close/1")
+    assert "5 of 5" in plain(page)
+    page = lead.post("/lead/close/1/cancel", data=hidden(page, "cancel"))
+    assert queue.counts(engine).waiting == 5
+    assert "0 of 5" in plain(lead.get("/lead/close/1"))
+    assert queue.verify_log(engine).decisions == 10
+
+
+def test_another_number_is_told_and_asked_again(
+    engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
+) -> None:
+    fill(5)
+    form = hidden(lead.get("/lead/close"), "count")
+    page = lead.post("/lead/close/count", data=form | {"queue": "general"})
+    queue.lease(engine, ann.id)
+    page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
+    assert page.status_code == 409
+    assert "4 items match now, and you were told 5" in plain(page)
+    page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
+    assert queue.counts(engine).closed == 4
+
+
+@pytest.mark.parametrize(
+    "typed", [{}, {"first_day": "yesterday"}, {"queue": "a\0b"}, {"queued_before": "x"}]
+)
+def test_criteria_that_cannot_be(lead: TestClient, fill: Fill, typed: dict[str, str]) -> None:
+    fill(1)
+    form = hidden(lead.get("/lead/close"), "count")
+    page = lead.post("/lead/close/count", data=form | typed)
+    assert page.status_code == 422
+    assert 'role="alert"' in page.text
+
+
+def test_a_closing_that_a_process_left_goes_on(
+    engine: Engine, lead: TestClient, cora: Moderator, fill: Fill
+) -> None:
+    fill(3)
+    begun = closing.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 3)
+    page = lead.get(f"/lead/close/{begun.id}")
+    assert "under way" in plain(page)
+    lead.post(f"/lead/close/{begun.id}/resume", data=hidden(page, "resume"))
+    assert queue.counts(engine).closed == 3
+
+
+def test_a_lead_of_some_queues_leaves_the_others_alone(
+    engine: Engine, visitor: TestClient, cora: Moderator, ann: Moderator, fill: Fill
+) -> None:
+    fill(3)
+    queue.lease(engine, ann.id)
+    begun = closing.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
+    people.set_queues(engine, cora.id, ["de"])
+    lead = come_in(engine, visitor, cora)
+    page = lead.get("/lead")
+    assert "Nothing waits, and nothing was decided today" in plain(page)
+    assert "Nobody holds anything" in plain(page)
+    form = hidden(lead.get("/lead/close"), "count")
+    for typed in ({"queue": "general"}, {"platform": "forum"}):
+        assert lead.post("/lead/close/count", data=form | typed).status_code == 403
+    body = form | {"criteria": '{"queue": "general"}', "expected": "2", "why": "spam_wave"}
+    assert lead.post("/lead/close", data=body).status_code == 403
+    for what in ("resume", "cancel"):
+        assert lead.post(f"/lead/close/{begun.id}/{what}", data=form).status_code == 403
+    lead.post("/lead/release", data=form | {"moderator_id": str(ann.id)})
+    assert len(oversight.holders(engine)) == 1
+    assert lead.get("/items/1").status_code == 404
+    assert queue.counts(engine).closed == 0
+
+
+def test_forms_from_elsewhere_do_nothing(
+    engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
+) -> None:
+    fill(3)
+    escalated(engine, ann)
+    queue.lease(engine, ann.id)
+    criteria = {"criteria": '{"queue": "general"}', "expected": "1", "why": "spam_wave"}
+    for path, body in (
+        ("/lead/take", {}),
+        ("/lead/release", {"moderator_id": str(ann.id)}),
+        ("/lead/close/count", {"queue": "general"}),
+        ("/lead/close", criteria),
+        ("/search", {"comment_id": "c0"}),
+    ):
+        for forged in ("", "0" * 64):
+            assert lead.post(path, data={**body, "csrf": forged}).status_code in (403, 422), path
+    assert len(oversight.holders(engine)) == 1
+    assert closing.closings(engine) == []
+
+
+def test_hostile_names_and_notes_are_escaped(
+    engine: Engine, lead: TestClient, ann: Moderator, new_item: New, day: date
+) -> None:
+    item = new_item("c<b>1", text=HOSTILE, parent_text=HOSTILE, platform=HOSTILE, language="x")
+    queue.enqueue(engine, [item, new_item("c2", 2)], day)
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE review_item SET queue = :name, reason = :name"), {"name": HOSTILE}
+        )
+        connection.execute(text("INSERT INTO lane VALUES (:name, :name)"), {"name": HOSTILE})
+        connection.execute(
+            text("UPDATE moderator SET pseudonym = :name WHERE pseudonym = 'ann'"),
+            {"name": f"ann{HOSTILE}"},
+        )
+    escalated(engine, ann, HOSTILE)
+    queue.lease(engine, ann.id)
+    pages = [lead.get(path) for path in ("/lead", "/lead/team", "/lead/close", "/search")]
+    pages += [lead.get("/items/1")]
+    pages.append(lead.post("/lead/take", data=hidden(pages[0], "take")))
+    form = hidden(pages[2], "count")
+    pages.append(
+        lead.post("/lead/close/count", data=form | {"queue": HOSTILE, "platform": HOSTILE})
+    )
+    pages.append(lead.post("/search", data=hidden(pages[3], "search") | {"comment_id": HOSTILE}))
+    for page in pages:
+        assert page.status_code == 200, page.url
+        assert "<script>alert" not in page.text
+        assert "<img" not in page.text
+        assert "c<b>" not in page.text
+        assert ">49<" not in page.text
+        assert not re.search(r"<style|style=|\son\w+=\"|<script(?![^>]*src=)", page.text)
+
+
+def test_ages_are_of_the_database(engine: Engine, lead: TestClient, fill: Fill) -> None:
+    fill(1)
+    token = people.issue_token(engine, people.find_moderator(engine, "cora").id)
+    headers = {"Authorization": f"Bearer {token}"}
+    (lane,) = lead.get("/api/v1/lead/lanes", headers=headers).json()["lanes"]
+    assert 0 <= lane["oldest_seconds"] < 60
+    day = datetime.now(UTC).date()
+    where = {"first": str(day), "last": str(day)}
+    rows = lead.get("/api/v1/lead/throughput", headers=headers, params=where).json()["rows"]
+    assert rows == []
+
+
+def test_a_closing_by_program(engine: Engine, lead: TestClient, fill: Fill) -> None:
+    fill(3)
+    token = people.issue_token(engine, people.find_moderator(engine, "cora").id)
+    headers = {"Authorization": f"Bearer {token}"}
+    criteria = {"queue": "general"}
+    base = "/api/v1/lead/closings"
+    assert lead.post(f"{base}/count", json=criteria, headers=headers).json() == {"matching": 3}
+    body = {"criteria": criteria, "reason": "spam_wave", "expected": 2}
+    refused = lead.post(base, json=body, headers=headers)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "lease_conflict")
+    assert lead.post(base, json=body | {"reason": "x"}, headers=headers).status_code == 422
+    begun = lead.post(base, json=body | {"expected": 3}, headers=headers)
+    assert (begun.status_code, begun.json()["state"]) == (202, "closing")
+    one = f"{base}/{begun.json()['id']}"
+    assert lead.get(one, headers=headers).json()["closed"] == 3
+    assert lead.post(f"{one}/cancel", headers=headers).status_code == 202
+    assert lead.get(one, headers=headers).json()["state"] == "brought back"
+    assert lead.get(f"{base}/77", headers=headers).status_code == 404
+
+
+def test_closings_of_other_queues_are_not_shown(
+    engine: Engine, lead: TestClient, cora: Moderator, fill: Fill
+) -> None:
+    fill(2)
+    done = closing.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
+    assert lead.get(f"/api/v1/lead/closings/{done.id}").status_code == 200
+    people.set_queues(engine, cora.id, ["de"])
+    come_in(engine, lead, cora)
+    assert lead.get(f"/api/v1/lead/closings/{done.id}").status_code == 403
+    assert lead.get("/api/v1/lead/closings").json()["closings"] == []
+    assert lead.get(f"/lead/close/{done.id}").status_code == 403
+    assert "spam" not in lead.get("/lead/close").text.partition("<table")[2]

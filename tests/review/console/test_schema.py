@@ -1,0 +1,243 @@
+"""The API keeps to its own description, whatever is sent and whoever sends it."""
+
+import json
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, MutableMapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import APIOperation, Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.python.asgi import ASGIClient, get_client
+from schemathesis.specs.openapi import checks
+from sqlalchemy import Engine, select
+
+from modwatch.review import people, queue
+from modwatch.review.console.app import create_app
+from modwatch.review.outbox.messages import OutboxMessage, post
+from modwatch.review.people import ROLE_SCOPES, Moderator
+from modwatch.review.queue import closing
+from modwatch.review.queue.closing_criteria import Criteria
+from modwatch.review.queue.items import Lease, NewItem
+from modwatch.review.tables import review_item
+
+#: Stands in comments, notes, passwords and lease tokens, and so in no answer that refuses.
+PRIVATE = "what no refusal may repeat"
+_PRIVATE_FIELDS = ("note", "text", "password", "lease_token", "witness")
+
+#: Examples of an operation, and of one that the role may not use.
+MANY, FEW = 15, 3
+
+OPEN = {"/livez", "/readyz"}
+
+BOUNDED = settings(
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+CHECKS: list[Any] = [
+    not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+]
+
+
+@pytest.fixture
+def app(engine: Engine) -> FastAPI:
+    return create_app(engine)
+
+
+@pytest.fixture
+def in_use(
+    engine: Engine, new_item: Callable[..., NewItem], day: date, ann: Moderator, ben: Moderator
+) -> None:
+    """A queue in which some of everything has happened."""
+    items = [new_item(f"c{i}", i + 1, text=f"{PRIVATE} {i}") for i in range(400)]
+    queue.enqueue(engine, items, day)
+    cora = people.create_moderator(engine, "cora", "lead")
+    for person, does, more in (
+        (ann, queue.decide, {"label": 1, "policy_code": "threat"}),
+        (ann, queue.decide, {"label": 0}),
+        (ben, queue.skip, {"reason": "language"}),
+        (ben, queue.escalate, {"reason": "legal"}),
+        (cora, queue.decide, {"label": 1}),
+    ):
+        lease = queue.lease(engine, person.id)
+        assert lease is not None
+        done = {"item_id": lease.item.id, "lease_token": lease.token, "note": PRIVATE}
+        key = secrets.token_hex(8)
+        does(engine, moderator_id=person.id, idempotency_key=key, **done, **more)
+    queue.lease(engine, ann.id)
+    begun = closing.start(engine, cora.id, Criteria(comment_ids=("c99",)), "spam_wave", 1)
+    closing.resume(engine, begun.id)
+    message = {"key": "k", "topic": "t", "series": "s", "sequence": 1, "dt": day}
+    post(engine, OutboxMessage(payload={"text": PRIVATE}, **message), ["c"])
+
+
+def test_the_description_is_whole(app: FastAPI) -> None:
+    operations = app.openapi()["paths"]
+    assert len(operations) > 30
+    for path, methods in operations.items():
+        for method, told in methods.items():
+            where = f"{method} {path}"
+            assert told.get("summary"), where
+            assert told.get("description"), where
+            assert bool(told.get("security")) == (path not in OPEN), where
+            if path not in OPEN:
+                assert {"401", "503"} <= set(told["responses"]), where
+            if "requestBody" in told:
+                assert {"413", "422"} <= set(told["responses"]), where
+            for status, answer in told["responses"].items():
+                if int(status) >= 400:
+                    shape = answer["content"]["application/json"]["schema"]
+                    assert shape == {"$ref": "#/components/schemas/ErrorShape"}, where
+
+
+@pytest.mark.parametrize("credentials", [{}, {"Authorization": "Bearer wrong"}])
+def test_nobody_gets_in(app: FastAPI, in_use: None, credentials: dict[str, str]) -> None:
+    with get_client(app) as client:
+        for operation in operations_of(app):
+
+            @settings(BOUNDED, max_examples=FEW)
+            @given(case=cases(operation))
+            def refuses(case: Case) -> None:
+                answer = case.call(session=client, headers=credentials)
+                case.validate_response(answer, checks=CHECKS)
+                if case.path in OPEN:
+                    assert answer.status_code == 200
+                else:  # what is no JSON at all is refused before anybody asks who sent it
+                    assert answer.status_code == 401 or is_no_json(answer)
+                    assert_one_shape(answer)
+
+            refuses()
+
+
+@pytest.mark.parametrize("role", ROLE_SCOPES)
+def test_answers_are_as_described(engine: Engine, app: FastAPI, in_use: None, role: str) -> None:
+    person = people.create_moderator(engine, f"the {role}", role)
+    seen: dict[str, set[int]] = defaultdict(set)
+    with get_client(app) as client:
+        for operation in operations_of(app):
+            seen[operation.label] = explore(engine, client, operation, person, FEW)
+            if not is_forbidden(seen[operation.label]):
+                seen[operation.label] |= explore(engine, client, operation, person, MANY)
+    # Nothing is proved of an endpoint that refuses all that it is asked.
+    assert {
+        name: statuses
+        for name, statuses in seen.items()
+        if min(statuses) >= 300 and not is_forbidden(statuses)
+    } == {}
+
+
+def is_forbidden(statuses: set[int]) -> bool:
+    """Return whether these are the answers to a role that may not; some bodies nobody can read."""
+    return 403 in statuses and statuses <= {400, 403, 422}
+
+
+def explore(
+    engine: Engine, client: ASGIClient, operation: APIOperation, person: Moderator, examples: int
+) -> set[int]:
+    """Return the statuses with which `operation` answers `person`, all of them described."""
+    seen: set[int] = set()
+
+    @settings(BOUNDED, max_examples=examples)
+    @given(case=cases(operation), real=st.booleans(), mark=st.booleans())
+    def answers(case: Case, real: bool, mark: bool) -> None:
+        if mark:
+            fill(case.body, dict.fromkeys(_PRIVATE_FIELDS, PRIVATE))
+        if real:
+            make_real(engine, case, person)
+        # A new one each time: some operations end the old.
+        token = people.issue_token(engine, person.id)
+        answer = case.call(session=client, headers={"Authorization": f"Bearer {token}"})
+        case.validate_response(answer, checks=CHECKS)
+        seen.add(answer.status_code)
+        if answer.status_code >= 400:
+            assert_one_shape(answer)
+            assert token not in answer.text
+
+    answers()
+    return seen
+
+
+def make_real(engine: Engine, case: Case, person: Moderator) -> None:
+    """Put what there is in place of what was made up."""
+    today = str(datetime.now(UTC).date())
+    ids = dict.fromkeys(case.path_parameters, 1) | {"person_id": person.id}
+    fields: dict[str, Any] = dict.fromkeys(("policy_code", "first_day", "last_day", "cursor"))
+    if person.reviews and ids.keys() & {"item_id", "decision_id"}:
+        lease = queue.lease(engine, person.id)
+        assert lease is not None
+        fill(case.headers, {"X-Lease-Token": lease.token})
+        fields |= {"lease_token": lease.token, "version": lease.item.version}
+        ids["item_id"] = lease.item.id
+        if case.path.endswith(("/undo", "/corrections", "/history")):
+            ids["decision_id"] = label(engine, person, lease)
+            fields |= {"version": lease.item.version + 1, "reason": "slip"}
+    if case.path.endswith("/closings"):
+        with engine.connect() as connection:
+            waiting = select(review_item.c.comment_id).where(review_item.c.status == "waiting")
+            one = connection.execute(waiting.order_by(review_item.c.id.desc())).scalars().first()
+        fields |= {"criteria": {"comment_ids": [one]}, "expected": 1, "reason": "spam_wave"}
+    if "token_id" in ids:
+        people.issue_token(engine, person.id)
+        ids["token_id"] = people.tokens(engine, person.id)[0].id
+    fill(case.path_parameters, ids)
+    fill(case.body, fields)
+    fill(case.query, {"first": today, "last": today, "channel": "c", "after": None})
+
+
+def label(engine: Engine, person: Moderator, lease: Lease) -> int:
+    return queue.decide(
+        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key=lease.token, label=1,
+    ).id  # fmt: skip
+
+
+def fill(target: Any, values: dict[str, Any]) -> None:
+    """Replace those fields of `target` that it has; None takes them out."""
+    if isinstance(target, MutableMapping):
+        for name in target.keys() & values.keys():
+            if values[name] is None:
+                del target[name]
+            else:
+                target[name] = values[name]
+
+
+def operations_of(app: FastAPI) -> list[APIOperation]:
+    schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", app)
+    return [result.ok() for result in schema.get_all_operations()]
+
+
+def cases(operation: APIOperation) -> st.SearchStrategy[Case]:
+    made = [operation.as_strategy(generation_mode=GenerationMode.POSITIVE)]
+    if list(operation.iter_parameters()) or operation.body:
+        made.append(operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
+    return st.one_of(made)
+
+
+def is_no_json(answer: Any) -> bool:
+    try:
+        json.loads(answer.request.body)
+    except ValueError:
+        return answer.status_code in (400, 422)
+    return False
+
+
+def assert_one_shape(answer: Any) -> None:
+    content = answer.json()
+    assert set(content) == {"error"}
+    assert set(content["error"]) == {"code", "message"}
+    assert all(isinstance(value, str) and value for value in content["error"].values())
+    assert PRIVATE not in answer.text

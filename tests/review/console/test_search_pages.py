@@ -1,0 +1,252 @@
+import re
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, text
+
+from modwatch.review import people, queue
+from modwatch.review.console.app import create_app
+from modwatch.review.console.desk import SESSION
+from modwatch.review.people import Moderator
+from modwatch.review.queue import corrections
+from modwatch.review.queue.items import NewItem
+
+New = Callable[..., NewItem]
+
+SCORES = ("kind", "reason", "prob", "uncertainty", "review_score", "model_version")
+
+
+@pytest.fixture
+def visitor(engine: Engine) -> Iterator[TestClient]:
+    with TestClient(create_app(engine), raise_server_exceptions=False) as client:
+        client.headers["Accept"] = "text/html"
+        yield client
+
+
+def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[str, str]:
+    """Let a person in, and return the headers of their API token."""
+    person = people.create_moderator(engine, name, role)
+    token = people.issue_token(engine, person.id)
+    visitor.cookies.set(SESSION, people.open_session(engine, token, timedelta(hours=1)))
+    return {"Authorization": f"Bearer {token}"}
+
+
+def label(engine: Engine, person: Moderator, value: int = 1, **more: object) -> int:
+    lease = queue.lease(engine, person.id)
+    assert lease is not None
+    return queue.decide(
+        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
+        label=value, idempotency_key=lease.token, **more,
+    ).item_id  # fmt: skip
+
+
+def hidden(page: httpx.Response, action: str) -> dict[str, str]:
+    form = re.search(rf'<form[^>]*action="[^"]*{action}"[^>]*>(.*?)</form>', page.text, re.S)
+    assert form is not None, action
+    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[1]))
+
+
+def plain(page: httpx.Response) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
+
+
+def test_a_comment_is_found_and_its_history_told(
+    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    label(engine, ann, 1, policy_code="threat", note="an open threat")
+    come_in(engine, visitor, "cora", "lead")
+    form = hidden(visitor.get("/search"), "search")
+    typed = {"text": "TEXT of a", "first_day": str(day), "last_day": str(day)}
+    page = visitor.post("/search", data=form | typed)
+    assert re.findall(r'href="[./]*items/(\d+)"', page.text) == ["1"]
+    assert 'value="TEXT of a"' in page.text  # the form keeps what was typed
+    history = plain(visitor.get("/items/1"))
+    for told in ("sent to the queue", "uncertain", "ann", "Threat", "an open threat", "30%"):
+        assert told in history
+    refused = visitor.post("/search", data=form | {"text": "x"})
+    assert refused.status_code == 422
+    assert "31 days" in plain(refused)
+    assert visitor.post("/search", data=form | {"first_day": "x"}).status_code == 422
+    assert visitor.get("/items/77").status_code == 404
+
+
+def test_what_is_searched_for_stands_in_no_address(visitor: TestClient, engine: Engine) -> None:
+    come_in(engine, visitor, "cora", "lead")
+    page = visitor.get("/search")
+    assert 'method="get"' not in page.text
+    assert "Nothing fits." in page.text
+
+
+def test_older_ones_come_on_the_next_page(
+    engine: Engine, visitor: TestClient, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(60)], day)
+    come_in(engine, visitor, "cora", "lead")
+    page = visitor.get("/search")
+    first = re.findall(r'href="[./]*items/(\d+)"', page.text)
+    cursor = re.search(r'name="cursor" value="(\d+)"', page.text)
+    assert cursor is not None
+    forms = page.text.rpartition("<form")[2]
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', forms))
+    page = visitor.post("/search", data=fields | {"cursor": cursor[1]})
+    second = re.findall(r'href="[./]*items/(\d+)"', page.text)
+    assert len(first) == 50
+    assert sorted(map(int, first + second)) == list(range(1, 61))
+
+
+def test_an_auditor_sees_labels_and_no_scores(
+    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("a", prob=0.8765, review_score=0.1357)], day)
+    label(engine, ann)
+    headers = come_in(engine, visitor, "odo", "auditor")
+    for page in (visitor.get("/search"), visitor.get("/items/1")):
+        assert page.status_code == 200
+        assert "toxic" in plain(page)
+        for secret in ("88%", "0.8765", "0.1357", "uncertain", "Probability", "Sent because"):
+            assert secret not in plain(page), secret
+    found = visitor.post("/api/v1/items/search", json={}, headers=headers).json()["items"]
+    told = visitor.get("/api/v1/items/1/history", headers=headers).json()
+    for item in (*found, *told["items"]):
+        assert [item[name] for name in SCORES] == [None] * len(SCORES)
+        assert item["label"] == 1
+    assert [event["reason"] for event in told["events"]] == [None, None]
+    assert 'action="../items/1/correct"' not in visitor.get("/items/1").text
+    form = {"version": "2", "seen": "0", "key": "k", "label": "0", "reason": "slip", "csrf": "x"}
+    assert visitor.post("/items/1/correct", data=form).status_code == 403
+
+
+def test_a_moderator_finds_what_they_decided(
+    engine: Engine, visitor: TestClient, ann: Moderator, ben: Moderator, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    label(engine, ann, note="mine")
+    label(engine, ben, note="not yours")
+    come_in(engine, visitor, "ann", "moderator")
+    page = visitor.get("/search")
+    assert re.findall(r'href="[./]*items/(\d+)"', page.text) == ["1"]
+    assert "last 14 days" in plain(page)
+    assert "mine" in plain(visitor.get("/items/1"))
+    hidden_from_them = visitor.get("/items/2")
+    assert hidden_from_them.status_code == 404
+    assert "not yours" not in hidden_from_them.text
+
+
+def test_a_lead_corrects_once(
+    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("a")], day)
+    item = label(engine, ann, 1)
+    come_in(engine, visitor, "cora", "lead")
+    form = hidden(visitor.get(f"/items/{item}"), "correct")
+    form |= {"label": "0", "reason": "appeal", "policy_code": "", "note": ""}
+    for _ in range(2):  # a double click
+        page = visitor.post(f"/items/{item}/correct", data=form)
+        assert "Corrected." in plain(page)
+        assert "An appeal was upheld" in plain(page)
+    assert queue.verify_log(engine).decisions == 2
+    wrong = visitor.post(f"/items/{item}/correct", data=form | {"reason": "x", "key": "other"})
+    assert wrong.status_code == 422
+
+
+def test_a_conflict_tells_what_has_changed(
+    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("a")], day)
+    item = label(engine, ann, 1)
+    come_in(engine, visitor, "cora", "lead")
+    form = hidden(visitor.get(f"/items/{item}"), "correct")
+    corrections.correct(
+        engine, moderator_id=ann.id, item_id=item, label=0, version=2, idempotency_key="c",
+        reason="slip",
+    )  # fmt: skip
+    page = visitor.post(f"/items/{item}/correct", data=form | {"label": "0", "reason": "appeal"})
+    assert page.status_code == 409
+    assert "marked as new" in plain(page)
+    assert page.text.count('class="new"') == 1
+    assert re.search(r'class="new".*?new.*?ann.*?corrected', page.text, re.S)
+    assert queue.verify_log(engine).decisions == 2
+    again = hidden(page, "correct") | {"label": "0", "reason": "appeal"}
+    assert visitor.post(f"/items/{item}/correct", data=again).status_code == 200
+
+
+def test_masked_texts_are_shown_on_demand(
+    engine: Engine, visitor: TestClient, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("a")], day)
+    come_in(engine, visitor, "cora", "lead")
+    assert "Show the text" not in visitor.get("/items/1").text
+    cora = people.find_moderator(engine, "cora")
+    people.save_preferences(engine, cora.id, {"masking": "blur"})
+    for page in (visitor.get("/search"), visitor.get("/items/1")):
+        assert re.search(r"<details[^>]*>\s*<summary>Show the text", page.text)
+
+
+@pytest.mark.parametrize("role", ["lead", "auditor", "ops", "admin"])
+def test_the_log_is_pulled_and_exported(
+    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date, role: str
+) -> None:
+    queue.enqueue(engine, [new_item("a")], day)
+    label(engine, ann, note="=private()")
+    headers = come_in(engine, visitor, "them", role)
+    feed = visitor.get("/api/v1/decisions", headers=headers)
+    assert feed.status_code == 200
+    cursor = feed.json()["next_cursor"]
+    again = visitor.get("/api/v1/decisions", headers=headers, params={"after": cursor})
+    assert again.json()["events"] == []
+    assert visitor.get("/api/v1/decisions?after=x", headers=headers).status_code == 422
+    for kind in ("csv", "jsonl", "parquet"):
+        file = visitor.get(f"/api/v1/decisions/export?format={kind}", headers=headers)
+        assert file.status_code == 200
+        assert f".{kind}" in file.headers["content-disposition"]
+        assert b"private" not in file.content
+        form = hidden(visitor.get("/records"), "export") | {"format": kind}
+        assert visitor.post("/records/export", data=form).status_code == 200
+    where = "/api/v1/decisions/export?format=csv&with_notes=true"
+    with_notes = visitor.get(where, headers=headers)
+    allowed = role in ("lead", "admin")
+    assert with_notes.status_code == (200 if allowed else 403)
+    assert (b"'=private()" in with_notes.content) == allowed
+    taken = [each for each in people.events(engine) if each.action == "export"]
+    assert len(taken) == 6 + allowed
+    assert {each.actor for each in taken} == {"them"}
+
+
+def test_who_works_some_queues_exports_nothing(engine: Engine, visitor: TestClient) -> None:
+    headers = come_in(engine, visitor, "cora", "lead")
+    people.set_queues(engine, people.find_moderator(engine, "cora").id, ["de"])
+    for path in ("/api/v1/decisions", "/api/v1/decisions/export"):
+        assert visitor.get(path, headers=headers).status_code == 403
+    assert "records/export" not in visitor.get("/records").text
+
+
+def test_the_log_is_checked_on_demand(
+    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    label(engine, ann)
+    headers = come_in(engine, visitor, "odo", "auditor")
+    first = visitor.post("/api/v1/log/checks", headers=headers).json()
+    assert (first["intact"], first["decisions"]) == (True, 1)
+    label(engine, ann)
+    page = visitor.post("/records/check", data=hidden(visitor.get("/records"), "check"))
+    assert "The log is whole" in plain(page)
+    witness = {"witness": first["witness"]}
+    assert visitor.post("/api/v1/log/checks", json=witness, headers=headers).json()["intact"]
+    tamper(engine, "UPDATE decision SET label = 0 WHERE id = 1")
+    page = visitor.post("/records/check", data=hidden(visitor.get("/records"), "check"))
+    assert "tampered with" in plain(page)
+    assert "decision 1" in plain(page)
+    form = hidden(page, "check") | {"witness": "nonsense"}
+    assert visitor.post("/records/check", data=form).status_code == 422
+
+
+def tamper(engine: Engine, statement: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE decision DISABLE TRIGGER ALL"))
+        connection.execute(text(statement))
+        connection.execute(text("ALTER TABLE decision ENABLE TRIGGER ALL"))

@@ -1,0 +1,200 @@
+"""Forms of other sites, sessions of others, and eyes that look too far.
+
+Which role opens which endpoint is in `test_offices.py`.
+"""
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from datetime import date
+from typing import Any
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, text
+
+from modwatch.review import people, queue
+from modwatch.review.console.app import create_app
+from modwatch.review.console.desk import CSRF_HEADER, csrf_of
+from modwatch.review.console.pages.session import LOGIN
+from modwatch.review.people import Moderator
+from modwatch.review.queue.items import NewItem
+from review.console.visiting import by_cookie, routes_of, rows, session_of, unguarded, used
+
+Fill = Callable[[int], None]
+
+
+@pytest.fixture
+def app(engine: Engine) -> FastAPI:
+    return create_app(engine)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as client:
+        client.headers["Accept"] = "text/html"
+        yield client
+
+
+def test_forged_forms_change_nothing(
+    engine: Engine,
+    app: FastAPI,
+    client: TestClient,
+    new_item: Callable[..., NewItem],
+    day: date,
+) -> None:
+    """Every endpoint that changes something, with every proof but the right one."""
+    who = used(engine, new_item, day)
+    sessions = {role: session_of(engine, who[role]) for role in ("moderator", "lead", "admin")}
+    before = rows(engine)
+    changing = [(method, path) for method, path in routes_of(app) if method not in ("GET", "HEAD")]
+    assert len(changing) > 30
+    for role, session in sessions.items():
+        other = csrf_of(next(each for each in sessions.values() if each != session))
+        for method, path in changing:
+            for forged in (None, "", other, csrf_of("the log-in form"), csrf_of(""), "é"):
+                answer = forge(client, method, path, session, forged)
+                where = (role, method, path, forged, answer.status_code)
+                if path == "/login":  # whoever has no form of ours does not get in
+                    assert answer.status_code in (403, 422), where
+                else:
+                    assert answer.status_code == 403 or (not forged and is_incomplete(answer)), (
+                        where
+                    )
+    assert rows(engine) == before
+    assert queue.counts(engine).leased == 0
+    assert all(people.authenticate(engine, each, "session") for each in sessions.values())
+
+
+def is_incomplete(answer: httpx.Response) -> bool:
+    """Return whether a form was refused for lack of the field that proves where it is from."""
+    return answer.status_code == 422 and "body.csrf: " in answer.text
+
+
+def forge(
+    client: TestClient, method: str, path: str, session: str, forged: str | None
+) -> httpx.Response:
+    """Send a request as another site would have the browser of a person send it."""
+    headers: Any = by_cookie(session, **{LOGIN: "the log-in form"} if path != "/login" else {})
+    headers |= {"Idempotency-Key": "k", "X-Lease-Token": "t"}
+    if path.startswith("/api/") or path in ("/next", "/leave"):
+        if forged is not None:
+            headers[CSRF_HEADER] = forged.encode()
+        body = None if method == "DELETE" else {}
+        return client.request(method, path, json=body, headers=headers)
+    fields = {
+        "item_id": 1, "decision_id": 1, "moderator_id": 1, "version": 1, "seen": 0, "label": "1",
+        "lease_token": "t", "verdict": "1", "reason": "slip", "why": "other", "key": "k",
+        "queue": "general", "criteria": "{}", "expected": 1, "pseudonym": "zed", "role": "admin",
+        "channel": "channel", "format": "csv", "token_id": 1, "name": "x", "old": "x",
+        "new": "another long pass phrase", "group": "x", "password": "another long pass phrase",
+    }  # fmt: skip
+    # The header alone is no proof where a form is due.
+    headers[CSRF_HEADER] = "0" * 64
+    return client.request(
+        method, path, data=fields | ({} if forged is None else {"csrf": forged}), headers=headers
+    )
+
+
+ENDS: dict[str, Callable[[TestClient, Engine, Moderator, str], object]] = {
+    "log-out": lambda client, _, __, session: client.post(
+        "/logout", data={"csrf": csrf_of(session)}, headers=by_cookie(session)
+    ),
+    "password": lambda _, engine, ann, __: people.set_password(engine, ann.id, "a new pass phrase"),
+    "disabled": lambda _, engine, ann, __: people.disable(engine, ann.id),
+    "role": lambda _, engine, ann, __: people.change_role(engine, ann.id, "lead"),
+    "revoked": lambda _, engine, ann, __: [
+        people.revoke_token_by_id(engine, each.id) for each in people.tokens(engine, ann.id)
+    ],
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_a_stolen_session_is_of_no_use_once_it_ended(
+    engine: Engine,
+    app: FastAPI,
+    client: TestClient,
+    ann: Moderator,
+    fill: Fill,
+    end: Callable[[TestClient, Engine, Moderator, str], object],
+) -> None:
+    fill(2)
+    session = session_of(engine, ann)
+    stolen = {**by_cookie(session), CSRF_HEADER: csrf_of(session)}
+    assert client.get("/day", headers=stolen).status_code == 200
+    end(client, engine, ann, session)
+    before = rows(engine)
+    for method, path in routes_of(app):
+        if path in ("/livez", "/readyz", "/login") or path.startswith("/oidc"):
+            continue
+        form = {"csrf": csrf_of(session), "verdict": "1", "item_id": "1", "lease_token": "t"}
+        body: Any = (
+            {"json": {}} if "/api/" in path or path in ("/next", "/leave") else {"data": form}
+        )
+        answer = client.request(
+            method, path, headers={**stolen, "X-Modwatch-Fragment": "1"},
+            **({} if method in ("GET", "DELETE") else body),
+        )  # fmt: skip
+        allowed = (401,) if path != "/logout" else (303, 401, 403)
+        assert answer.status_code in (*allowed, 422), (method, path)
+        assert "invented text" not in answer.text
+    leads_to = client.get("/day", headers=by_cookie(session)).headers["Location"]
+    assert leads_to.startswith("./login")
+    assert rows(engine) == before
+    assert queue.counts(engine).leased == 0
+
+
+SECRETS = {"prob": 0.876543, "uncertainty": 0.108219, "review_score": 0.135791}
+
+
+def test_an_auditor_sees_no_score_anywhere(
+    engine: Engine,
+    app: FastAPI,
+    client: TestClient,
+    new_item: Callable[..., NewItem],
+    day: date,
+) -> None:
+    """Neither the model's view nor why an item was sent, in any answer to whatever they may ask."""
+    who = used(engine, new_item, day)
+    with unguarded(engine) as connection:
+        values = {**SECRETS, "reason": "planted_reason", "model_version": "planted_version"}
+        changes = ", ".join(f"{name} = :{name}" for name in values)
+        connection.execute(text(f"UPDATE review_item SET {changes}"), values)
+    told = {role: everything(engine, app, client, who[role]) for role in ("lead", "auditor")}
+    shown = re.compile(r"876543|0\.8765|87\.[67]|88\s?%|108219|135791|planted_\w+")
+    # Whoever may see them does, so the search for them can find something.
+    assert len(set(shown.findall("\n".join(told["lead"].values())))) >= 5
+    assert len(told["auditor"]) > 15
+    for where, answer in told["auditor"].items():
+        assert shown.findall(answer) == [], where
+
+
+def everything(
+    engine: Engine, app: FastAPI, client: TestClient, person: Moderator
+) -> dict[str, str]:
+    """Return whatever the console answers to this person, by method and address."""
+    session = session_of(engine, person)
+    headers = {**by_cookie(session), CSRF_HEADER: csrf_of(session)}
+    days = {"first_day": "2026-01-01", "last_day": "2026-01-01"}
+    form: dict[str, Any] = {"csrf": csrf_of(session), "format": "csv", **days}
+    told: dict[str, str] = {}
+    for method, path in routes_of(app):
+        bodies = {"json": days if path.endswith("search") else {}}
+        body = {} if method == "GET" else bodies if "/api/" in path else {"data": form}
+        if path == "/logout" or method == "DELETE":
+            continue
+        params = {"first": "2026-01-01", "last": "2026-01-01"} if path.endswith("put") else {}
+        answer = client.request(method, path, headers=headers, params=params, **body)
+        told[f"{method} {path}"] = answer.text
+    for kind in ("csv", "jsonl", "parquet"):
+        answer = client.get(f"/api/v1/decisions/export?format={kind}", headers=headers)
+        assert answer.status_code == 200
+        told[kind] = (
+            str(pq.read_table(io.BytesIO(answer.content)).to_pylist())
+            if kind == "parquet"
+            else answer.text
+        )
+    return {where: answer for where, answer in told.items() if '"forbidden"' not in answer}

@@ -1,0 +1,97 @@
+"""How tests come to the console, and find something there."""
+
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from sqlalchemy import Engine, text
+
+from modwatch.review import people, queue
+from modwatch.review.console.desk import SESSION
+from modwatch.review.outbox.messages import OutboxMessage, post
+from modwatch.review.people import Moderator
+from modwatch.review.queue import closing
+from modwatch.review.queue.closing_criteria import Criteria
+from modwatch.review.queue.items import NewItem
+from modwatch.review.tables import metadata
+
+Headers = dict[str, str]
+
+
+def session_of(engine: Engine, person: Moderator) -> str:
+    return people.open_session(engine, people.issue_token(engine, person.id), timedelta(hours=1))
+
+
+def bearer_of(engine: Engine, person: Moderator) -> Headers:
+    return {"Authorization": f"Bearer {people.issue_token(engine, person.id)}"}
+
+
+def by_cookie(session: str, **more: str) -> Headers:
+    cookies = {SESSION: session, **more}
+    return {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+
+
+def routes_of(app: FastAPI) -> Iterator[tuple[str, str]]:
+    def walk(routes: Any) -> Iterator[APIRoute]:
+        for route in routes:
+            if isinstance(route, APIRoute):
+                yield route
+            elif inner := getattr(getattr(route, "original_router", None), "routes", None):
+                yield from walk(inner)
+
+    for route in walk(app.routes):
+        for method in route.methods:
+            yield method, re.sub(r"\{\w+\}", "1", route.path)
+
+
+def rows(engine: Engine) -> dict[str, int]:
+    """Return how many rows every table has."""
+    with engine.connect() as connection:
+        return {
+            name: connection.scalar(text(f"SELECT count(*) FROM {name}")) or 0
+            for name in metadata.tables
+        }
+
+
+def used(engine: Engine, new_item: Callable[..., NewItem], day: date) -> dict[str, Moderator]:
+    """Fill the queue, let something of everything happen, and return who is who, by role."""
+    names = ("moderator", "lead", "auditor", "ops", "admin")
+    who = {role: people.create_moderator(engine, f"the {role}", role) for role in names}
+    items = [
+        new_item(f"c{i}", i + 1, parent_text="p", platform="f", language="de") for i in range(20)
+    ]
+    queue.enqueue(engine, items, day)
+    for does, more in (
+        (queue.decide, {"label": 1, "policy_code": "threat"}),
+        (queue.escalate, {"reason": "legal"}),
+        (queue.skip, {"reason": "language"}),
+    ):
+        lease = queue.lease(engine, who["moderator"].id)
+        assert lease is not None
+        does(
+            engine, moderator_id=who["moderator"].id, item_id=lease.item.id, note="note",
+            lease_token=lease.token, idempotency_key=secrets.token_hex(8), **more,
+        )  # fmt: skip
+    begun = closing.start(engine, who["lead"].id, Criteria(comment_ids=("c19",)), "spam_wave", 1)
+    closing.resume(engine, begun.id)
+    people.issue_token(engine, who["moderator"].id, name="name")
+    message = OutboxMessage(
+        key="k", topic="t", series="s", sequence=1, dt=day, payload={"text": "x"}
+    )
+    post(engine, message, ["channel"])
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE outbox_delivery SET dead_at = now(), attempts = 1"))
+    return who
+
+
+@contextmanager
+def unguarded(engine: Engine) -> Iterator[Any]:
+    """Yield a connection that may write what nobody could: no trigger, no constraint of keys."""
+    with engine.begin() as connection:
+        connection.execute(text("SET LOCAL session_replication_role = replica"))
+        yield connection

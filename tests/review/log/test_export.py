@@ -1,0 +1,263 @@
+import csv
+import io
+import json
+import tracemalloc
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Engine, text
+
+from modwatch.errors import QueueError
+from modwatch.review import queue
+from modwatch.review.log import export as module
+from modwatch.review.log.check import verify_export, verify_log
+from modwatch.review.log.export import export, neutral, original, schema
+from modwatch.review.people import Moderator
+from review.labelling import decide_all
+
+Fill = Callable[[int], None]
+
+#: What people try in a cell, each of which some spreadsheet has run or swallowed.
+FORMULAS = [
+    "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", '"=1', "'=1", "\u00a0=1",
+    "\ufeff=1", "\u200b=1", "\u202e=1", "“=1", "＝1", "＋1", "－1", "＠a", "\x00=1", "\x0b-1",
+    ' " =cmd|"/c calc"!A1', "'", "\t", "\u2028=1", "\x1b=1",
+]  # fmt: skip
+HARMLESS = ["fine", "", "a=b", "1", "2026-01-01", "é", "😀", "x\n=1", "(-1)", "c-1"]
+
+
+@pytest.mark.parametrize("cell", FORMULAS)
+def test_what_a_spreadsheet_might_run_is_neutralised(cell: str) -> None:
+    assert neutral(cell) == f"'{cell}"
+
+
+@pytest.mark.parametrize("cell", [*HARMLESS, None])
+def test_what_is_harmless_stays_as_it_is(cell: str | None) -> None:
+    assert neutral(cell) == cell
+
+
+@given(st.text() | st.sampled_from("=+-@\t\r'\" ").flatmap(lambda c: st.text().map(c.__add__)))
+def test_neutralising_can_be_undone(cell: str) -> None:
+    made = neutral(cell)
+    assert made is not None
+    assert original(made) == cell
+    assert made.lstrip()[:1] not in {"=", "+", "-", "@"}
+    assert made[:1] not in {"\t", "\r", "\n"}
+
+
+NOTES = [*(each for each in FORMULAS if "\0" not in each), 'two\r\nlines, "quoted"\n\rend', "é😀"]
+
+
+@pytest.fixture
+def shift(engine: Engine, ann: Moderator, fill: Fill) -> list[str | None]:
+    """Decisions with every note of `NOTES`, and one without; returns the notes."""
+    notes = [*NOTES, None]
+    fill(len(notes))
+    for note in notes:
+        decide_one(engine, ann, note)
+    return notes
+
+
+def decide_one(engine: Engine, person: Moderator, note: str | None) -> None:
+    lease = queue.lease(engine, person.id)
+    assert lease is not None
+    queue.decide(
+        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token, label=1,
+        note=note, idempotency_key=f"-{lease.item.id}",
+    )  # fmt: skip
+
+
+def sheet(parts: Sequence[bytes]) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(b"".join(parts).decode(), newline="")))
+
+
+def test_notes_survive_the_way_through_csv(engine: Engine, shift: list[str | None]) -> None:
+    rows = sheet(list(export(engine, "csv", with_notes=True)))
+    assert list(rows[0]) == schema(with_notes=True).names
+    found = [original(row["note"]) if row["has_note"] == "true" else None for row in rows]
+    assert found == shift
+    assert {original(row["idempotency_key"])[:1] for row in rows} == {"-"}
+    for row in rows:
+        for cell in row.values():
+            assert cell.lstrip('\ufeff\u200b\u202e "“\u00a0')[:1] not in {"=", "+", "-", "@", "＝"}
+    assert all(float(row["seconds"]) >= 0 and int(row["position"]) > 0 for row in rows)
+
+
+def test_csv_is_that_of_rfc_4180(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    decide_one(engine, ann, 'a "b",\nc')
+    whole = b"".join(export(engine, "csv", with_notes=True)).decode()
+    header, rest = whole.split("\r\n", 1)
+    assert header == ",".join(schema(with_notes=True).names)
+    assert '"a ""b"",\nc"' in rest
+    assert rest.endswith("\r\n")
+
+
+def test_the_formats_say_the_same(engine: Engine, shift: list[str | None]) -> None:
+    lines = b"".join(export(engine, "jsonl", with_notes=True)).decode().split("\n")
+    assert lines.pop() == ""
+    rows = [json.loads(line) for line in lines]
+    table = parquet(export(engine, "parquet", with_notes=True))
+    assert table.schema == schema(with_notes=True)
+    for row, other in zip(rows, table.to_pylist(), strict=True):
+        assert row["note"] == other["note"]
+        assert row["hash"] == other["hash"].hex()
+        assert datetime.fromisoformat(row["decided_at"]) == other["decided_at"]
+        assert date.fromisoformat(row["dt"]) == other["dt"]
+        assert {name: row[name] for name in ("seconds", "label", "moderator", "position")} == {
+            name: other[name] for name in ("seconds", "label", "moderator", "position")
+        }
+    cells = sheet(list(export(engine, "csv", with_notes=True)))
+    assert [row["hash"] for row in cells] == [row["hash"] for row in rows]
+    assert [float(row["seconds"]) for row in cells] == [row["seconds"] for row in rows]
+    assert verify_export(lines).head == verify_log(engine).head
+
+
+def parquet(parts: object) -> pa.Table:
+    return pq.read_table(io.BytesIO(b"".join(parts)))  # type: ignore[call-overload]
+
+
+def test_notes_are_left_out_unless_asked_for(engine: Engine, shift: list[str | None]) -> None:
+    for form in ("csv", "jsonl"):
+        whole = b"".join(export(engine, form))  # type: ignore[arg-type]
+        assert b"quoted" not in whole
+        assert b"calc" not in whole
+    table = parquet(export(engine, "parquet"))
+    assert "note" not in table.schema.names
+    assert table.column("has_note").to_pylist() == [note is not None for note in shift]
+    report = verify_export(b"".join(export(engine, "jsonl")).splitlines())
+    assert (report.problems, report.unproven) == ((), len(NOTES))
+
+
+def test_people_go_by_their_pseudonyms(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    decide_all(engine, [ann])
+    (line,) = b"".join(export(engine, "jsonl")).splitlines()
+    assert json.loads(line)["moderator"] == "ann"
+
+
+def test_days_and_actions_are_chosen(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(3)
+    decide_all(engine, [ann])
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE decision DISABLE TRIGGER ALL"))
+        for id_, moment in enumerate(("2026-02-01 23:59:59.999999", "2026-02-02", "2026-02-03"), 1):
+            connection.execute(
+                text("UPDATE decision SET decided_at = CAST(:at AS timestamptz) WHERE id = :id"),
+                {"at": f"{moment}Z", "id": id_},
+            )
+        connection.execute(text("ALTER TABLE decision ENABLE TRIGGER ALL"))
+
+    def ids(**chosen: object) -> list[int]:
+        lines = b"".join(export(engine, "jsonl", **chosen)).splitlines()  # type: ignore[arg-type]
+        return [json.loads(line)["id"] for line in lines]
+
+    second = date(2026, 2, 2)
+    assert ids() == [1, 2, 3]
+    assert ids(first=second) == [2, 3]
+    assert ids(last=second) == [1, 2]
+    assert ids(first=second, last=second) == [2]
+    assert ids(first=second + timedelta(days=9)) == []
+    assert ids(actions=["label"]) == [1, 2, 3]
+    assert ids(actions=["skip", "undo"]) == []
+    assert ids(actions=[]) == []
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_an_empty_log_makes_a_file_without_rows(engine: Engine, form: module.Format) -> None:
+    whole = b"".join(export(engine, form))
+    if form == "parquet":
+        assert pq.read_table(io.BytesIO(whole)).schema == schema()
+    else:
+        assert whole.decode() == {"csv": ",".join(schema().names) + "\r\n", "jsonl": ""}[form]
+
+
+def test_what_cannot_be_is_refused_at_once(engine: Engine) -> None:
+    with pytest.raises(QueueError, match="unknown format 'xlsx'; choose one of csv"):
+        export(engine, "xlsx")  # type: ignore[arg-type]
+    with pytest.raises(QueueError, match="unknown action 'labels'"):
+        export(engine, "csv", actions=["label", "labels"])
+
+
+def test_one_snapshot_is_read(
+    engine: Engine, ann: Moderator, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BATCH", 1)
+    fill(3)
+    decide_one(engine, ann, None)
+    decide_one(engine, ann, None)
+    parts = export(engine, "jsonl")
+    first = next(parts)
+    decide_one(engine, ann, None)
+    assert len((first + b"".join(parts)).splitlines()) == 2
+
+
+def test_whoever_stops_reading_gives_the_connection_back(
+    engine: Engine, ann: Moderator, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BATCH", 1)
+    monkeypatch.setattr(module, "ROW_GROUP", 1)
+    fill(3)
+    decide_all(engine, [ann])
+    for form in ("csv", "jsonl", "parquet"):
+        parts = export(engine, form)  # type: ignore[arg-type]
+        next(parts)
+        next(parts)
+        assert engine.pool.checkedout() == 1  # type: ignore[attr-defined]
+        parts.close()  # type: ignore[attr-defined]
+        assert engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+
+
+MANY = """
+INSERT INTO decision (item_id, dt, comment_id, kind, item_version, moderator_id, action, label,
+    idempotency_key, decided_at, position, previous_hash, hash, note)
+SELECT 1, '2026-01-01', 'c' || n, 'review', 1, 1, 'label', 1, n, now(), n, '', '', repeat('n', 100)
+FROM generate_series(CAST(:first AS int), :last) AS n
+"""
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_memory_does_not_grow_with_the_log(
+    engine: Engine, ann: Moderator, fill: Fill, form: module.Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROW_GROUP", 4_000)
+    fill(1)
+
+    def peak() -> int:
+        tracemalloc.start()
+        try:
+            size = sum(len(part) for part in export(engine, form, with_notes=True))
+            assert size > 0
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    with engine.begin() as connection:
+        connection.execute(text(MANY), {"first": 1, "last": 10_000})
+    small = peak()
+    with engine.begin() as connection:
+        connection.execute(text(MANY), {"first": 10_001, "last": 40_000})
+    assert peak() < 1.5 * small
+
+
+def test_a_row_group_is_handed_out_as_soon_as_it_is_full(
+    engine: Engine, ann: Moderator, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BATCH", 2)
+    monkeypatch.setattr(module, "ROW_GROUP", 2)
+    fill(5)
+    decide_all(engine, [ann])
+    parts = list(export(engine, "parquet"))
+    assert len(parts) == 4  # three groups, and the end of the file
+    assert all(parts)
+    file = pq.ParquetFile(io.BytesIO(b"".join(parts)))
+    assert [file.metadata.row_group(i).num_rows for i in range(3)] == [2, 2, 1]
+    assert file.read().column("decided_at").to_pylist()[0].tzinfo is not None
+    assert datetime.now(UTC) - file.read().column("decided_at").to_pylist()[0] < timedelta(hours=1)

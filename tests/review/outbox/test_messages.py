@@ -1,0 +1,103 @@
+import datetime as dt
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Engine, text
+
+from modwatch.errors import AlertError
+from modwatch.review.outbox import messages as outbox
+from modwatch.review.outbox.messages import OutboxMessage
+
+FOREVER = dt.timedelta(days=9999)
+FIRST = OutboxMessage(
+    key="queue_old/1",
+    topic="incident",
+    series="queue_old",
+    sequence=1,
+    dt=dt.date(2026, 1, 5),
+    payload={"title": "opened", "facts": {"value": 0.25, "low": None}},
+)
+SECOND = replace(FIRST, key="queue_old/2", sequence=2, payload={"title": "recovered"})
+OTHER = replace(FIRST, key="psi/1", series="psi", topic="failure")
+
+
+def pending(engine: Engine, channel: str) -> list[str]:
+    return [each.key for each in outbox.pending(engine, channel, younger_than=FOREVER)]
+
+
+def keep(_: OutboxMessage) -> None:
+    """A receiver to whom everything is welcome."""
+
+
+def fail(_: OutboxMessage) -> None:
+    raise AlertError("down")
+
+
+def test_what_is_posted_comes_back_whole_and_in_order(engine: Engine) -> None:
+    for message in (FIRST, OTHER, SECOND):
+        assert outbox.post(engine, message, ["webhook"])
+    assert outbox.pending(engine, "webhook", younger_than=FOREVER) == [FIRST, OTHER, SECOND]
+    assert pending(engine, "mail") == []
+
+
+def test_a_message_is_posted_once(engine: Engine) -> None:
+    assert outbox.post(engine, FIRST, ["webhook"])
+    assert not outbox.post(engine, FIRST, ["webhook", "mail"])
+    assert not outbox.post(engine, replace(FIRST, key="another"), ["mail"])  # the same number
+    assert pending(engine, "webhook") == [FIRST.key]
+    assert pending(engine, "mail") == []
+
+
+def test_without_a_channel_it_is_kept_and_not_pending(engine: Engine) -> None:
+    assert outbox.post(engine, FIRST, [])
+    assert outbox.latest(engine, "incident") == {"queue_old": FIRST}
+
+
+def test_the_latest_of_each_series_of_a_topic(engine: Engine) -> None:
+    other = replace(FIRST, key="x", series="x")
+    for message in (FIRST, SECOND, OTHER, other):
+        outbox.post(engine, message, [])
+    assert outbox.latest(engine, "incident") == {"queue_old": SECOND, "x": other}
+    assert outbox.latest(engine, "failure") == {"psi": OTHER}
+    assert outbox.latest(engine, "none") == {}
+
+
+def test_each_channel_fails_by_itself(engine: Engine) -> None:
+    outbox.post(engine, FIRST, ["webhook", "mail"])
+    with pytest.raises(AlertError):
+        outbox.send(engine, FIRST, "webhook", fail)
+    assert outbox.send(engine, FIRST, "mail", keep)
+    assert pending(engine, "webhook") == [FIRST.key]
+    assert pending(engine, "mail") == []
+    assert not outbox.send(engine, FIRST, "mail", fail)  # it has it, and is not asked
+
+
+def test_what_is_old_is_given_up(engine: Engine) -> None:
+    outbox.post(engine, FIRST, ["webhook"])
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE outbox_message SET created_at = now() - interval '15 days'")
+        )
+    assert outbox.pending(engine, "webhook", younger_than=dt.timedelta(days=14)) == []
+    assert pending(engine, "webhook") == [FIRST.key]
+
+
+def test_two_who_send_at_once_send_once(engine: Engine) -> None:
+    outbox.post(engine, FIRST, ["webhook"])
+    together, sent = threading.Barrier(2, timeout=20), []
+
+    def slow(message: OutboxMessage) -> None:
+        sent.append(message.key)
+        together.wait()  # the other one is on its way
+        threading.Event().wait(0.2)
+
+    def second() -> bool:
+        together.wait()
+        return outbox.send(engine, FIRST, "webhook", slow)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, other = pool.submit(outbox.send, engine, FIRST, "webhook", slow), pool.submit(second)
+        assert (first.result(20), other.result(20)) == (True, False)
+    assert sent == [FIRST.key]

@@ -1,0 +1,86 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import Engine, select
+
+from modwatch.errors import QueueError
+from modwatch.review import people
+from modwatch.review.people import Moderator
+from modwatch.review.tables import ROLES, moderator_group
+
+
+def test_accounts_are_created_once(engine: Engine) -> None:
+    first = people.create_moderator(engine, "ann", "moderator", group="aged 30 to 45")
+    assert people.create_moderator(engine, "ann", "moderator") == first
+    with engine.connect() as connection:
+        assert connection.execute(select(moderator_group)).all() == [(first.id, "aged 30 to 45")]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_only_moderators_and_leads_review(engine: Engine, role: str) -> None:
+    person = people.create_moderator(engine, role, role)
+    assert person.reviews == (role in {"moderator", "lead"})
+    assert person.reviews == (role in people.REVIEWERS)
+
+
+@pytest.mark.parametrize(
+    ("pseudonym", "role"),
+    [("ann", "owner"), ("", "moderator"), ("a\nb", "lead"), ("a\0", "lead"), ("x" * 101, "lead")],
+)
+def test_impossible_accounts_are_refused(engine: Engine, pseudonym: str, role: str) -> None:
+    with pytest.raises(QueueError, match="choose"):
+        people.create_moderator(engine, pseudonym, role)
+
+
+def test_a_pseudonym_keeps_its_role(engine: Engine, ann: Moderator) -> None:
+    with pytest.raises(QueueError, match="is taken"):
+        people.create_moderator(engine, "ann", "admin")
+
+
+@pytest.mark.parametrize("other", ["Ann", "аnn", "ａｎｎ", "ánn"])
+def test_nobody_passes_for_another(engine: Engine, ann: Moderator, other: str) -> None:
+    with pytest.raises(QueueError, match="looks like that of another"):
+        people.create_moderator(engine, other, "moderator")
+    assert len(people.people(engine)) == 1
+
+
+def test_look_alikes_at_once_are_one(engine: Engine) -> None:
+    def create(name: str) -> bool:
+        try:
+            people.create_moderator(engine, name, "moderator")
+        except QueueError:
+            return False
+        return True
+
+    names = ["hanna", "Hanna", "HANNA", "hаnna", "hannа", "ΗΑΝΝΑ"]
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(create, names)) == 1
+
+
+def test_the_same_name_at_once_is_one_account(engine: Engine) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        made = list(
+            pool.map(lambda _: people.create_moderator(engine, "ann", "moderator"), range(6))
+        )
+    assert len({person.id for person in made}) == 1
+
+
+def test_people_are_listed(engine: Engine, ben: Moderator, ann: Moderator) -> None:
+    people.disable(engine, ben.id)
+    first, second = people.people(engine)
+    assert (first.pseudonym, second.pseudonym) == ("ann", "ben")
+    assert first.disabled_at is None
+    assert second.disabled_at is not None
+    assert not first.has_password
+    assert not first.by_oidc
+
+
+def test_people_are_found_by_name(engine: Engine, ann: Moderator) -> None:
+    assert people.find_moderator(engine, " ann") == ann
+    for name in ("Ann", "", "a\0", "\ud800"):
+        with pytest.raises(QueueError, match="nobody"):
+            people.find_moderator(engine, name)
+
+
+def test_people_can_be_kept_in_sets(ann: Moderator, ben: Moderator) -> None:
+    assert len({ann, ben, ann}) == 2

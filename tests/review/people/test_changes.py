@@ -1,0 +1,82 @@
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine
+
+from modwatch.errors import QueueError
+from modwatch.review import people
+from modwatch.review.people import Moderator
+
+
+def test_queues_are_named_or_all(engine: Engine, ann: Moderator, ben: Moderator) -> None:
+    token = people.issue_token(engine, ann.id)
+    people.set_queues(engine, ann.id, ["spam", "general", "spam"])
+    assert people.authenticate(engine, token).queues == {"spam", "general"}
+    assert [account.queues for account in people.people(engine)] == [{"spam", "general"}, None]
+    with pytest.raises(QueueError, match="no queue is named"):
+        people.set_queues(engine, ann.id, [])
+    for name in ("", "a\0", "\ud800", "x" * 101):
+        with pytest.raises(QueueError, match="queue's name"):
+            people.set_queues(engine, ann.id, ["spam", name])
+    assert people.find_moderator(engine, "ann").queues == {"spam", "general"}
+    people.set_queues(engine, ann.id, None)
+    assert people.authenticate(engine, token) == ann
+
+
+def test_roles_change(engine: Engine, ann: Moderator) -> None:
+    token = people.issue_token(engine, ann.id)
+    people.change_role(engine, ann.id, "auditor")
+    person = people.authenticate(engine, token)
+    assert person.role == "auditor"
+    assert not person.reviews
+    assert person.may("audit")
+    with pytest.raises(QueueError, match="unknown role"):
+        people.change_role(engine, ann.id, "owner")
+
+
+def test_unknown_people_are_named(engine: Engine) -> None:
+    for act in (people.disable, people.enable):
+        with pytest.raises(QueueError, match="no moderator 99"):
+            act(engine, 99)
+    with pytest.raises(QueueError, match="no moderator 99"):
+        people.change_role(engine, 99, "lead")
+    with pytest.raises(QueueError, match="no moderator 99"):
+        people.set_queues(engine, 99, None)
+    with pytest.raises(QueueError, match="no moderator 99"):
+        people.save_preferences(engine, 99, {})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=5))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_preferences_come_back_or_are_refused(engine: Engine, preferences: dict[str, Any]) -> None:
+    person = people.create_moderator(engine, "ann", "moderator")
+    try:
+        people.save_preferences(engine, person.id, preferences)
+    except QueueError:
+        assert "\0" in str(preferences) or "\\x00" in repr(preferences)
+    else:
+        assert people.find_moderator(engine, "ann").preferences == preferences
+
+
+@pytest.mark.parametrize(
+    "preferences",
+    [{"a": object()}, {"a": float("nan")}, {"a": "x" * 20_000}, {"a\0": 1}, {"a": ["\ud800"]}],
+    ids=["object", "nan", "long", "nul", "surrogate"],
+)
+def test_unusable_preferences_are_refused(
+    engine: Engine, ann: Moderator, preferences: dict[str, Any]
+) -> None:
+    with pytest.raises(QueueError, match="store less"):
+        people.save_preferences(engine, ann.id, preferences)
+    people.save_preferences(engine, ann.id, {"a": r"\u0000 as \\u0000 letters"})

@@ -1,0 +1,155 @@
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from argon2 import PasswordHasher
+from sqlalchemy import Engine, select, text, update
+
+from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
+from modwatch.review import people
+from modwatch.review.people import Moderator
+from modwatch.review.tables import moderator
+
+GOOD, WRONG = "correct horse battery", "wrong horse battery"
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def zoe(engine: Engine) -> Moderator:
+    person = people.create_moderator(engine, "zoe", "lead")
+    people.set_password(engine, person.id, GOOD)
+    return person
+
+
+def log_in(engine: Engine, name: str = "zoe", password: str = GOOD, address: str = "::1") -> str:
+    return people.log_in(engine, name, password, address=address, lifetime=HOUR)
+
+
+def refusal(engine: Engine, name: str, password: str) -> str:
+    with pytest.raises(AccessDeniedError) as caught:
+        log_in(engine, name, password)
+    assert type(caught.value) is AccessDeniedError
+    return str(caught.value)
+
+
+def test_a_password_opens_a_session(engine: Engine, zoe: Moderator) -> None:
+    assert people.authenticate(engine, log_in(engine), "session") == zoe
+    assert people.authenticate(engine, log_in(engine, " zoe "), "session") == zoe
+    (account,) = people.people(engine)
+    assert account.has_password
+    assert "argon2" not in str(account)
+    assert len(people.tokens(engine, zoe.id)) == 2
+
+
+def test_refusals_do_not_tell_who_exists(engine: Engine, zoe: Moderator, ann: Moderator) -> None:
+    kit = people.create_moderator(engine, "kit", "moderator")
+    people.set_password(engine, kit.id, GOOD)
+    people.disable(engine, kit.id)
+    cases = [
+        ("zoe", WRONG), ("zoe", "zoe\0" * 4), ("zoe", "x" * 10_000), ("nobody", GOOD),
+        ("ann", GOOD), ("kit", GOOD), ("a\0", GOOD), ("\ud800", GOOD), ("", ""),
+    ]  # fmt: skip
+    messages = {refusal(engine, *case) for case in cases}
+    (message,) = messages
+    assert not any(word in message for word in ("zoe", "horse"))
+
+
+@pytest.mark.parametrize("name", ["zoe", "nobody"])
+def test_guessing_is_braked_whoever_it_is(engine: Engine, zoe: Moderator, name: str) -> None:
+    for _ in range(5):
+        refusal(engine, name, WRONG)
+    with pytest.raises(ThrottledError, match="too many attempts") as braked:
+        log_in(engine, name)
+    assert 890 < braked.value.retry_after <= 900
+    assert name not in str(braked.value)
+
+
+def test_a_success_forgets_the_failures(engine: Engine, zoe: Moderator) -> None:
+    for _ in range(3):
+        for _ in range(4):
+            refusal(engine, "zoe", WRONG)
+        log_in(engine)
+
+
+def test_a_new_password_releases_the_brake(engine: Engine, zoe: Moderator) -> None:
+    for _ in range(5):
+        refusal(engine, "zoe", WRONG)
+    people.set_password(engine, zoe.id, "another horse battery")
+    assert log_in(engine, password="another horse battery")
+    refusal(engine, "zoe", GOOD)
+
+
+def test_outdated_hashes_are_renewed(engine: Engine, zoe: Moderator) -> None:
+    weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(GOOD)
+    with engine.begin() as connection:
+        connection.execute(update(moderator).values(password_hash=weak))
+    log_in(engine)
+    with engine.connect() as connection:
+        stored = connection.execute(select(moderator.c.password_hash)).scalar_one()
+    assert stored.startswith("$argon2id$v=19$m=65536")
+    assert log_in(engine)
+
+
+def test_people_change_their_own_password(engine: Engine, zoe: Moderator) -> None:
+    session = log_in(engine)
+    with pytest.raises(AccessDeniedError, match="old password"):
+        people.change_password(engine, zoe.id, WRONG, "another horse battery", address="::1")
+    with pytest.raises(QueueError, match="12 to 256"):
+        people.change_password(engine, zoe.id, GOOD, "short", address="::1")
+    people.change_password(engine, zoe.id, GOOD, "another horse battery", address="::1")
+    with pytest.raises(AccessDeniedError):
+        people.authenticate(engine, session, "session")
+    assert log_in(engine, password="another horse battery")
+    assert people.events(engine)[0].actor == "zoe"
+    with pytest.raises(AccessDeniedError):
+        people.change_password(engine, 99, GOOD, GOOD, address="::1")
+
+
+def test_only_people_have_passwords(engine: Engine) -> None:
+    with pytest.raises(QueueError, match="no moderator 99"):
+        people.set_password(engine, 99, GOOD)
+
+
+def test_a_password_changed_while_it_is_compared_opens_nothing(
+    engine: Engine, zoe: Moderator
+) -> None:
+    waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with ThreadPoolExecutor(1) as pool:
+        with engine.begin() as connection:
+            connection.execute(update(moderator).values(password_hash="another"))
+            late = pool.submit(log_in, engine)
+            began = time.monotonic()
+            while not connection.scalar(waiting):
+                assert time.monotonic() - began < 30
+                time.sleep(0.01)
+        with pytest.raises(AccessDeniedError):
+            late.result()
+    assert people.tokens(engine, zoe.id) == []
+
+
+_GUESSES = """
+import sys
+from datetime import timedelta
+from modwatch.errors import AccessDeniedError, ThrottledError
+from modwatch.review.database import connect
+from modwatch.review.people import log_in
+engine, looked_at = connect(sys.argv[1]), 0
+for number in range(4):
+    try:
+        log_in(engine, "zoe", "wrong", address=f"192.0.2.{number}", lifetime=timedelta(hours=1))
+    except ThrottledError:
+        pass
+    except AccessDeniedError:
+        looked_at += 1
+print(looked_at)
+"""
+
+
+def test_processes_share_the_brake(zoe: Moderator, database_url: str) -> None:
+    command = [sys.executable, "-c", _GUESSES, database_url]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
+    looked_at = [int(process.communicate(timeout=60)[0]) for process in started]
+    assert sum(looked_at) == 5

@@ -1,0 +1,283 @@
+import base64
+import hmac
+import json
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from sqlalchemy import Engine, select, text
+
+from modwatch.errors import AccessDeniedError, QueueError
+from modwatch.review import people
+from modwatch.review.people import Moderator, OidcOptions, Provider
+from modwatch.review.tables import moderator
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def options(fake: Any) -> OidcOptions:
+    return OidcOptions(
+        issuer=fake.issuer,
+        client_id="modwatch",
+        client_secret="a secret: with / signs",
+        redirect_url="http://127.0.0.1:8090/oidc/return",
+        role_claim="realm.roles",
+        roles={"mod-leads": "lead", "mods": "moderator"},
+    )
+
+
+@pytest.fixture
+def provider(options: OidcOptions) -> Provider:
+    return Provider(options, httpx.Client(timeout=5), pause=0)
+
+
+@pytest.fixture
+def enter(engine: Engine, fake: Any, provider: Provider) -> Callable[..., Moderator]:
+    def go(role: object = "mods", **claims: Any) -> Moderator:
+        pending = provider.begin()
+        code, state = fake.visit(pending.url, realm={"roles": role}, **claims)
+        session = provider.finish(
+            engine, cookie=pending.cookie, state=state, code=code, lifetime=HOUR
+        )
+        return people.authenticate(engine, session, "session")
+
+    return go
+
+
+def test_a_person_gets_a_made_up_pseudonym_and_keeps_the_account(
+    engine: Engine, fake: Any, enter: Callable[..., Moderator]
+) -> None:
+    first = enter()
+    assert enter() == first
+    assert first.role == "moderator"
+    assert first.pseudonym.startswith("person-")
+    assert enter(subject="s-2").id != first.id
+    with engine.connect() as connection:
+        rows = connection.execute(select(moderator)).all()
+    assert {row.oidc_subject for row in rows} == {f"{fake.issuer}|s-1", f"{fake.issuer}|s-2"}
+    assert "Ann" not in str(rows)
+    assert "example" not in str(rows)
+
+
+def test_the_role_follows_the_claim(engine: Engine, enter: Callable[..., Moderator]) -> None:
+    person = enter(["others", "mods"])
+    assert person.role == "moderator"
+    assert enter(["mods", "mod-leads"]).role == "lead"
+    actions = [event.action for event in people.events(engine, subject_id=person.id)]
+    assert actions == ["change_role", "create"]
+    for none in ("nobody", [], None, {"mods": 1}, 3):
+        with pytest.raises(AccessDeniedError, match="no role"):
+            enter(none)
+
+
+def test_a_disabled_person_stays_out(engine: Engine, enter: Callable[..., Moderator]) -> None:
+    people.disable(engine, enter().id)
+    with pytest.raises(AccessDeniedError, match="disabled"):
+        enter()
+
+
+def test_first_logins_at_once_are_one_person(fake: Any, enter: Callable[..., Moderator]) -> None:
+    together = threading.Barrier(4)
+
+    def wait(claims: dict[str, Any]) -> dict[str, Any]:
+        together.wait()
+        return claims
+
+    enter(subject="s-0")  # keys and configuration are known from here
+    fake.claims = wait
+    with ThreadPoolExecutor(4) as pool:
+        for subject in "abcdef":
+            found = pool.map(lambda _, subject=subject: enter(subject=subject), range(4))
+            assert len({person.id for person in found}) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nonce": "another"},
+        {"nonce": None},
+        {"aud": "another"},
+        {"aud": ["modwatch", "another"]},
+        {"azp": "another"},
+        {"iss": "https://another.example"},
+        {"exp": int(time.time()) - 3600},
+        {"iat": int(time.time()) + 3600},
+        {"sub": ""},
+        {"sub": "nul\0"},
+        {"sub": 7},
+        {"sub": "x" * 256},
+    ],
+    ids=str,
+)
+def test_wrong_claims_are_refused(
+    engine: Engine, fake: Any, enter: Callable[..., Moderator], change: dict[str, Any]
+) -> None:
+    fake.claims = lambda claims: claims | change
+    with pytest.raises(AccessDeniedError, match="does not hold"):
+        enter()
+    assert people.people(engine) == []
+
+
+@pytest.mark.parametrize("missing", ["iss", "sub", "aud", "exp", "iat", "nonce"])
+def test_missing_claims_are_refused(
+    fake: Any, enter: Callable[..., Moderator], missing: str
+) -> None:
+    fake.claims = lambda claims: {name: claims[name] for name in claims if name != missing}
+    with pytest.raises(AccessDeniedError, match="does not hold"):
+        enter()
+
+
+def _unsigned(fake: Any, claims: dict[str, Any]) -> str:
+    return jwt.encode(claims, None, algorithm="none", headers={"kid": fake.kid})
+
+
+def _by_a_stranger(fake: Any, claims: dict[str, Any]) -> str:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return str(fake.signed(claims, key=key))
+
+
+def _with_the_public_key_as_a_secret(fake: Any, claims: dict[str, Any]) -> str:
+    public = fake.key.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    parts = ({"alg": "HS256", "kid": fake.kid, "typ": "JWT"}, claims)
+    signed = b".".join(_base64(json.dumps(part).encode()) for part in parts)
+    return f"{signed.decode()}.{_base64(hmac.digest(public, signed, 'sha256')).decode()}"
+
+
+def _base64(content: bytes) -> bytes:
+    return base64.urlsafe_b64encode(content).rstrip(b"=")
+
+
+def _changed(fake: Any, claims: dict[str, Any]) -> str:
+    head, _, tail = fake.signed(claims).split(".")
+    body = json.dumps(claims | {"realm": {"roles": "mod-leads"}}).encode()
+    return f"{head}.{_base64(body).decode()}.{tail}"
+
+
+def _by_an_unknown_key(fake: Any, claims: dict[str, Any]) -> str:
+    return str(fake.signed(claims, headers={"kid": "elsewhere"}))
+
+
+def _no_token(*_: object) -> str:
+    return "no.to.ken"
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        _unsigned,
+        _by_a_stranger,
+        _with_the_public_key_as_a_secret,
+        _changed,
+        _by_an_unknown_key,
+        _no_token,
+    ],
+)
+def test_forged_tokens_are_refused(
+    fake: Any, enter: Callable[..., Moderator], forge: Callable[..., str]
+) -> None:
+    fake.sign = lambda claims: forge(fake, claims)
+    with pytest.raises(AccessDeniedError, match="does not hold"):
+        enter()
+
+
+@pytest.mark.parametrize("kind", ["RS256", "ES256"])
+def test_keys_rotate(fake: Any, enter: Callable[..., Moderator], kind: str) -> None:
+    first = enter()
+    assert enter() == first
+    assert fake.key_requests == 1
+    fake.rotate("second", kind)
+    assert enter() == first
+    assert fake.key_requests == 2
+
+
+def test_unknown_keys_do_not_make_a_flood(engine: Engine, fake: Any, options: OidcOptions) -> None:
+    fake.sign = lambda claims: fake.signed(claims, headers={"kid": "elsewhere"})
+    patient = Provider(options)
+    for _ in range(3):
+        pending = patient.begin()
+        code, state = fake.visit(pending.url)
+        with pytest.raises(AccessDeniedError):
+            patient.finish(engine, cookie=pending.cookie, state=state, code=code, lifetime=HOUR)
+    assert fake.key_requests == 1
+
+
+def test_an_answer_belongs_to_the_browser_that_asked(
+    engine: Engine, fake: Any, provider: Provider
+) -> None:
+    mine, theirs = provider.begin(), provider.begin()
+    code, state = fake.visit(theirs.url, realm={"roles": "mods"})
+    state_alone = mine.cookie.split(".")[0]
+    for cookie in (mine.cookie, "", "..", state, f"{state}.x", f"{state}.x.y.z"):
+        with pytest.raises(AccessDeniedError, match="this browser"):
+            provider.finish(engine, cookie=cookie, state=state, code=code, lifetime=HOUR)
+    with pytest.raises(AccessDeniedError, match="refuses"):  # a stolen code fails by PKCE
+        provider.finish(engine, cookie=mine.cookie, state=state_alone, code=code, lifetime=HOUR)
+    with pytest.raises(AccessDeniedError, match="another identity provider"):
+        provider.finish(
+            engine,
+            cookie=mine.cookie,
+            state=state_alone,
+            code=code,
+            lifetime=HOUR,
+            issuer="https://another.example",
+        )
+
+
+def test_a_code_works_once(engine: Engine, fake: Any, provider: Provider) -> None:
+    pending = provider.begin()
+    code, state = fake.visit(pending.url, realm={"roles": "mods"})
+    provider.finish(engine, cookie=pending.cookie, state=state, code=code, lifetime=HOUR)
+    with pytest.raises(AccessDeniedError, match="refuses"):
+        provider.finish(engine, cookie=pending.cookie, state=state, code=code, lifetime=HOUR)
+
+
+@pytest.mark.parametrize(
+    ("published", "problem"),
+    [
+        ({"issuer": "https://another.example"}, "another issuer"),
+        ({"authorization_endpoint": "http://login.example/authorize"}, "not https"),
+        ({"authorization_endpoint": "javascript:alert(1)"}, "not https"),
+        ({"authorization_endpoint": None}, "publishes no"),
+        ({"authorization_endpoint": "https://[no"}, "is not a URL"),
+    ],
+)
+def test_an_unsafe_provider_is_refused(
+    fake: Any, provider: Provider, published: dict[str, Any], problem: str
+) -> None:
+    fake.configuration = published
+    with pytest.raises(QueueError, match=problem):
+        provider.begin()
+
+
+def test_a_provider_that_is_down_is_named(options: OidcOptions, fake: Any) -> None:
+    fake.server_close()
+    with pytest.raises(QueueError, match=f"{fake.issuer} does not answer"):
+        Provider(options, httpx.Client(timeout=1)).begin()
+
+
+def test_unknown_roles_are_refused_at_once(options: OidcOptions) -> None:
+    fields = {**vars(options), "roles": {"x": "owner"}}
+    with pytest.raises(QueueError, match="unknown role 'owner'"):
+        Provider(OidcOptions(**fields))
+
+
+def test_secrets_stay_out_of_sight(
+    engine: Engine, options: OidcOptions, provider: Provider, enter: Callable[..., Moderator]
+) -> None:
+    assert options.client_secret not in repr(options)
+    assert provider.begin().cookie not in repr(provider.begin())
+    enter()
+    with engine.connect() as connection:
+        events = connection.scalars(text("SELECT details::text FROM account_event")).all()
+    assert events == ['{"role": "moderator", "by_oidc": true}']

@@ -1,0 +1,201 @@
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event, text
+
+from modwatch.errors import AccessDeniedError
+from modwatch.review import people
+from modwatch.review.people import Moderator
+
+HOUR, NOW = timedelta(hours=1), timedelta(0)
+
+
+@pytest.fixture
+def session(engine: Engine, ann: Moderator) -> str:
+    return people.open_session(engine, people.issue_token(engine, ann.id), HOUR)
+
+
+def works(engine: Engine, session: str) -> bool:
+    try:
+        people.authenticate(engine, session, "session")
+    except AccessDeniedError:
+        return False
+    return True
+
+
+def pass_time(engine: Engine, minutes: float) -> None:
+    """Let what stands in the table be `minutes` older."""
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "UPDATE access_token SET created_at = created_at - :past, "
+                "expires_at = expires_at - :past, revoked_at = revoked_at - :past"
+            ),
+            {"past": timedelta(minutes=minutes)},
+        )
+
+
+def test_sessions_end_with_the_token_that_opened_them(engine: Engine, ann: Moderator) -> None:
+    token = people.issue_token(engine, ann.id, lifetime=timedelta(hours=1))
+    session = people.open_session(engine, token, timedelta(hours=12))
+    assert people.authenticate(engine, session, "session") == ann
+    with engine.connect() as connection:
+        ends = connection.scalars(text("SELECT DISTINCT expires_at FROM access_token")).all()
+    assert len(ends) == 1
+    for purpose, given in (("api", session), ("session", token)):
+        with pytest.raises(AccessDeniedError):
+            people.authenticate(engine, given, purpose)  # type: ignore[arg-type]
+    people.revoke_token(engine, token)
+    with pytest.raises(AccessDeniedError):
+        people.authenticate(engine, session, "session")
+
+
+def test_authentication_is_one_query(engine: Engine, ann: Moderator, session: str) -> None:
+    people.set_queues(engine, ann.id, {"a", "b"})
+    people.save_preferences(engine, ann.id, {"theme": "dark"})
+    statements: list[str] = []
+
+    def note(*given: Any) -> None:
+        statements.append(str(given[2]))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        person = people.authenticate(engine, session, "session")
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert len(statements) == 1
+    assert person.queues == {"a", "b"}
+    assert person.preferences == {"theme": "dark"}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda engine, ann: people.disable(engine, ann.id),
+        lambda engine, ann: people.change_role(engine, ann.id, "lead"),
+        lambda engine, ann: people.set_password(engine, ann.id, "correct horse battery"),
+    ],
+    ids=["disabled", "another role", "another password"],
+)
+def test_sessions_end_when_the_account_changes(
+    engine: Engine, ann: Moderator, ben: Moderator, end: Callable[[Engine, Moderator], None]
+) -> None:
+    token = people.issue_token(engine, ann.id)
+    session = people.open_session(engine, token, HOUR)
+    rotated = people.rotate_session(engine, session, HOUR, NOW)
+    assert rotated is not None
+    bens = people.open_session(engine, people.issue_token(engine, ben.id), HOUR)
+    end(engine, ann)
+    assert not works(engine, session)
+    assert not works(engine, rotated)
+    assert works(engine, bens)
+    people.enable(engine, ann.id)
+    assert not works(engine, rotated)  # it does not come back
+    assert people.open_session(engine, token, HOUR)
+
+
+def test_disabled_people_stay_out(engine: Engine, ann: Moderator) -> None:
+    token = people.issue_token(engine, ann.id)
+    people.disable(engine, ann.id)
+    with pytest.raises(AccessDeniedError):
+        people.authenticate(engine, token)
+    with pytest.raises(AccessDeniedError):
+        people.open_session(engine, token, HOUR)
+    people.enable(engine, ann.id)
+    assert people.authenticate(engine, token) == ann
+
+
+def test_an_old_session_is_replaced_and_holds_a_minute(engine: Engine, session: str) -> None:
+    after = timedelta(minutes=15)
+    assert people.rotate_session(engine, session, HOUR, after) is None
+    pass_time(engine, 16)
+    new = people.rotate_session(engine, session, HOUR, after)
+    assert new is not None
+    assert re.fullmatch(r"mw_[\w-]{43}\.[\w-]{43}", new)
+    assert people.rotate_session(engine, session, HOUR, after) is None  # once
+    assert works(engine, session)
+    assert works(engine, new)
+    pass_time(engine, 1.1)
+    assert not works(engine, session)
+    assert works(engine, new)
+
+
+def test_rotations_keep_the_seed_and_nothing_else_does(engine: Engine, ann: Moderator) -> None:
+    token = people.issue_token(engine, ann.id)
+    first, other = (people.open_session(engine, token, HOUR) for _ in range(2))
+    second = people.rotate_session(engine, first, HOUR, NOW)
+    assert second is not None
+    assert people.session_seed(second) == people.session_seed(first)
+    assert people.session_seed(other) != people.session_seed(first)
+    assert len({first, second, other}) == 3
+    assert not works(engine, people.session_seed(second))
+
+
+def test_old_sessions_are_forgotten(engine: Engine, session: str) -> None:
+    second = people.rotate_session(engine, session, timedelta(minutes=30), NOW)
+    assert second is not None
+    third = people.rotate_session(engine, second, HOUR, NOW)
+    assert third is not None
+    pass_time(engine, 80)
+    assert people.forget_sessions(engine, timedelta(minutes=30)) == 2
+    assert people.forget_sessions(engine, timedelta(minutes=10)) == 1
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM access_token")) == 1  # the API token
+
+
+def test_no_rotation_lengthens_a_session(engine: Engine, session: str) -> None:
+    current = session
+    for _ in range(5):
+        pass_time(engine, 11)
+        new = people.rotate_session(engine, current, timedelta(hours=12), timedelta(minutes=10))
+        assert new is not None
+        current = new
+    assert works(engine, current)
+    pass_time(engine, 5.1)  # 60.1 minutes after it began
+    assert not works(engine, current)
+    assert people.rotate_session(engine, current, HOUR, NOW) is None
+
+
+def test_rotation_keeps_scopes(engine: Engine, ann: Moderator) -> None:
+    token = people.issue_token(engine, ann.id, scopes=["queue:read"])
+    session = people.open_session(engine, token, HOUR)
+    new = people.rotate_session(engine, session, HOUR, NOW)
+    assert new is not None
+    assert people.authenticate(engine, new, "session").scopes == {"queue:read"}
+
+
+@pytest.mark.parametrize("given", ["", "unknown", "\ud800", "a\0"])
+def test_what_is_no_session_is_not_replaced(engine: Engine, ann: Moderator, given: str) -> None:
+    assert people.rotate_session(engine, given, HOUR, NOW) is None
+    token = people.issue_token(engine, ann.id)
+    assert people.rotate_session(engine, token, HOUR, NOW) is None
+
+
+def test_requests_at_once_rotate_once(engine: Engine, session: str) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = list(
+            pool.map(lambda _: people.rotate_session(engine, session, HOUR, NOW), range(16))
+        )
+    assert sum(each is not None for each in made) == 1
+
+
+def test_no_session_outlives_a_log_out_at_the_same_moment(engine: Engine, ann: Moderator) -> None:
+    token = people.issue_token(engine, ann.id)
+    for _ in range(40):
+        session = people.open_session(engine, token, HOUR)
+        barrier = threading.Barrier(2)
+
+        def at_once(act: Callable[..., Any], *given: Any, gate: threading.Barrier = barrier) -> Any:
+            gate.wait()
+            return act(*given)
+
+        with ThreadPoolExecutor(2) as pool:
+            rotated = pool.submit(at_once, people.rotate_session, engine, session, HOUR, NOW)
+            pool.submit(at_once, people.revoke_token, engine, session).result()
+        new = rotated.result()
+        assert new is None or not works(engine, new)

@@ -1,0 +1,112 @@
+import math
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Engine, text
+
+from modwatch.errors import AccessDeniedError, ThrottledError
+from modwatch.review.people import throttle
+
+
+def pass_time(engine: Engine, minutes: float) -> None:
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE login_attempt SET failed_at = failed_at - :past"),
+            {"past": timedelta(minutes=minutes)},
+        )
+
+
+def rows(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return int(connection.execute(text("SELECT count(*) FROM login_attempt")).scalar_one())
+
+
+def test_a_name_is_braked_and_let_go(engine: Engine) -> None:
+    for minute in range(5):
+        throttle.admit(engine, "ann", f"192.0.2.{minute}")
+        pass_time(engine, 1)
+    with pytest.raises(ThrottledError, match="wait") as refusal:
+        throttle.admit(engine, " ann", "192.0.2.99")
+    assert isinstance(refusal.value, AccessDeniedError)
+    assert refusal.value.retry_after == pytest.approx(600, abs=5)
+    throttle.admit(engine, "ben", "192.0.2.99")
+    pass_time(engine, 10.01)
+    throttle.admit(engine, "ann", "192.0.2.99")  # one failure is forgotten, one is let through
+    with pytest.raises(ThrottledError):
+        throttle.admit(engine, "ann", "192.0.2.99")
+
+
+def test_refusals_do_not_prolong_the_brake(engine: Engine) -> None:
+    for _ in range(5):
+        throttle.admit(engine, "ann", "192.0.2.1")
+    before = rows(engine)
+    for _ in range(5):
+        with pytest.raises(ThrottledError):
+            throttle.admit(engine, "ann", "192.0.2.1")
+    assert rows(engine) == before
+
+
+def test_an_address_is_braked_whatever_the_names(engine: Engine) -> None:
+    for number in range(30):
+        throttle.admit(engine, f"name {number}", f"2001:db8::{number}")
+    with pytest.raises(ThrottledError) as refusal:
+        throttle.admit(engine, "another", "2001:db8::ffff")
+    assert 890 < refusal.value.retry_after <= 900
+    throttle.admit(engine, "another", "2001:db8:0:1::1")
+
+
+def test_a_success_clears_the_name_only(engine: Engine) -> None:
+    attempts = [throttle.admit(engine, "ann", "192.0.2.1") for _ in range(5)]
+    throttle.forgive(engine, attempts[-1])
+    assert rows(engine) == 4  # those of the address that failed
+    for _ in range(5):
+        throttle.admit(engine, "ann", "192.0.2.2")
+    throttle.clear(engine, "ann")
+    throttle.admit(engine, "ann", "192.0.2.2")
+
+
+def test_a_crowd_of_guesses_is_five(engine: Engine) -> None:
+    def guess(number: int) -> bool:
+        try:
+            throttle.admit(engine, "ann", f"192.0.2.{number}")
+        except ThrottledError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(guess, range(40))) == 5
+
+
+def test_nothing_that_was_typed_is_kept(engine: Engine) -> None:
+    for name in ("my password by mistake", "nul \0", "\ud800", "x" * 100_000):
+        throttle.admit(engine, name, "192.0.2.1")
+    with engine.connect() as connection:
+        stored = connection.execute(text("SELECT origin FROM login_attempt")).scalars().all()
+    assert {len(origin) for origin in stored} == {32}
+    assert len(set(stored)) == 5
+
+
+def test_old_rows_go(engine: Engine) -> None:
+    for number in range(10):
+        throttle.admit(engine, f"name {number}", "192.0.2.1")
+    pass_time(engine, 31)
+    throttle.admit(engine, "ann", "192.0.2.1")
+    assert rows(engine) == 2
+
+
+def test_a_clock_set_back_brakes_no_longer_than_a_window(engine: Engine) -> None:
+    for _ in range(5):
+        throttle.admit(engine, "ann", "192.0.2.1")
+    pass_time(engine, -10)
+    with pytest.raises(ThrottledError) as refusal:
+        throttle.admit(engine, "ann", "192.0.2.1")
+    assert refusal.value.retry_after == math.ceil(throttle.WINDOW.total_seconds())
+    pass_time(engine, -60 * 24)
+    throttle.admit(engine, "ann", "192.0.2.1")
+
+
+@pytest.mark.parametrize("address", ["", "testclient", "unix:", "fe80::1%eth0", "::ffff:10.0.0.1"])
+def test_any_address_is_counted(engine: Engine, address: str) -> None:
+    throttle.admit(engine, "ann", address)
+    assert rows(engine) == 2

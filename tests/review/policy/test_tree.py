@@ -1,0 +1,336 @@
+import copy
+import json
+import threading
+import tomllib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Engine, func, select, text
+
+from modwatch.errors import QueueError, SettingsError
+from modwatch.review.policy import tree as module
+from modwatch.review.policy.dsa import CATEGORIES
+from modwatch.review.policy.tree import (
+    Policy,
+    check,
+    check_reason,
+    dsa_category,
+    load_policy,
+    register_policy,
+    stored_policy,
+)
+from modwatch.review.tables import policy_version
+
+SHIPPED = Path(module.__file__).with_name("policy.toml")
+POLICY = load_policy()
+CODES = [node.code for node in POLICY.nodes]
+
+MINIMAL = """
+version = "1"
+
+[[node]]
+code = "bad"
+label = 1
+dsa_category = "STATEMENT_CATEGORY_VIOLENCE"
+title = { en = "Bad", de = "Schlecht" }
+description = { en = "It is bad.", de = "Es ist schlecht." }
+
+[[node]]
+code = "bad.worse"
+parent = "bad"
+label = 1
+key = "w"
+title = { en = "Worse", de = "Schlechter" }
+description = { en = "It is worse.", de = "Es ist schlechter." }
+
+[[node]]
+code = "good"
+label = 0
+key = "g"
+title = { en = "Good", de = "Gut" }
+description = { en = "It is good.", de = "Es ist gut." }
+
+[reasons]
+skip.unsure = { en = "Unsure", de = "Unsicher" }
+escalate.other = { en = "Other", de = "Anderes" }
+correct.slip = { en = "Slip", de = "Versehen" }
+close.other = { en = "Other", de = "Anderes" }
+"""
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Iterator[Write]:
+    def put(content: str) -> Path:
+        (tmp_path / "own.toml").write_text(content, encoding="utf-8")
+        load_policy.cache_clear()
+        return tmp_path / "own.toml"
+
+    yield put
+    load_policy.cache_clear()
+
+
+def changed(policy: Policy, tmp_path: Path, title: str) -> Policy:
+    """The same version with another title."""
+    file = tmp_path / f"{title}.toml"
+    file.write_text(SHIPPED.read_text(encoding="utf-8").replace('"Insult"', f'"{title}"'))
+    return load_policy(file)
+
+
+class TestShipped:
+    def test_two_levels_and_few_leaves(self) -> None:
+        leaves = [node for node in POLICY.nodes if not node.children]
+        assert len(leaves) <= 30
+        assert {node.label for node in leaves} == {0, 1}
+        for node in leaves:
+            assert node.parent is None or POLICY.code(node.parent).parent is None
+
+    def test_children_are_those_that_name_the_parent(self) -> None:
+        for node in POLICY.nodes:
+            assert list(node.children) == [
+                other.code for other in POLICY.nodes if other.parent == node.code
+            ]
+
+    def test_a_restriction_has_a_category_and_nothing_else_has(self) -> None:
+        for node in POLICY.nodes:
+            assert (node.dsa_category in CATEGORIES) == (node.label == 1)
+
+    def test_a_child_has_its_parents_category_unless_it_says_another(self) -> None:
+        assert dsa_category(POLICY, "hate.slur") == dsa_category(POLICY, "hate")
+        assert dsa_category(POLICY, "hate.women") != dsa_category(POLICY, "hate")
+        assert dsa_category(POLICY, "criticism") is None
+
+    def test_roots_of_a_label(self) -> None:
+        assert [node.code for node in POLICY.roots(0)] == [
+            "fine",
+            "criticism",
+            "quotation",
+            "irony",
+            "no_context",
+        ]
+        assert all(node.label == 1 and node.parent is None for node in POLICY.roots(1))
+
+    def test_the_languages_differ(self) -> None:
+        for node in POLICY.nodes:
+            assert node.description.of("de") != node.description.of("en")
+            assert node.description.of("fr") == node.description.en
+            assert node.description.en.endswith(".")
+            assert node.description.de.endswith(".")
+
+
+class TestFile:
+    def test_an_own_file_takes_the_place_of_all(self, write: Write) -> None:
+        own = load_policy(write(MINIMAL))
+        assert [node.code for node in own.nodes] == ["bad", "bad.worse", "good"]
+        assert own.code("bad.worse").dsa_category == "STATEMENT_CATEGORY_VIOLENCE"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "names"),
+        [
+            ('parent = "bad"', 'parent = "nowhere"', ["bad.worse", "unknown parent nowhere"]),
+            ('parent = "bad"', 'parent = "bad.worse"', ["bad.worse", "above itself"]),
+            ('parent = "bad"', 'parent = "good"', ["bad.worse", "label", "good"]),
+            ('code = "good"', 'code = "bad"', ["code bad ", "2 nodes"]),
+            ('key = "g"', 'key = "w"', ["key w ", "2 nodes"]),
+            ('key = "g"', 'key = "gg"', ["node good.key"]),
+            ('{ en = "Worse", de = "Schlechter" }', '{ en = "Worse" }', ["bad.worse.title.de"]),
+            ('{ en = "Good", de = "Gut" }', '{ en = " ", de = "Gut" }', ["node good.title.en"]),
+            ("CATEGORY_VIOLENCE", "CATEGORY_VIOLINS", ["node bad ", "STATEMENT_CATEGORY_VIOLINS"]),
+            ('dsa_category = "STATEMENT_CATEGORY_VIOLENCE"', "", ["node bad ", "lacks a DSA"]),
+            ('key = "w"', 'dsa_keyword = "KEYWORD_SUICIDE"', ["bad.worse", "KEYWORD_SUICIDE"]),
+            (
+                'key = "g"',
+                'dsa_category = "STATEMENT_CATEGORY_VIOLENCE"',
+                ["node good ", "restricts nothing"],
+            ),
+            ("label = 0", "label = 2", ["node good.label"]),
+            ('code = "good"', 'colour = "red"', ["node number 3"]),
+            ('code = "good"', 'code = "So good!"', ["node So good!.code"]),
+            ('version = "1"', "", [" of version"]),
+            ("correct.slip", "correct.Slip", ["reasons.correct.Slip"]),
+            ("close.other", "skip.other", ["reasons.close lists none"]),
+            ("close.other", "praise.other", ["reasons.praise"]),
+        ],
+    )
+    def test_what_cannot_be_is_refused_by_name(
+        self, write: Write, old: str, new: str, names: list[str]
+    ) -> None:
+        assert MINIMAL.count(old) >= 1
+        with pytest.raises(SettingsError) as refusal:
+            load_policy(write(MINIMAL.replace(old, new, 1)))
+        for name in [*names, "MODWATCH_POLICY"]:
+            assert name in str(refusal.value)
+
+    def test_a_circle_is_refused(self, write: Write) -> None:
+        circle = MINIMAL.replace('code = "bad"', 'code = "bad"\nparent = "bad.worse"')
+        with pytest.raises(SettingsError, match="above itself"):
+            load_policy(write(circle))
+
+    def test_a_third_level_is_refused(self, write: Write) -> None:
+        third = """[[node]]
+code = "worst"
+parent = "bad.worse"
+label = 1
+title = { en = "Worst", de = "Am schlechtesten" }
+description = { en = "It is worst.", de = "Es ist am schlechtesten." }
+
+[reasons]"""
+        with pytest.raises(SettingsError, match="worst stands on a third level"):
+            load_policy(write(MINIMAL.replace("[reasons]", third)))
+
+    @pytest.mark.parametrize("content", ["version = ", "node = 3", 'node = ["a", "b"]', ""])
+    def test_what_is_no_policy_is_refused(self, write: Write, content: str) -> None:
+        with pytest.raises(SettingsError, match="MODWATCH_POLICY"):
+            load_policy(write(content))
+
+    def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(SettingsError, match=r"nowhere\.toml"):
+            load_policy(tmp_path / "nowhere.toml")
+
+
+class TestDigest:
+    def test_the_order_of_fields_does_not_count(self, write: Write) -> None:
+        before = load_policy(write(MINIMAL)).digest
+        moved = MINIMAL.replace('label = 0\nkey = "g"', 'key = "g"\nlabel = 0')
+        assert moved != MINIMAL
+        assert load_policy(write(moved)).digest == before
+
+    @pytest.mark.parametrize(
+        ("old", "new"), [("It is worse", "It is far worse"), ('key = "w"', ""), ("Slip", "Slips")]
+    )
+    def test_every_content_counts(self, write: Write, old: str, new: str) -> None:
+        before = load_policy(write(MINIMAL)).digest
+        assert load_policy(write(MINIMAL.replace(old, new))).digest != before
+
+
+class TestCheck:
+    @given(code=st.sampled_from(CODES), label=st.sampled_from([0, 1]))
+    def test_a_code_passes_with_its_label_only(self, code: str, label: int) -> None:
+        if POLICY.code(code).label == label:
+            check(POLICY, label, code, required=True)
+        else:
+            with pytest.raises(QueueError, match=f"the code {code} .* not {label}"):
+                check(POLICY, label, code)
+
+    @given(code=st.text(max_size=200).filter(lambda code: code not in CODES))
+    def test_an_unknown_code_is_refused(self, code: str) -> None:
+        with pytest.raises(QueueError, match="has no code") as refusal:
+            check(POLICY, 1, code)
+        assert len(str(refusal.value)) < 1_000
+
+    def test_none_passes_where_none_is_required(self) -> None:
+        check(POLICY, 1, None)
+        with pytest.raises(QueueError, match="choose one"):
+            check(POLICY, 1, None, required=True)
+
+
+class TestReasons:
+    def test_each_action_has_its_own(self) -> None:
+        assert {action: list(reasons) for action, reasons in POLICY.reasons.items()} == {
+            "skip": ["unsure", "language", "conflict_of_interest", "distressing", "technical"],
+            "escalate": ["severe", "legal", "policy_gap", "context", "other"],
+            "correct": ["slip", "new_context", "policy", "appeal"],
+            "close": ["spam_wave", "duplicate", "outdated", "platform_removed", "other"],
+        }
+
+    @pytest.mark.parametrize("action", ["skip", "escalate", "correct", "close"])
+    def test_only_listed_reasons_pass(self, action: str) -> None:
+        for reason in POLICY.reasons[action]:
+            check_reason(POLICY, action, reason)
+        for reason in ("boredom", "", None):
+            with pytest.raises(QueueError, match=f"no reason to {action}"):
+                check_reason(POLICY, action, reason)
+
+    def test_an_action_without_a_list_takes_none(self) -> None:
+        check_reason(POLICY, "label", None)
+        with pytest.raises(QueueError, match="give none"):
+            check_reason(POLICY, "label", "slip")
+
+
+class TestRegister:
+    def test_what_is_stored_is_the_policy(self, engine: Engine) -> None:
+        register_policy(engine, POLICY)
+        stored = stored_policy(engine, POLICY.version)
+        assert stored.nodes == POLICY.nodes
+        assert stored.reasons == POLICY.reasons
+        assert stored.digest == POLICY.digest
+
+    def test_it_is_stored_once(self, engine: Engine) -> None:
+        start = threading.Barrier(4)
+
+        def register(_: int) -> None:
+            start.wait()
+            register_policy(engine, POLICY)
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(register, range(4)))
+        with engine.connect() as connection:
+            assert connection.scalar(select(func.count()).select_from(policy_version)) == 1
+
+    def test_a_version_keeps_its_content(self, engine: Engine, tmp_path: Path) -> None:
+        register_policy(engine, POLICY)
+        with pytest.raises(SettingsError, match="choose a new version"):
+            register_policy(engine, changed(POLICY, tmp_path, "Slight"))
+        assert stored_policy(engine, POLICY.version).code("harassment.insult").title.en == "Insult"
+
+    def test_an_unknown_version_is_refused(self, engine: Engine) -> None:
+        with pytest.raises(QueueError, match="'1999-01'"):
+            stored_policy(engine, "1999-01")
+
+    def test_a_changed_row_is_found(self, engine: Engine) -> None:
+        register_policy(engine, POLICY)
+        forged: dict[str, Any] = copy.deepcopy(dict(POLICY.content))
+        forged["node"][1]["description"]["en"] = "Is allowed."
+        with engine.begin() as connection:
+            connection.execute(
+                text("UPDATE policy_version SET content = CAST(:content AS jsonb)"),
+                {"content": json.dumps(forged)},
+            )
+        with pytest.raises(QueueError, match="not the one registered"):
+            stored_policy(engine, POLICY.version)
+
+
+class TestPage:
+    def test_the_tables_equal_the_file(self) -> None:
+        page = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
+        for table in (nodes_table(), reasons_table()):
+            assert table in page, f"write into docs/policy.md:\n\n{table}"
+
+    def test_its_example_is_a_policy_once_it_has_the_reasons(self, write: Write) -> None:
+        page = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
+        example = page.split("```toml\n")[1].split("```")[0]
+        reasons = SHIPPED.read_text(encoding="utf-8").partition("[reasons.skip]")
+        assert tomllib.loads(example)["node"]
+        assert len(load_policy(write(example + "".join(reasons[1:]))).nodes) == 3
+
+
+def nodes_table() -> str:
+    lines = [
+        "| code | key | label | in English | in German | DSA category | DSA keyword |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for node in POLICY.nodes:
+        category = (node.dsa_category or "").removeprefix("STATEMENT_CATEGORY_")
+        keyword = (node.dsa_keyword or "").removeprefix("KEYWORD_")
+        texts = [
+            f"**{node.title.of(locale)}.** {node.description.of(locale)}" for locale in ("en", "de")
+        ]
+        cells = [f"`{node.code}`", node.key or "", str(node.label), *texts, category, keyword]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def reasons_table() -> str:
+    lines = ["| to | reason | in English | in German |", "|---|---|---|---|"]
+    for action, reasons in POLICY.reasons.items():
+        lines += [
+            f"| {action} | `{reason}` | {title.en} | {title.de} |"
+            for reason, title in reasons.items()
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,440 @@
+from collections.abc import Callable
+from datetime import date, timedelta
+
+import pytest
+from sqlalchemy import Engine, text
+
+from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.review import people, queue
+from modwatch.review.log.decision_log import Decision
+from modwatch.review.people import Moderator
+from modwatch.review.queue.amendments import undo
+from modwatch.review.queue.corrections import correct
+from modwatch.review.queue.items import Lease, NewItem
+
+Fill = Callable[[int], None]
+Make = Callable[..., NewItem]
+
+
+@pytest.fixture
+def lea(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "lea", "lead")
+
+
+def held(engine: Engine, person: Moderator) -> Lease:
+    lease = queue.lease(engine, person.id)
+    assert lease is not None
+    return lease
+
+
+def label(engine: Engine, person: Moderator, lease: Lease, value: int, key: str = "") -> Decision:
+    return queue.decide(
+        engine,
+        moderator_id=person.id,
+        item_id=lease.item.id,
+        lease_token=lease.token,
+        label=value,
+        idempotency_key=key or lease.token,
+    )
+
+
+def standing(engine: Engine, day: date, kind: str = "review") -> dict[str, tuple[int, str]]:
+    rows = [row for part in queue.decisions(engine, day, kind=kind) for row in part.to_pylist()]
+    return {row["comment_id"]: (row["label"], row["moderator"]) for row in rows}
+
+
+def undone(engine: Engine, person: Moderator, done: Decision, key: str = "u") -> Lease:
+    return undo(engine, moderator_id=person.id, decision_id=done.id, idempotency_key=key)
+
+
+def test_what_is_undone_stands_no_more_and_is_decided_anew(
+    engine: Engine, ann: Moderator, fill: Fill, day: date
+) -> None:
+    fill(1)
+    first = held(engine, ann)
+    done = label(engine, ann, first, 1)
+    assert standing(engine, day) == {"c0": (1, "ann")}
+    again = undone(engine, ann, done)
+    assert standing(engine, day) == {}
+    assert (again.item.id, again.item.text) == (first.item.id, first.item.text)
+    assert again.item.version == first.item.version + 2
+    label(engine, ann, again, 0)
+    assert standing(engine, day) == {"c0": (0, "ann")}
+    assert queue.verify_log(engine).intact
+
+
+def test_the_same_undo_again_gives_the_item_again(
+    engine: Engine, ann: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    done = label(engine, ann, held(engine, ann), 1)
+    undone(engine, ann, done)
+    again = undone(engine, ann, done)
+    assert queue.verify_log(engine).decisions == 2
+    label(engine, ann, again, 0)
+    with pytest.raises(LeaseConflictError, match="went on"):
+        undone(engine, ann, done)
+    with pytest.raises(LeaseConflictError, match="new key"):
+        undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key=again.token)
+
+
+def test_a_skip_and_an_escalation_can_be_undone(
+    engine: Engine, ann: Moderator, lea: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    for act in (queue.skip, queue.escalate):
+        lease = held(engine, ann)
+        done = act(
+            engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
+            idempotency_key=lease.token, reason="unsure",
+        )  # fmt: skip
+        assert queue.lease(engine, ann.id) is None
+        back = undone(engine, ann, done, f"u{done.id}")
+        assert queue.lease_escalated(engine, lea.id) is None
+        assert queue.release(engine, ann.id, back.item.id, back.token)
+
+
+def test_an_item_that_is_brought_back_goes_to_others_when_the_lease_runs_out(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    again = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
+    assert queue.lease(engine, ben.id) is None
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET leased_until = now()"))
+    with pytest.raises(LeaseConflictError):
+        label(engine, ann, again, 0)
+    assert held(engine, ben).item.id == again.item.id
+
+
+def test_an_undo_that_comes_too_late_is_refused(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    done = queue.skip(
+        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="s",
+    )  # fmt: skip
+    with pytest.raises(LeaseConflictError, match="minutes only"):
+        undo(
+            engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="u",
+            within=timedelta(0),
+        )  # fmt: skip
+    other = held(engine, ben)
+    with pytest.raises(LeaseConflictError, match="went on"):
+        undone(engine, ann, done)
+    label(engine, ben, other, 1)
+    with pytest.raises(LeaseConflictError, match="went on"):
+        undone(engine, ann, done)
+    with pytest.raises(ItemNotFoundError, match="of yours"):
+        undone(engine, ben, done)
+
+
+def test_an_undo_cannot_be_undone(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
+    with pytest.raises(QueueError, match="cannot be undone"):
+        undo(engine, moderator_id=ann.id, decision_id=2, idempotency_key="again")
+    label(engine, ann, back, 1)
+
+
+def second_opinions(engine: Engine, new_item: Make, day: date) -> None:
+    items = [new_item("c0"), new_item("c0", kind="second_opinion")]
+    queue.enqueue(engine, items, day)
+
+
+def test_a_second_opinion_waits_for_the_first_label_and_for_somebody_else(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    second_opinions(engine, new_item, day)
+    first = held(engine, ann)
+    assert queue.lease(engine, ben.id) is None
+    label(engine, ann, first, 1)
+    assert queue.lease(engine, ann.id) is None
+    label(engine, ben, held(engine, ben), 0)
+    assert standing(engine, day) == {"c0": (1, "ann")}
+    assert standing(engine, day, "second_opinion") == {"c0": (0, "ben")}
+
+
+def test_a_second_opinion_waits_again_when_the_first_label_is_undone(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    second_opinions(engine, new_item, day)
+    back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
+    assert queue.lease(engine, ben.id) is None
+    label(engine, ann, back, 0)
+    assert queue.lease(engine, ann.id) is None
+    assert held(engine, ben).item.comment_id == "c0"
+
+
+def test_who_reads_the_second_opinion_is_not_served_the_first_that_came_back(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    second_opinions(engine, new_item, day)
+    done = label(engine, ann, held(engine, ann), 1)
+    reading = held(engine, ben)
+    back = undone(engine, ann, done)
+    assert queue.release(engine, ann.id, back.item.id, back.token)
+    assert queue.lease(engine, ben.id) is None
+    label(engine, ben, reading, 0)
+    assert queue.lease(engine, ben.id) is None
+    assert held(engine, ann).item.id == back.item.id
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_who_skipped_the_first_is_no_stranger(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date, late: bool
+) -> None:
+    if late:
+        queue.enqueue(engine, [new_item("c0")], day)
+    else:
+        second_opinions(engine, new_item, day)
+    lease = held(engine, ben)
+    queue.skip(
+        engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="s",
+    )  # fmt: skip
+    label(engine, ann, held(engine, ann), 1)
+    if late:
+        second_opinions(engine, new_item, day)
+    assert queue.lease(engine, ben.id) is None
+    assert held(engine, people.create_moderator(engine, "cai", "moderator")).item.text
+
+
+def test_a_second_opinion_that_is_routed_late_knows_who_labelled_the_first(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("c0")], day)
+    label(engine, ann, held(engine, ann), 1)
+    second_opinions(engine, new_item, day)
+    assert queue.lease(engine, ann.id) is None
+    assert held(engine, ben).item.comment_id == "c0"
+
+
+def test_a_second_opinion_of_another_text_waits(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    second_opinions(engine, new_item, day)
+    label(engine, ann, held(engine, ann), 1)
+    items = [new_item("c0", text="edited"), new_item("c0", kind="second_opinion", text="edited")]
+    queue.enqueue(engine, items, day)
+    assert queue.lease(engine, ben.id) is None
+
+
+def several(engine: Engine, new_item: Make, day: date, wanted: int) -> None:
+    queue.enqueue(engine, [new_item("c0", labels_wanted=wanted)], day)
+
+
+def test_an_item_of_two_labels_is_decided_when_both_agree(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    several(engine, new_item, day, 2)
+    label(engine, ann, held(engine, ann), 1)
+    assert queue.lease(engine, ann.id) is None
+    assert standing(engine, day) == {}  # one of two decides nothing
+    label(engine, ben, held(engine, ben), 1)
+    assert standing(engine, day) == {"c0": (1, "ben")}
+
+
+def test_a_lead_settles_what_two_people_see_differently(
+    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
+) -> None:
+    several(engine, new_item, day, 2)
+    first = held(engine, ann)
+    label(engine, ann, first, 1)
+    assert first.opinions == ()
+    second = held(engine, ben)
+    assert second.opinions == ()  # nobody knows of the other
+    label(engine, ben, second, 0)
+    assert standing(engine, day) == {}
+    third = queue.lease_escalated(engine, lea.id)
+    assert third is not None
+    assert [(each.pseudonym, each.label) for each in third.opinions] == [("ann", 1), ("ben", 0)]
+    settled = label(engine, lea, third, 0)
+    assert settled.action == "adjudicate"
+    assert label(engine, lea, third, 0) == settled
+    assert standing(engine, day) == {"c0": (0, "lea")}
+    assert queue.verify_log(engine).intact
+
+
+def test_a_lead_who_labelled_an_item_does_not_settle_it(
+    engine: Engine, ann: Moderator, lea: Moderator, new_item: Make, day: date
+) -> None:
+    several(engine, new_item, day, 2)
+    label(engine, lea, held(engine, lea), 1)
+    label(engine, ann, held(engine, ann), 0)
+    assert queue.lease_escalated(engine, lea.id) is None
+    assert queue.claim(engine, lea.id, 1) is None
+
+
+def test_a_label_that_was_undone_does_not_count_among_several(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    several(engine, new_item, day, 2)
+    back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
+    assert queue.release(engine, ann.id, back.item.id, back.token)
+    label(engine, ben, held(engine, ben), 0)
+    assert standing(engine, day) == {}
+    label(engine, ann, held(engine, ann), 0)
+    assert standing(engine, day) == {"c0": (0, "ann")}
+
+
+def test_an_undone_settlement_is_for_the_leads_again(
+    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
+) -> None:
+    several(engine, new_item, day, 2)
+    label(engine, ann, held(engine, ann), 1)
+    label(engine, ben, held(engine, ben), 0)
+    third = queue.lease_escalated(engine, lea.id)
+    assert third is not None
+    back = undone(engine, lea, label(engine, lea, third, 1))
+    assert queue.lease(engine, ann.id) is None
+    assert label(engine, lea, back, 0).action == "adjudicate"
+    assert standing(engine, day) == {"c0": (0, "lea")}
+
+
+def test_an_escalated_item_says_why(
+    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    queue.escalate(
+        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="e", reason="severe", note="a private remark",
+    )  # fmt: skip
+    assert queue.lease(engine, ben.id) is None
+    settled = queue.lease_escalated(engine, lea.id)
+    assert settled is not None
+    said = settled.opinions[0]
+    assert (said.pseudonym, said.action, said.reason) == ("ann", "escalate", "severe")
+    assert said.note == "a private remark"
+    assert "private" not in repr(settled)
+
+
+def test_a_correction_replaces_the_label_that_stands(
+    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, fill: Fill, day: date
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    done = label(engine, ann, lease, 1)
+    wanted = {"item_id": lease.item.id, "label": 0, "version": 2, "reason": "slip"}
+    with pytest.raises(QueueError, match="another person's"):
+        correct(engine, moderator_id=ben.id, idempotency_key="k", **wanted)
+    mended = correct(engine, moderator_id=ann.id, idempotency_key="k", **wanted)
+    assert (mended.action, mended.refers_to, mended.label) == ("correct", done.id, 0)
+    assert correct(engine, moderator_id=ann.id, idempotency_key="k", **wanted) == mended
+    assert standing(engine, day) == {"c0": (0, "ann")}
+    with pytest.raises(LeaseConflictError, match="changed since"):
+        correct(engine, moderator_id=lea.id, idempotency_key="l", others_too=True, **wanted)
+    wanted |= {"version": 3, "label": 1}
+    theirs = correct(engine, moderator_id=lea.id, idempotency_key="l", others_too=True, **wanted)
+    assert theirs.refers_to == mended.id
+    assert standing(engine, day) == {"c0": (1, "lea")}
+    assert queue.verify_log(engine).intact
+
+
+def test_what_is_compared_is_corrected_by_nobody_else(
+    engine: Engine, ann: Moderator, lea: Moderator, new_item: Make, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("c0", kind="gold")], day, kinds=("gold",))
+    label(engine, ann, held(engine, ann), 1)
+    wanted = {"item_id": 1, "label": 0, "version": 2, "reason": "slip", "idempotency_key": "k"}
+    with pytest.raises(QueueError, match="is final"):
+        correct(engine, moderator_id=lea.id, others_too=True, **wanted)
+    # A refusal would tell the person that it was no ordinary item.
+    assert correct(engine, moderator_id=ann.id, **wanted).label == 0
+
+
+def test_undecided_items_are_not_corrected(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    wanted = {"label": 0, "version": 1, "reason": "slip", "idempotency_key": "k"}
+    with pytest.raises(LeaseConflictError):
+        correct(engine, moderator_id=ann.id, item_id=1, **wanted)
+    with pytest.raises(ItemNotFoundError):
+        correct(engine, moderator_id=ann.id, item_id=9, **wanted)
+
+
+def test_a_lead_corrects_in_their_queues_alone(
+    engine: Engine, ann: Moderator, lea: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    label(engine, ann, held(engine, ann), 1)
+    wanted = {"item_id": 1, "label": 0, "version": 2, "reason": "slip", "idempotency_key": "k"}
+    with pytest.raises(ItemNotFoundError):
+        correct(engine, moderator_id=lea.id, others_too=True, queues=["de"], **wanted)
+    done = correct(engine, moderator_id=lea.id, others_too=True, queues=["general"], **wanted)
+    assert done.action == "correct"
+
+
+def test_who_holds_both_of_two_items_of_a_comment_decides_one(
+    engine: Engine, ann: Moderator, new_item: Make, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("c0")], day)
+    queue.enqueue(engine, [new_item("c0", kind="audit", reason="audit")], day, kinds=("audit",))
+    one, other = held(engine, ann), held(engine, ann)
+    label(engine, ann, one, 1)
+    with pytest.raises(LeaseConflictError):
+        label(engine, ann, other, 1)
+    assert label(engine, ann, one, 1).position == 1  # the same request again
+
+
+def test_a_lead_is_not_told_what_was_taken_back(
+    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
+) -> None:
+    several(engine, new_item, day, 2)
+    back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
+    label(engine, ann, back, 0)
+    label(engine, ben, held(engine, ben), 1)
+    third = queue.lease_escalated(engine, lea.id)
+    assert third is not None
+    assert [(each.pseudonym, each.label) for each in third.opinions] == [("ann", 0), ("ben", 1)]
+
+
+def test_several_people_label_the_same_text(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    several(engine, new_item, day, 2)
+    label(engine, ann, held(engine, ann), 1)
+    queue.enqueue(engine, [new_item("c0", labels_wanted=1, text="edited")], day)
+    second = held(engine, ben)
+    assert second.item.text == new_item("c0").text
+    label(engine, ben, second, 1)
+    assert standing(engine, day) == {"c0": (1, "ben")}
+
+
+def test_an_old_escalation_says_nothing_of_what_was_routed_again(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    def hand_on(person: Moderator) -> Decision:
+        lease = held(engine, person)
+        return queue.escalate(
+            engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
+            idempotency_key=lease.token,
+        )  # fmt: skip
+
+    queue.enqueue(engine, [new_item("c0")], day)
+    hand_on(ben)
+    queue.enqueue(engine, [], day)
+    queue.enqueue(engine, [new_item("c0")], day)
+    back = undone(engine, ann, hand_on(ann))
+    assert label(engine, ann, back, 1).action == "label"
+
+
+def test_a_second_opinion_counts_as_it_was_first_given(
+    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
+) -> None:
+    second_opinions(engine, new_item, day)
+    label(engine, ann, held(engine, ann), 1)
+    item = held(engine, ben).item
+    queue.release(engine, ben.id, item.id, "")
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET leased_until = now()"))
+    label(engine, ben, held(engine, ben), 0)
+    correct(
+        engine, moderator_id=ben.id, item_id=item.id, label=1, version=item.version + 1,
+        reason="slip", idempotency_key="c",
+    )  # fmt: skip
+    assert standing(engine, day, "second_opinion") == {"c0": (1, "ben")}
+    unaware = queue.decisions(engine, day, kind="second_opinion", unaware=True)
+    assert [row["label"] for part in unaware for row in part.to_pylist()] == [0]

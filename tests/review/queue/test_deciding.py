@@ -1,0 +1,291 @@
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, timedelta
+
+import pytest
+from sqlalchemy import Engine, func, select, text
+
+from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.review import people, queue
+from modwatch.review.log.decision_log import Decision
+from modwatch.review.people import Moderator
+from modwatch.review.queue.items import Lease, NewItem
+from modwatch.review.tables import decision
+
+Fill = Callable[[int], None]
+
+OVER = timedelta(0)
+
+
+def held(engine: Engine, person: Moderator, length: timedelta = queue.LEASE_LENGTH) -> Lease:
+    lease = queue.lease(engine, person.id, length)
+    assert lease is not None
+    return lease
+
+
+def label(
+    engine: Engine, person: Moderator, lease: Lease, key: str = "k", value: int = 1, **more: object
+) -> Decision:
+    return queue.decide(
+        engine,
+        moderator_id=person.id,
+        item_id=lease.item.id,
+        lease_token=lease.token,
+        label=value,
+        idempotency_key=key,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def skip(engine: Engine, person: Moderator, lease: Lease, key: str = "s") -> Decision:
+    return queue.skip(
+        engine,
+        moderator_id=person.id,
+        item_id=lease.item.id,
+        lease_token=lease.token,
+        idempotency_key=key,
+    )
+
+
+def logged(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return connection.scalar(select(func.count()).select_from(decision)) or 0
+
+
+def test_an_empty_queue_has_nothing(engine: Engine, ann: Moderator) -> None:
+    assert queue.lease(engine, ann.id) is None
+
+
+def test_items_come_by_rank_and_by_how_long_they_waited(
+    engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day: date
+) -> None:
+    queue.enqueue(engine, [new_item("second", 2), new_item("first", 1)], day)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET serve_by = serve_by - interval '13 hours'"))
+    queue.enqueue(engine, [new_item("later", 1)], day + timedelta(days=1))
+    served = [held(engine, ann).item.comment_id for _ in range(3)]
+    assert served == ["first", "second", "later"]
+    assert queue.lease(engine, ann.id) is None
+
+
+def test_a_decision_says_what_was_decided(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    done = label(engine, ann, lease, seconds=2.5, policy_code="P1", note="unsure")
+    assert (done.item_id, done.comment_id, done.label) == (lease.item.id, "c0", 1)
+    assert (done.seconds, done.policy_code, done.note) == (2.5, "P1", "unsure")
+    assert (done.item_version, done.position) == (1, 1)
+    assert "unsure" not in repr(done)
+    assert lease.token not in repr(lease)
+    assert queue.counts(engine).decided == 1
+
+
+def test_seconds_default_to_the_time_since_the_claim(
+    engine: Engine, ann: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    done = label(engine, ann, lease)
+    assert done.seconds == (done.decided_at - lease.claimed_at).total_seconds()
+
+
+def test_the_same_request_again_is_the_same_decision(
+    engine: Engine, ann: Moderator, fill: Fill
+) -> None:
+    fill(2)
+    lease = held(engine, ann)
+    assert label(engine, ann, lease) == label(engine, ann, lease)
+    with pytest.raises(LeaseConflictError, match="another decision"):
+        label(engine, ann, lease, value=0)
+    following = held(engine, ann)
+    with pytest.raises(LeaseConflictError, match="send a new key"):
+        label(engine, ann, following)
+    assert label(engine, ann, following, key="k2").position == 2  # the lease was not lost
+    assert logged(engine) == 2
+
+
+def test_a_label_may_be_a_truth_value(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    assert label(engine, ann, held(engine, ann), value=True).label == 1
+    assert queue.verify_log(engine).intact
+
+
+def test_a_clock_that_jumps_back_costs_no_decision(
+    engine: Engine, ann: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET claimed_at = now() + interval '1 day'"))
+    assert label(engine, ann, lease).seconds == 0
+
+
+def test_a_key_is_ones_own(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) -> None:
+    fill(2)
+    first, second = held(engine, ann), held(engine, ben)
+    assert label(engine, ann, first).id != label(engine, ben, second).id
+
+
+def test_foreign_expired_and_used_leases_conflict(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    expired = held(engine, ann, OVER)
+    with pytest.raises(LeaseConflictError, match="has run out"):
+        label(engine, ann, expired)
+    lease = held(engine, ben)
+    assert lease.item.id == expired.item.id  # it came back by itself
+    for person, token in ((ann, expired.token), (ann, lease.token), (ben, "guess")):
+        with pytest.raises(LeaseConflictError):
+            queue.decide(
+                engine,
+                moderator_id=person.id,
+                item_id=lease.item.id,
+                lease_token=token,
+                label=1,
+                idempotency_key="k",
+            )
+    label(engine, ben, lease)
+    with pytest.raises(LeaseConflictError):
+        label(engine, ben, lease, key="another")
+    assert logged(engine) == 1
+
+
+def test_an_unknown_item_is_not_found(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    with pytest.raises(ItemNotFoundError, match="item 7"):
+        queue.skip(engine, moderator_id=ann.id, item_id=7, lease_token="t", idempotency_key="k")
+
+
+def test_a_skipped_item_is_for_the_others(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    assert skip(engine, ann, lease) == skip(engine, ann, lease)
+    assert queue.lease(engine, ann.id) is None
+    assert held(engine, ben).item.id == lease.item.id
+
+
+def test_a_lease_can_be_taken_up_again(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    assert queue.resume(engine, ann.id, lease.item.id, lease.token) == lease
+    assert queue.resume(engine, ben.id, lease.item.id, lease.token) is None
+    assert queue.resume(engine, ann.id, lease.item.id, "guess") is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"value": 2}, "0 or 1"),
+        ({"note": "private\0"}, "note"),
+        ({"note": "private" * 1_000}, "note"),
+        ({"key": "private\ud800"}, "idempotency_key"),
+        ({"seconds": -1.0}, "seconds"),
+        ({"seconds": float("nan")}, "seconds"),
+        ({"seconds": float("inf")}, "seconds"),
+    ],
+)
+def test_impossible_decisions_are_refused_and_keep_the_lease(
+    engine: Engine, ann: Moderator, fill: Fill, fields: dict[str, object], named: str
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    with pytest.raises(QueueError, match=named) as refused:
+        label(engine, ann, lease, **fields)  # type: ignore[arg-type]
+    assert "private" not in str(refused.value)
+    label(engine, ann, lease)
+
+
+def test_racing_workers_get_every_item_once(engine: Engine, fill: Fill) -> None:
+    fill(400)
+    team = [people.create_moderator(engine, f"worker {i}", "moderator") for i in range(8)]
+
+    def work(person: Moderator) -> list[int]:
+        served = []
+        while (lease := queue.lease(engine, person.id)) is not None:
+            served.append(lease.item.id)
+            label(engine, person, lease, key=f"{lease.item.id}")
+        return served
+
+    with ThreadPoolExecutor(len(team)) as pool:
+        served = Counter(item for part in pool.map(work, team) for item in part)
+    assert len(served) == 400
+    assert set(served.values()) == {1}
+    assert logged(engine) == 400
+    assert queue.verify_log(engine).intact
+
+
+def test_racing_retries_make_one_decision(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(20)
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(20):
+            lease = held(engine, ann)
+            tries = [pool.submit(label, engine, ann, lease, lease.token) for _ in range(4)]
+            assert len({each.result(timeout=30).id for each in tries}) == 1
+    assert logged(engine) == 20
+
+
+KILLED = """
+import os, sys
+from modwatch.review import queue
+from modwatch.review.database import connect
+url, moderator, item, token, when = sys.argv[1:]
+engine = connect(url)
+if when == "before the answer":
+    engine.pool.connect().close()
+    print("deciding", flush=True)
+queue.decide(engine, moderator_id=int(moderator), item_id=int(item), lease_token=token,
+             label=1, idempotency_key="k")
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_killed_before_the_reply_a_retry_makes_one_decision(
+    engine: Engine, database_url: str, ann: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    arguments = [database_url, str(ann.id), str(lease.item.id), lease.token, "before the reply"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], timeout=60, check=False)
+    assert killed.returncode == -9
+    assert logged(engine) == 1
+    label(engine, ann, lease)
+    assert logged(engine) == 1
+    assert queue.verify_log(engine).intact
+
+
+def test_killed_while_the_database_is_at_it_a_retry_makes_one_decision(
+    engine: Engine, database_url: str, ann: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    arguments = [database_url, str(ann.id), str(lease.item.id), lease.token, "before the answer"]
+    with engine.begin() as connection:  # the decision waits for this lock
+        connection.execute(text("SELECT FROM review_item FOR UPDATE"))
+        with subprocess.Popen(
+            [sys.executable, "-c", KILLED, *arguments], stdout=subprocess.PIPE
+        ) as deciding:
+            assert deciding.stdout is not None
+            assert deciding.stdout.readline() == b"deciding\n"
+            _wait_for_a_blocked_statement(engine)
+            deciding.kill()
+    label(engine, ann, lease)
+    assert logged(engine) == 1
+    assert queue.verify_log(engine).intact
+
+
+def _wait_for_a_blocked_statement(engine: Engine) -> None:
+    blocked = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    for _ in range(200):
+        with engine.connect() as connection:
+            if connection.scalar(blocked):
+                return
+        time.sleep(0.05)
+    raise AssertionError("nothing waits for the lock")

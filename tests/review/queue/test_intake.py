@@ -1,0 +1,200 @@
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+
+import pytest
+from sqlalchemy import Engine, select, update
+
+from modwatch.errors import DatabaseError, ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.review import queue
+from modwatch.review.people import Moderator
+from modwatch.review.queue import Enqueued
+from modwatch.review.queue.items import NewItem
+from modwatch.review.tables import review_item
+
+Make = Callable[..., NewItem]
+
+
+def rows(engine: Engine) -> list[tuple[object, ...]]:
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(select(review_item).order_by("id"))]
+
+
+def test_the_same_day_again_changes_nothing(engine: Engine, new_item: Make, day: date) -> None:
+    items = [new_item(f"c{i}", i + 1, prob=0.1 * i) for i in range(5)]
+    assert queue.enqueue(engine, iter(items), day) == Enqueued(routed=5, changed=5, withdrawn=0)
+    before = rows(engine)
+    assert queue.enqueue(engine, items[::-1], day) == Enqueued(routed=5, changed=0, withdrawn=0)
+    assert rows(engine) == before
+
+
+def test_days_and_kinds_do_not_touch_each_other(engine: Engine, new_item: Make, day: date) -> None:
+    for kind in ("review", "gold"):
+        queue.enqueue(engine, [new_item("c1", kind=kind)], day, kinds=[kind])
+    queue.enqueue(engine, [new_item("c1")], date(2026, 1, 2))
+    assert queue.counts(engine).waiting == 3
+    assert queue.enqueue(engine, [], day).withdrawn == 1
+    assert queue.counts(engine, day).waiting == 1
+
+
+def test_what_is_no_longer_routed_is_withdrawn_and_may_return(
+    engine: Engine, new_item: Make, day: date, ann: Moderator
+) -> None:
+    first, second = new_item("c1", 1), new_item("c2", 2)
+    queue.enqueue(engine, [first, second], day)
+    held = queue.lease(engine, ann.id)
+    assert held is not None
+    assert queue.enqueue(engine, [second], day).withdrawn == 1
+    with pytest.raises(ItemNotFoundError, match="withdrawn"):
+        queue.decide(
+            engine,
+            moderator_id=ann.id,
+            item_id=held.item.id,
+            lease_token=held.token,
+            label=1,
+            idempotency_key="k",
+        )
+    assert queue.enqueue(engine, [first, second], day) == Enqueued(routed=2, changed=1, withdrawn=0)
+    again = queue.lease(engine, ann.id)
+    assert again is not None
+    assert again.item.id == held.item.id
+
+
+def test_decided_items_stay_as_they_are(
+    engine: Engine, new_item: Make, day: date, ann: Moderator
+) -> None:
+    queue.enqueue(engine, [new_item("c1")], day)
+    held = queue.lease(engine, ann.id)
+    assert held is not None
+    queue.decide(
+        engine,
+        moderator_id=ann.id,
+        item_id=held.item.id,
+        lease_token=held.token,
+        label=0,
+        idempotency_key="k",
+    )
+    before = rows(engine)
+    queue.enqueue(engine, [new_item("c1", rank=9, text="another")], day)
+    queue.enqueue(engine, [], day)
+    assert rows(engine) == before
+
+
+def test_a_lease_survives_a_new_rank_but_not_a_new_text(
+    engine: Engine, new_item: Make, day: date, ann: Moderator
+) -> None:
+    queue.enqueue(engine, [new_item("c1")], day)
+    held = queue.lease(engine, ann.id)
+    assert held is not None
+    queue.enqueue(engine, [new_item("c1", rank=3)], day)
+    assert queue.resume(engine, ann.id, held.item.id, held.token) is not None
+    queue.enqueue(engine, [new_item("c1", rank=3, text="edited")], day)
+    assert queue.resume(engine, ann.id, held.item.id, held.token) is None
+    with pytest.raises(LeaseConflictError):
+        queue.skip(
+            engine,
+            moderator_id=ann.id,
+            item_id=held.item.id,
+            lease_token=held.token,
+            idempotency_key="k",
+        )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "👩‍👩‍👧‍👦 emoji",
+        "שלום \u202eoverride\u202c عالم",
+        "<script>alert(1)</script>{{ 7 * 7 }}",
+        "'; DROP TABLE review_item; --",
+        "tab\tnew\nline\r\n\\N \\. \x01\x7f",
+        "é" * 500_000,
+        "",
+    ],
+    ids=["emoji", "bidi", "markup", "sql", "copy", "megabyte", "empty"],
+)
+def test_hostile_text_comes_back_as_it_went_in(
+    engine: Engine, new_item: Make, day: date, ann: Moderator, content: str
+) -> None:
+    queue.enqueue(engine, [new_item("c1", text=content, parent_text=content)], day)
+    held = queue.lease(engine, ann.id)
+    assert held is not None
+    assert held.item.text == held.item.parent_text == content
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"text": "private\0"}, "text of comment 'bad'"),
+        ({"parent_text": "private\udc00"}, "parent_text of comment 'bad'"),
+        ({"inclusion_probability": 0.0}, "inclusion probability of comment 'bad'"),
+        ({"inclusion_probability": float("nan")}, "inclusion probability"),
+        ({"comment_id": "x" * 3_000}, "3000"),
+        ({"comment_id": "good"}, "'good' was routed twice"),
+        ({"kind": "gold"}, "comment 'bad' is of kind 'gold', not of review, second_opinion"),
+    ],
+)
+def test_one_bad_item_leaves_the_queue_untouched(
+    engine: Engine, new_item: Make, day: date, fields: dict[str, object], named: str
+) -> None:
+    queue.enqueue(engine, [new_item("good")], day)
+    before = rows(engine)
+    bad = new_item(**{"comment_id": "bad", **fields})
+    with pytest.raises(QueueError, match=named) as refused:
+        queue.enqueue(engine, [new_item("good", rank=5), bad], day)
+    assert "private" not in str(refused.value)
+    assert rows(engine) == before
+
+
+def test_a_source_that_breaks_half_way_leaves_the_queue_untouched(
+    engine: Engine, new_item: Make, day: date
+) -> None:
+    def broken() -> object:
+        yield new_item("c1")
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        queue.enqueue(engine, broken(), day)  # type: ignore[arg-type]
+    assert rows(engine) == []
+
+
+def test_two_runs_for_one_day_take_turns(engine: Engine, new_item: Make, day: date) -> None:
+    items = [new_item(f"c{i}", i + 1) for i in range(200)]
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda part: queue.enqueue(engine, part, day), [items] * 4))
+    assert sorted(each.changed for each in done) == [0, 0, 0, 200]
+
+
+def test_unknown_kinds_are_refused(engine: Engine, day: date) -> None:
+    with pytest.raises(QueueError, match="choose one of review"):
+        queue.enqueue(engine, [], day, kinds=["other"])
+
+
+def test_both_kinds_of_a_comment_are_queued_and_counted(
+    engine: Engine, new_item: Make, day: date
+) -> None:
+    items = [new_item("c1"), new_item("c1", 2, kind="second_opinion"), new_item("c2", 2)]
+    assert queue.enqueue(engine, items, day) == Enqueued(routed=3, changed=3, withdrawn=0)
+    before = rows(engine)
+    assert queue.enqueue(engine, items[::-1], day) == Enqueued(routed=3, changed=0, withdrawn=0)
+    assert rows(engine) == before
+    assert queue.enqueue(engine, [items[0]], day) == Enqueued(routed=1, changed=0, withdrawn=2)
+
+
+def test_what_a_person_gave_up_stays_so(engine: Engine, new_item: Make, day: date) -> None:
+    queue.enqueue(engine, [new_item("c1")], day)
+    with engine.begin() as connection:
+        connection.execute(update(review_item).values(status="closed"))
+    assert queue.enqueue(engine, [new_item("c1", prob=0.9)], day).changed == 0
+    assert queue.counts(engine).closed == 1
+
+
+def test_a_row_that_the_database_refuses_is_not_quoted(
+    engine: Engine, new_item: Make, day: date
+) -> None:
+    broken = new_item("c1", text="private words", model_version=None)
+    with pytest.raises(DatabaseError, match="model_version") as refused:
+        queue.enqueue(engine, [broken], day)
+    said = "".join(traceback.format_exception(refused.value))
+    assert "private words" not in said

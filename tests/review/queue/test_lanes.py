@@ -1,0 +1,81 @@
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.errors import SettingsError
+from modwatch.review.queue.lanes import Lane, Lanes, LowConfidence, load_lanes, place
+
+
+def test_the_rules_that_come_with_modwatch_promise_something_for_each_strategy() -> None:
+    lanes = load_lanes()
+    for reason in ("uncertainty", "toxicity", "hybrid", "random_slice", "audit", "imported"):
+        assert reason in lanes.reason
+
+
+def test_a_file_of_ones_own_says_only_what_differs(tmp_path: Path) -> None:
+    own = tmp_path / "queue.toml"
+    own.write_text('queue_by = "language"\n[reason.toxicity]\nhours = 1\n')
+    lanes, shipped = load_lanes(own), load_lanes()
+    assert lanes.queue_by == "language"
+    assert lanes.of("toxicity") == Lane(hours=1, turns=shipped.of("toxicity").turns)
+    assert lanes.of("uncertainty") == shipped.of("uncertainty")
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("[reason.toxicity]\nhours = 0\n", "reason.toxicity.hours"),
+        ("[reason.toxicity]\nhour = 3\n", "reason.toxicity.hour"),
+        ('queue_by = "mood"\n', "queue_by"),
+        ("[low_confidence]\nlabels = 12\n", "low_confidence.labels"),
+        ("rank_pull = 2\n", "rank_pull"),
+        ("no toml", "TOMLDecodeError"),
+    ],
+)
+def test_impossible_rules_are_named(tmp_path: Path, content: str, named: str) -> None:
+    own = tmp_path / "queue.toml"
+    own.write_text(content)
+    with pytest.raises(SettingsError, match=named):
+        load_lanes(own)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="MODWATCH_QUEUE_RULES"):
+        load_lanes(tmp_path / "none.toml")
+
+
+@given(turns=st.lists(st.floats(0, 1_000), min_size=1, max_size=6), seed=st.integers(0, 9))
+def test_every_reason_has_its_place_and_those_without_turns_come_last(
+    turns: list[float], seed: int
+) -> None:
+    lanes = Lanes(reason={f"r{i}": Lane(turns=weight) for i, weight in enumerate(turns)})
+    order = lanes.order(random.Random(seed))
+    assert sorted(order) == sorted(lanes.reason)
+    idle = [lanes.reason[name].turns == 0 for name in order]
+    assert idle == sorted(idle)
+
+
+def test_the_first_in_turn_is_drawn_by_weight() -> None:
+    lanes = Lanes(reason={"a": Lane(turns=6), "b": Lane(turns=3), "c": Lane(turns=1)})
+    chance = random.Random(1)
+    first = Counter(lanes.order(chance)[0] for _ in range(10_000))
+    for name, share in (("a", 0.6), ("b", 0.3), ("c", 0.1)):
+        assert abs(first[name] / 10_000 - share) < 4 * (share * (1 - share) / 10_000) ** 0.5
+
+
+def test_comments_that_the_model_is_least_sure_of_go_to_several_people(new_item) -> None:
+    lanes = Lanes(low_confidence=LowConfidence(uncertainty_from=0.24, labels=3))
+    assert place(new_item("c", uncertainty=0.245), lanes).labels_wanted == 3
+    assert place(new_item("c", uncertainty=0.23), lanes).labels_wanted == 1
+    assert place(new_item("c", uncertainty=0.245, kind="second_opinion"), lanes).labels_wanted == 1
+    assert place(new_item("c", labels_wanted=2), lanes).labels_wanted == 2
+
+
+def test_a_comment_without_a_language_is_in_the_general_queue(new_item) -> None:
+    lanes = Lanes(queue_by="language")
+    assert place(new_item("c", language="de"), lanes).queue == "de"
+    assert place(new_item("c"), lanes).queue == "general"

@@ -1,0 +1,279 @@
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, timedelta
+from threading import Barrier
+
+import pytest
+from sqlalchemy import Engine, text
+
+from modwatch.errors import ItemNotFoundError, LeaseConflictError
+from modwatch.review import people, queue
+from modwatch.review.people import Moderator
+from modwatch.review.queue.items import Lease, NewItem
+from modwatch.review.queue.lanes import Lane, Lanes, load_lanes
+
+Fill = Callable[[int], None]
+Make = Callable[..., NewItem]
+
+MINUTE = timedelta(minutes=1)
+
+
+def held(engine: Engine, person: Moderator, **options: object) -> Lease:
+    lease = queue.lease(engine, person.id, **options)  # type: ignore[arg-type]
+    assert lease is not None
+    return lease
+
+
+def age(engine: Engine, minutes: float) -> None:
+    """Let time pass for every lease."""
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "UPDATE review_item SET claimed_at = claimed_at - make_interval(secs => :s), "
+                "leased_until = leased_until - make_interval(secs => :s)"
+            ),
+            {"s": 60 * minutes},
+        )
+
+
+def test_a_heartbeat_holds_the_item_for_an_hour_at_most(
+    engine: Engine, ann: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    age(engine, 9)
+    until = queue.extend(engine, ann.id, lease.item.id, lease.token)
+    assert timedelta(minutes=9) < until - (lease.expires_at - 9 * MINUTE) <= timedelta(minutes=9.1)
+    for _ in range(5):
+        age(engine, 9)
+        last = queue.extend(engine, ann.id, lease.item.id, lease.token)
+    assert last == lease.claimed_at + 6 * MINUTE  # an hour after the claim, which was 54 min ago
+    age(engine, 9)
+    with pytest.raises(LeaseConflictError, match="has run out"):
+        queue.extend(engine, ann.id, lease.item.id, lease.token)
+
+
+def test_a_heartbeat_never_shortens(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    assert queue.extend(engine, ann.id, lease.item.id, lease.token, MINUTE) == lease.expires_at
+
+
+def test_a_heartbeat_of_nothing_is_refused(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    with pytest.raises(LeaseConflictError):
+        queue.extend(engine, ben.id, lease.item.id, lease.token)
+    with pytest.raises(ItemNotFoundError):
+        queue.extend(engine, ann.id, 99, lease.token)
+
+
+def test_a_released_item_is_for_everybody_again(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    assert queue.lease(engine, ann.id) is None
+    assert queue.release(engine, ann.id, lease.item.id, lease.token)
+    assert not queue.release(engine, ann.id, lease.item.id, lease.token)
+    assert held(engine, ann).item.id == lease.item.id
+
+
+def test_a_lease_that_runs_out_while_deciding_costs_the_decision_and_not_the_item(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    age(engine, 11)
+    request = {"item_id": lease.item.id, "label": 1, "idempotency_key": "k"}
+    with pytest.raises(LeaseConflictError):
+        queue.decide(engine, moderator_id=ann.id, lease_token=lease.token, **request)
+    again = held(engine, ben)
+    queue.decide(engine, moderator_id=ben.id, lease_token=again.token, **request)
+    assert queue.counts(engine).decided == 1
+
+
+def test_a_clock_set_back_keeps_nobody_waiting(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    age(engine, -24 * 60)  # claimed tomorrow
+    assert queue.resume(engine, ann.id, lease.item.id, lease.token) is not None
+    assert held(engine, ben).item.id == lease.item.id
+
+
+def test_a_clock_set_forward_returns_what_was_leased(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    age(engine, 24 * 60)
+    assert held(engine, ben).item.id == lease.item.id
+
+
+def test_people_are_served_their_queues_alone(
+    engine: Engine, ann: Moderator, new_item: Make, day: date
+) -> None:
+    rules = Lanes(queue_by="language")
+    items = [new_item(f"c{i}", i + 1, language=("de", "en", None)[i % 3]) for i in range(6)]
+    queue.enqueue(engine, items, day, lanes=rules)
+    served = [held(engine, ann, queues=["de"]).item.comment_id for _ in range(2)]
+    assert served == ["c0", "c3"]
+    assert queue.lease(engine, ann.id, queues=["de"]) is None
+    assert queue.lease(engine, ann.id, queues=[]) is None
+    assert held(engine, ann, queues=["general"]).item.comment_id == "c2"
+
+
+def test_what_a_person_opted_out_of_is_for_others(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    items = [new_item("c1", 1, reason="toxicity"), new_item("c2", 2, reason="random_slice")]
+    queue.enqueue(engine, items, day)
+    assert held(engine, ann, opt_outs=["toxicity"]).item.comment_id == "c2"
+    assert queue.lease(engine, ann.id, opt_outs=["toxicity"]) is None
+    assert held(engine, ben).item.comment_id == "c1"
+
+
+def test_reasons_are_served_as_often_as_their_turns_say(
+    engine: Engine, ann: Moderator, new_item: Make, day: date
+) -> None:
+    reasons = ("uncertainty", "random_slice")
+    items = [new_item(f"c{i}", i + 1, reason=reasons[i % 2]) for i in range(800)]
+    queue.enqueue(engine, items, day)
+    rules = Lanes(reason={"uncertainty": Lane(turns=3), "random_slice": Lane(turns=1)})
+    with engine.connect() as connection:
+        of = dict(connection.execute(text("SELECT id, reason FROM review_item")).all())
+    found = Counter(of[held(engine, ann, lanes=rules).item.id] for _ in range(400))
+    assert 255 <= found["uncertainty"] <= 345  # 300, five standard deviations
+    rest = Counter(of[held(engine, ann, lanes=rules).item.id] for _ in range(400))
+    assert found + rest == {"uncertainty": 400, "random_slice": 400}  # nothing is left behind
+
+
+def test_a_reason_that_no_rule_names_is_served_too(
+    engine: Engine, ann: Moderator, new_item: Make, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("c1", reason="something new")], day)
+    assert held(engine, ann).item.comment_id == "c1"
+
+
+def test_the_first_of_a_day_is_due_sooner_than_the_last(
+    engine: Engine, new_item: Make, day: date
+) -> None:
+    items = [new_item(f"c{i}", i + 1) for i in range(4)]
+    queue.enqueue(engine, items, day, lanes=load_lanes())
+    with engine.connect() as connection:
+        hours = [
+            float(row.hours)
+            for row in connection.execute(
+                text(
+                    "SELECT extract(epoch FROM serve_by - queued_at) / 3600 AS hours "
+                    "FROM review_item ORDER BY rank"
+                )
+            )
+        ]
+    assert hours == pytest.approx([12, 15, 18, 21])  # of 24, half of it by rank
+
+
+def test_routing_again_keeps_the_promise_of_the_first_time(
+    engine: Engine, new_item: Make, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("c1")], day)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET queued_at = now() - interval '20 hours'"))
+    queue.enqueue(engine, [new_item("c1", prob=0.4)], day)
+    with engine.connect() as connection:
+        left = connection.scalar(
+            text("SELECT extract(epoch FROM due_at - now()) / 3600 FROM review_item")
+        )
+    assert float(left) == pytest.approx(4, abs=0.01)
+
+
+def test_an_item_for_one_person_is_served_when_it_is_due_and_to_nobody_else(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+) -> None:
+    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(3)], day)
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE review_item SET reserved_for = :ann WHERE comment_id = 'c2'"),
+            {"ann": ann.id},
+        )
+    assert held(engine, ann).item.comment_id == "c0"  # c2 is for later
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET serve_by = now() WHERE comment_id = 'c2'"))
+    assert held(engine, ben).item.comment_id == "c1"
+    assert queue.lease(engine, ben.id) is None
+    lease = held(engine, ann)
+    assert lease.item.comment_id == "c2"
+    queue.skip(
+        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="s",
+    )  # fmt: skip
+    assert queue.lease(engine, ann.id) is None
+
+
+def test_two_people_never_hold_one_item(engine: Engine, fill: Fill) -> None:
+    """Ten thousand times, eight people ask at once for one of few items."""
+    fill(2)
+    team = [people.create_moderator(engine, f"racer {i}", "moderator") for i in range(8)]
+    start, races = Barrier(len(team)), 10_000 // len(team)
+
+    def race(person: Moderator) -> list[int]:
+        served = []
+        for _ in range(races):
+            start.wait()
+            lease = queue.lease(engine, person.id)
+            start.wait()
+            served.append(lease.item.id if lease else 0)
+            if lease:
+                assert queue.release(engine, person.id, lease.item.id, lease.token)
+        return served
+
+    with ThreadPoolExecutor(len(team)) as pool:
+        rounds = list(zip(*pool.map(race, team), strict=True))
+    assert len(rounds) * len(team) == 10_000
+    for each in rounds:
+        taken = [item for item in each if item]
+        assert len(taken) == len(set(taken))
+        assert taken
+
+
+def test_a_lead_may_claim_what_nobody_holds(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(1)
+    lease = queue.claim(engine, ann.id, 1)
+    assert lease is not None
+    assert queue.claim(engine, ben.id, 1) is None
+    assert queue.release(engine, ann.id, 1, lease.token)
+    assert queue.claim(engine, ben.id, 1, escalated_only=True) is None
+    assert queue.claim(engine, ben.id, 1) is not None
+    assert queue.claim(engine, ben.id, 99) is None
+
+
+def test_a_version_that_has_passed_conflicts(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    lease = held(engine, ann)
+    request = {
+        "moderator_id": ann.id,
+        "item_id": lease.item.id,
+        "lease_token": lease.token,
+        "idempotency_key": "k",
+    }
+    with pytest.raises(LeaseConflictError, match="has changed"):
+        queue.decide(engine, label=1, version=lease.item.version + 1, **request)
+    assert queue.decide(engine, label=1, version=lease.item.version, **request).label == 1
+
+
+def test_a_lost_connection_is_nothing_to_a_lease(
+    engine: Engine, ann: Moderator, fill: Fill
+) -> None:
+    fill(2)
+    first = held(engine, ann)
+    with engine.connect() as connection:
+        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> "
+        connection.execute(text(f"{others} pg_backend_pid() AND datname = current_database()"))
+    request = {"moderator_id": ann.id, "item_id": first.item.id, "lease_token": first.token}
+    assert queue.decide(engine, label=1, idempotency_key="k", **request).position == 1
+    assert held(engine, ann).item.id != first.item.id

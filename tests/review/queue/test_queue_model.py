@@ -1,0 +1,268 @@
+"""Whatever people do in whatever order, the queue does what a few Python sets say."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import Engine, func, select
+
+from modwatch.errors import LeaseConflictError
+from modwatch.review import people, queue
+from modwatch.review.log.decision_log import Decision
+from modwatch.review.queue.amendments import undo
+from modwatch.review.queue.corrections import correct
+from modwatch.review.queue.items import Lease, NewItem
+from modwatch.review.tables import decision
+
+OVER = timedelta(0)
+LEAD = 3
+
+
+@dataclass
+class ModelItem:
+    name: str
+    kind: str = "review"
+    wanted: int = 1
+    status: str = "waiting"
+    #: People, by their number, who are not served it.
+    excluded: set[int] = field(default_factory=set)
+    holder: int | None = None
+    labels: dict[int, int] = field(default_factory=dict)
+    final: tuple[int, int] | None = None  # label, who gave it
+    changes: int = 0
+
+
+def model_items(run: int) -> list[ModelItem]:
+    """Return the items in the order of service."""
+    return [
+        ModelItem(f"{run}-plain"),
+        ModelItem(f"{run}-twin"),
+        ModelItem(f"{run}-twin", kind="second_opinion", status="blocked"),
+        ModelItem(f"{run}-two", wanted=2),
+        ModelItem(f"{run}-three", wanted=3),
+    ]
+
+
+@dataclass
+class Held:
+    item: ModelItem
+    lease: Lease
+    who: int
+
+
+@dataclass
+class Done:
+    item: ModelItem
+    decision: Decision
+    who: int
+    #: The item's changes right after it.
+    at: int
+    #: Where the item stood before.
+    before: str
+
+
+class QueueModel(RuleBasedStateMachine):
+    engine: Engine
+    new_item: Callable[..., NewItem]
+    runs = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        run = type(self).runs = type(self).runs + 1
+        self.day = date(2026, 1, 1) + timedelta(days=run)
+        queue.enqueue(self.engine, [], self.day - timedelta(days=1))  # what the last run left
+        self.items = model_items(run)
+        queue.enqueue(
+            self.engine,
+            [
+                self.new_item(each.name, rank + 1, kind=each.kind, labels_wanted=each.wanted)
+                for rank, each in enumerate(self.items)
+            ],
+            self.day,
+        )
+        self.people = [
+            people.create_moderator(self.engine, f"{run}-{i}", role).id
+            for i, role in enumerate(("moderator", "moderator", "moderator", "lead"))
+        ]
+        self.held: list[Held] = []
+        self.done: list[Done] = []
+        self.logged = self._logged()
+
+    def _logged(self) -> int:
+        with self.engine.connect() as connection:
+            return connection.scalar(select(func.count()).select_from(decision)) or 0
+
+    def _twins(self, item: ModelItem) -> list[ModelItem]:
+        return [each for each in self.items if each.name == item.name and each is not item]
+
+    @rule(who=st.integers(0, LEAD), expires=st.booleans())
+    def lease(self, who: int, expires: bool) -> None:
+        self._take(who, "waiting", queue.lease, expires)
+
+    @rule(expires=st.booleans())
+    def lease_escalated(self, expires: bool) -> None:
+        self._take(LEAD, "escalated", queue.lease_escalated, expires)
+
+    def _take(self, who: int, status: str, take: Callable[..., Any], expires: bool) -> None:
+        free = [
+            each
+            for each in self.items
+            if each.status == status and each.holder is None and who not in each.excluded
+        ]
+        lease = take(self.engine, self.people[who], OVER if expires else queue.LEASE_LENGTH)
+        assert (lease.item.comment_id if lease else None) == (free[0].name if free else None)
+        if lease and not expires:
+            free[0].holder = who
+            self.held.append(Held(free[0], lease, who))
+
+    @precondition(lambda self: self.held)
+    @rule(which=st.integers(0, 5))
+    def release(self, which: int) -> None:
+        held = self.held.pop(which % len(self.held))
+        held.item.holder = None
+        assert queue.release(
+            self.engine, self.people[held.who], held.lease.item.id, held.lease.token
+        )
+
+    @precondition(lambda self: self.held)
+    @rule(
+        which=st.integers(0, 5),
+        action=st.sampled_from(["label", "label", "label", "skip", "escalate"]),
+        value=st.integers(0, 1),
+        sent=st.integers(1, 2),
+    )
+    def settle(self, which: int, action: str, value: int, sent: int) -> None:
+        held = self.held.pop(which % len(self.held))
+        act = {"label": queue.decide, "skip": queue.skip, "escalate": queue.escalate}[action]
+        more = {"label": value} if action == "label" else {}
+        answers = [
+            act(
+                self.engine,
+                moderator_id=self.people[held.who],
+                item_id=held.lease.item.id,
+                lease_token=held.lease.token,
+                idempotency_key=held.lease.token,
+                **more,
+            )
+            for _ in range(sent)
+        ]
+        assert len({each.id for each in answers}) == 1
+        before = held.item.status
+        self._settled(held.item, held.who, action, value)
+        self.logged += 1
+        self.done.append(Done(held.item, answers[0], held.who, held.item.changes, before))
+
+    def _settled(self, item: ModelItem, who: int, action: str, value: int) -> None:
+        item.holder, item.changes = None, item.changes + 1
+        for each in self._twins(item):
+            each.excluded.add(who)
+        if action == "escalate":
+            item.status = "escalated"
+            return
+        item.excluded.add(who)
+        if action == "skip":
+            return
+        if item.status == "escalated":
+            item.status, item.final = "decided", (value, who)
+        else:
+            item.labels[who] = value
+            if len(item.labels) >= item.wanted:
+                agree = len(set(item.labels.values())) == 1
+                item.status = "decided" if agree else "escalated"
+                item.final = (value, who) if agree else None
+        if item.status == "decided" and item.kind == "review":
+            for each in self._twins(item):
+                if each.status == "blocked":
+                    each.status = "waiting"
+
+    @precondition(lambda self: self.done)
+    @rule(which=st.integers(0, 8))
+    def undo(self, which: int) -> None:
+        done = self.done[which % len(self.done)]
+        item = done.item
+        request = {
+            "moderator_id": self.people[done.who],
+            "decision_id": done.decision.id,
+            "idempotency_key": f"undo {done.decision.id}",
+        }
+        if item.changes != done.at or item.holder is not None:
+            with pytest.raises(LeaseConflictError):
+                undo(self.engine, **request)
+            return
+        back = undo(self.engine, **request)
+        self.done.remove(done)
+        self.logged += 1
+        item.changes += 1
+        item.status = done.before
+        item.final = None
+        if done.decision.action == "label":
+            del item.labels[done.who]
+        item.excluded.discard(done.who)
+        for each in self._twins(item):
+            if each.holder is not None:
+                item.excluded.add(each.holder)
+            elif each.kind == "second_opinion" and each.status == "waiting":
+                each.status = "blocked"
+        item.holder = done.who
+        self.held.append(Held(item, back, done.who))
+
+    @rule(which=st.integers(0, 4), value=st.integers(0, 1), stale=st.booleans())
+    def correct(self, which: int, value: int, stale: bool) -> None:
+        item = self.items[which]
+        if item.status != "decided" or item.kind != "review":
+            return
+        last = max(
+            (each for each in self.done if each.item is item), key=lambda each: each.decision.id
+        )
+        request = {
+            "moderator_id": self.people[LEAD],
+            "item_id": last.decision.item_id,
+            "label": value,
+            "version": item.changes + 1 - stale,
+            "reason": "slip",
+            "idempotency_key": f"{item.name} {item.changes}",
+            "others_too": True,
+        }
+        if stale:
+            with pytest.raises(LeaseConflictError):
+                correct(self.engine, **request)
+            return
+        correct(self.engine, **request)
+        self.logged += 1
+        item.changes += 1
+        item.final = (value, LEAD)
+
+    @invariant()
+    def the_database_says_the_same(self) -> None:
+        assert self._logged() == self.logged
+        found = {
+            (row["comment_id"], kind): (row["label"], row["moderator"].rpartition("-")[2])
+            for kind in ("review", "second_opinion")
+            for part in queue.decisions(self.engine, self.day, kind=kind)
+            for row in part.to_pylist()
+        }
+        expected = {
+            (each.name, each.kind): (each.final[0], str(each.final[1]))
+            for each in self.items
+            if each.final
+        }
+        assert found == expected
+
+
+def test_the_queue_agrees_with_a_simple_model(
+    engine: Engine, new_item: Callable[..., NewItem]
+) -> None:
+    machine = type("Queue", (QueueModel,), {"engine": engine, "new_item": staticmethod(new_item)})
+    run_state_machine_as_test(machine, settings=settings(max_examples=40, stateful_step_count=25))
+    assert queue.verify_log(engine).intact

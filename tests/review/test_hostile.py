@@ -1,0 +1,159 @@
+"""Two consoles on one database, for one person and for two, at the same time."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, text
+
+from modwatch.review import people, queue
+from modwatch.review.console.app import create_app
+from modwatch.review.console.desk import SESSION, csrf_of
+from modwatch.review.database import connect
+from modwatch.review.people import Moderator
+
+Fill = Callable[[int], None]
+Consoles = tuple[TestClient, TestClient]
+
+
+@pytest.fixture
+def consoles(engine: Engine, database_url: str) -> Iterator[Consoles]:
+    """Two, which share the database and nothing else."""
+    other = connect(database_url)
+    with (
+        TestClient(create_app(engine), follow_redirects=False) as first,
+        TestClient(create_app(other), follow_redirects=False) as second,
+    ):
+        yield first, second
+    other.dispose()
+
+
+def bearer(engine: Engine, person: Moderator) -> dict[str, str]:
+    return {"Authorization": f"Bearer {people.issue_token(engine, person.id)}"}
+
+
+def decide(
+    console: TestClient, headers: dict[str, str], lease: Any, key: str, label: int = 1
+) -> Any:
+    return console.post(
+        f"/api/v1/items/{lease['item']['id']}/decisions",
+        json={"lease_token": lease["token"], "label": label},
+        headers={**headers, "Idempotency-Key": key},
+    )
+
+
+def test_a_person_may_go_from_one_console_to_the_other(
+    engine: Engine, consoles: Consoles, ann: Moderator, fill: Fill
+) -> None:
+    fill(3)
+    first, second = consoles
+    session = people.open_session(engine, people.issue_token(engine, ann.id), timedelta(hours=1))
+    cookie = {"Cookie": f"{SESSION}={session}"}
+    shown = first.get("/", headers=cookie)
+    held = {"Cookie": f"{cookie['Cookie']}; modwatch_lease={shown.cookies['modwatch_lease']}"}
+    assert "invented text of c0" in shown.text
+    assert "invented text of c0" in second.get("/", headers=held).text
+    item, _, token = shown.cookies["modwatch_lease"].partition(".")
+    form = {"csrf": csrf_of(session), "item_id": item, "lease_token": token, "verdict": "1"}
+    places = [each.post("/decide", data=form, headers=cookie) for each in (second, first)]
+    assert {place.headers["Location"] for place in places} == {"./?done=1"}
+    second.post("/logout", data={"csrf": csrf_of(session)}, headers=cookie)
+    assert first.get("/day", headers=cookie).headers["Location"].startswith("./login")
+    assert queue.verify_log(engine).decisions == 1
+
+
+def test_one_person_at_both_at_once_holds_different_items(
+    engine: Engine, consoles: Consoles, ann: Moderator, fill: Fill
+) -> None:
+    fill(24)
+    headers = bearer(engine, ann)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(lambda i: consoles[i % 2].post("/api/v1/leases", headers=headers), range(24))
+        )
+    assert len({answer.json()["item"]["id"] for answer in answers}) == 24
+
+
+@pytest.mark.parametrize("same_key", [True, False])
+def test_one_item_decided_at_both_at_once_is_decided_once(
+    engine: Engine, consoles: Consoles, ann: Moderator, fill: Fill, same_key: bool
+) -> None:
+    fill(20)
+    headers = bearer(engine, ann)
+    with ThreadPoolExecutor(2) as pool:
+        for race in range(20):
+            lease = consoles[race % 2].post("/api/v1/leases", headers=headers).json()
+            keys = [f"{race}", f"{race}" if same_key else f"other {race}"]
+            answers = list(
+                pool.map(
+                    lambda console, key, label, lease=lease: decide(
+                        console, headers, lease, key, label
+                    ),
+                    consoles,
+                    keys,
+                    [1, 1 if same_key else 0],
+                )
+            )
+            statuses = sorted(answer.status_code for answer in answers)
+            assert statuses == ([201, 201] if same_key else [201, 409])
+            if same_key:
+                assert answers[0].json() == answers[1].json()
+    log = queue.verify_log(engine)
+    assert (log.decisions, log.intact) == (20, True)
+
+
+def test_two_people_at_two_consoles_share_the_work_and_no_item(
+    engine: Engine, consoles: Consoles, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(120)
+    who = [bearer(engine, ann), bearer(engine, ben)]
+
+    def shift(number: int) -> list[int]:
+        """Each person works at both consoles, from two windows."""
+        console, headers = consoles[number % 2], who[number // 2]
+        done = []
+        while (answer := console.post("/api/v1/leases", headers=headers)).status_code == 201:
+            lease = answer.json()
+            decided = decide(console, headers, lease, lease["token"])
+            assert decided.status_code == 201
+            done.append(lease["item"]["id"])
+        return done
+
+    with ThreadPoolExecutor(4) as pool:
+        shifts = list(pool.map(shift, range(4)))
+    assert Counter(item for done in shifts for item in done) == Counter(range(1, 121))
+    assert all(shifts)
+    log = queue.verify_log(engine)
+    assert (log.decisions, log.intact) == (120, True)
+
+
+def test_an_undo_and_a_correction_at_once_are_one_of_both(
+    engine: Engine, consoles: Consoles, ann: Moderator, fill: Fill
+) -> None:
+    fill(10)
+    headers = bearer(engine, ann)
+    for race in range(10):
+        lease = consoles[0].post("/api/v1/leases", headers=headers).json()
+        done = decide(consoles[0], headers, lease, f"{race}").json()
+        keyed = {**headers, "Idempotency-Key": f"again {race}"}
+        body = {"label": 0, "version": lease["item"]["version"] + 1, "reason": "slip"}
+        with ThreadPoolExecutor(2) as pool:
+            undo = pool.submit(
+                consoles[0].post, f"/api/v1/decisions/{done['id']}/undo", headers=keyed
+            )
+            correct = pool.submit(
+                consoles[1].post,
+                f"/api/v1/items/{done['item_id']}/corrections",
+                json=body,
+                headers={**keyed, "Idempotency-Key": f"correct {race}"},
+            )
+        statuses = sorted([undo.result().status_code, correct.result().status_code])
+        assert statuses in ([201, 409], [201, 422])
+    with engine.connect() as connection:
+        pairs = "SELECT count(*) FROM decision WHERE action IN ('undo', 'correct')"
+        assert connection.scalar(text(pairs)) == 10
+    assert queue.verify_log(engine).intact
