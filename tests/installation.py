@@ -3,7 +3,7 @@
 import datetime
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,11 +145,21 @@ def files_with(needle: str, folders: Iterable[Path]) -> list[Path]:
 
 def review(installation: Installation, *, limit: int | None = None, name: str = "ann") -> int:
     """Let one person who never errs decide up to `limit` comments; return how many it were."""
+    done = 0
     with open_wiring(installation.settings) as at:
-        person = create_moderator(at.database, name, "moderator")
         truth = dict(known_labels(at.lake))
-        done = 0
-        while done != limit and (held := lease(at.database, person.id)):
+        while done != limit and take_one(at, truth, name)():
+            done += 1
+    return done
+
+
+def take_one(at: Wiring, truth: Mapping[str, int], name: str = "ann") -> Callable[[], bool]:
+    """Let one person who never errs take the next comment, if any; return how to decide it."""
+    person = create_moderator(at.database, name, "moderator")
+    held = lease(at.database, person.id)
+
+    def decide_truly() -> bool:
+        if held:
             decide(
                 at.database,
                 moderator_id=person.id,
@@ -159,8 +169,9 @@ def review(installation: Installation, *, limit: int | None = None, name: str = 
                 idempotency_key=held.token,
                 seconds=3.0,
             )
-            done += 1
-    return done
+        return held is not None
+
+    return decide_truly
 
 
 def known_labels(lake: Lake) -> Iterator[tuple[str, int]]:
