@@ -154,8 +154,11 @@ def work(
             return _work_until_unserved(client, moderator, shift, truth, budget, asked)
 
     with ThreadPoolExecutor(max_workers=max(1, min(concurrency, len(moderators)))) as pool:
-        # What the last one at work skips, or labels as the first of two, is for the others.
-        while sum(pool.map(work_once, moderators, shifts)):
+        # What the last one at work skips, or labels as the first of two, is for the others. At the
+        # end they go one by one: together, one not served may hold the last of the limit.
+        while sum(pool.map(work_once, moderators, shifts)) or sum(
+            map(work_once, moderators, shifts)
+        ):
             pass
     return ShiftReport(
         decisions=sum(shift.label for shift in shifts),
