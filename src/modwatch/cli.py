@@ -27,6 +27,9 @@ STOPS = (
     "deliver_alerts",
 )
 
+#: Adds a command: its name, what is called (None: its own parser says it), and its help.
+Command = Callable[[str, Callable[..., object] | None, str], argparse.ArgumentParser]
+
 
 def program() -> None:
     """Be the program `modwatch`: set up logging, run one command, exit with its status."""
@@ -60,7 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="modwatch", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, call: Callable[..., object], words: str) -> argparse.ArgumentParser:
+    def command(
+        name: str, call: Callable[..., object] | None, words: str
+    ) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=words, description=words)
         sub.set_defaults(command=call)
         return sub
@@ -68,7 +73,15 @@ def _parser() -> argparse.ArgumentParser:
     demo = command("demo", _demo, "run the whole system on this machine")
     demo.add_argument("--data", default="synthetic", help="synthetic or wikipedia_talk")
     demo.add_argument("--once", action="store_true", help="stop everything at the end")
+    _add_path(command)
+    _add_review(command)
+    for name, call, words in _WITHOUT_OPTIONS:
+        command(name, call, words)
+    return parser
 
+
+def _add_path(command: Command) -> None:
+    """Add what the DAGs do, and what they need before."""
     run = command("run", _run, "run one stop of the path, or all of them, for one day")
     run.add_argument("stop", choices=(*STOPS, "day"), help="`day` runs all up to the queue")
     run.add_argument("day", type=datetime.date.fromisoformat, help="YYYY-MM-DD, UTC")
@@ -81,31 +94,25 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--data", default="synthetic", help="synthetic or wikipedia_talk")
     train.add_argument("--seed", type=int, default=0)
 
+    plan = command("plan", _plan, "say how large a random slice gives how narrow intervals")
+    plan.add_argument("day", type=datetime.date.fromisoformat, help="last day of the window, UTC")
+    plan.add_argument("--width", type=float, action="append", help="wanted; may be repeated")
+
+
+def _add_review(command: Command) -> None:
+    """Add the review console, and who and what is in it."""
     console = command("console", _console, "serve the review console")
     console.add_argument("--host", help="default: that of MODWATCH_CONSOLE_URL")
     console.add_argument("--port", type=int, help="default: that of MODWATCH_CONSOLE_URL")
 
     words = "print a token for the console, of a new person or a known one"
-    cli_people.add_token_options(command("token", _none, words))
-
-    plan = command("plan", _plan, "say how large a random slice gives how narrow intervals")
-    plan.add_argument("day", type=datetime.date.fromisoformat, help="last day of the window, UTC")
-    plan.add_argument("--width", type=float, action="append", help="wanted; may be repeated")
-
+    cli_people.add_token_options(command("token", None, words))
     for name, part, words in (
         ("person", cli_people, "the accounts of the console"),
         ("queue", cli_queue, "the decision log, and what goes out of and into the queue"),
     ):
-        group = command(name, _none, words)
+        group = command(name, None, words)
         part.add_commands(group.add_subparsers(required=True, metavar="COMMAND"))
-
-    for name, call, words in _WITHOUT_OPTIONS:
-        command(name, call, words)
-    return parser
-
-
-def _none(_: argparse.Namespace) -> None:
-    """Stand in where a parser of its own sets the command."""
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -5,11 +5,14 @@ import datetime
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modwatch.errors import QueueError
+
+if TYPE_CHECKING:
+    from modwatch.review.checks.gold import GoldComment
 
 
 def add_commands(commands: Any) -> None:
@@ -47,6 +50,30 @@ def add_commands(commands: Any) -> None:
     send = command("deliver", _deliver, "send decisions to the platform until stopped")
     send.add_argument("--once", action="store_true", help="send what is due, and end")
     command("resend", _resend, "send the platform again what was given up")
+
+    words = "comments whose label is known; moderators meet them unmarked"
+    _add_gold_commands(commands.add_parser("gold", help=words, description=words))
+
+
+def _add_gold_commands(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, call: Callable[..., object], words: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=words, description=words)
+        sub.set_defaults(command=call)
+        return sub
+
+    add = command("add", _add_gold, "add the comments of a file, all or none")
+    add.add_argument(
+        "file",
+        type=Path,
+        help="CSV, JSONL or Parquet: comment_id, text, label (1 toxic, 0 not) and source; perhaps "
+        "parent_text, language, platform and policy_code",
+    )
+    retire = command("retire", _retire_gold, "ask nobody about these any more")
+    retire.add_argument("comment_id", nargs="+")
+    decided = command("from-decisions", _gold_from_decisions, "add decided items, all or none")
+    decided.add_argument("item_id", nargs="+", type=int)
 
 
 def _days(parser: argparse.ArgumentParser) -> None:
@@ -141,6 +168,41 @@ def _resend(_: argparse.Namespace) -> None:
 
     with open_wiring() as at:
         print(f"{resend(at.database, PLATFORM)} messages are due again")
+
+
+def _add_gold(options: argparse.Namespace) -> None:
+    from modwatch.review.checks.gold import add_gold
+    from modwatch.wiring import open_wiring
+
+    with open_wiring() as at:
+        print(f"{add_gold(at.database, _gold_in(options.file))} new gold comments")
+
+
+def _gold_in(file: Path) -> Iterator["GoldComment"]:
+    from modwatch.ingest.readers import read_records
+    from modwatch.review.checks.gold import gold_of
+
+    for record in read_records(file):
+        where = f"line {record.line} of {file}"
+        if record.problem is not None:
+            raise QueueError(f"{where} is no record; mend it (nothing of the file was added)")
+        yield gold_of(record.values, where)
+
+
+def _retire_gold(options: argparse.Namespace) -> None:
+    from modwatch.review.checks.gold import retire_gold
+    from modwatch.wiring import open_wiring
+
+    with open_wiring() as at:
+        print(f"{retire_gold(at.database, options.comment_id)} gold comments retired")
+
+
+def _gold_from_decisions(options: argparse.Namespace) -> None:
+    from modwatch.review.checks.gold import gold_from_decisions
+    from modwatch.wiring import open_wiring
+
+    with open_wiring() as at:
+        print(f"{len(gold_from_decisions(at.database, options.item_id))} new gold comments")
 
 
 def _write(parts: Iterable[bytes]) -> None:

@@ -1,9 +1,49 @@
 """People at work, for tests of what they leave behind."""
 
+from collections.abc import Callable
+from typing import Any
+
 from sqlalchemy import Engine
 
 from modwatch.review import queue
+from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
+from modwatch.review.queue.items import Lease
+
+
+def held(engine: Engine, person: Moderator, **options: Any) -> Lease:
+    """Lease the next item; there must be one."""
+    lease = queue.lease(engine, person.id, **options)
+    assert lease is not None
+    return lease
+
+
+def label(
+    engine: Engine, person: Moderator, lease: Lease, value: int = 1, key: str = "", **more: object
+) -> Decision:
+    """Decide what the person holds; the same again is the same decision."""
+    return queue.decide(
+        engine,
+        moderator_id=person.id,
+        item_id=lease.item.id,
+        lease_token=lease.token,
+        label=value,
+        idempotency_key=key or lease.token,
+        **more,
+    )
+
+
+def label_next(engine: Engine, person: Moderator, value: int = 1, **more: object) -> Decision:
+    """Decide the next item; there must be one."""
+    return label(engine, person, held(engine, person), value, **more)
+
+
+def label_all(engine: Engine, person: Moderator, judge: Callable[[str], int]) -> list[Decision]:
+    """Let a person label all that waits for them, by what `judge` says of a comment's id."""
+    done = []
+    while lease := queue.lease(engine, person.id):
+        done.append(label(engine, person, lease, judge(lease.item.comment_id)))
+    return done
 
 
 def decide_all(
@@ -15,13 +55,4 @@ def decide_all(
         lease = queue.lease(engine, person.id)
         if lease is None:
             return
-        queue.decide(
-            engine,
-            moderator_id=person.id,
-            item_id=lease.item.id,
-            lease_token=lease.token,
-            label=number % 2,
-            note=note,
-            idempotency_key=f"k{number}",
-            **more,
-        )
+        label(engine, person, lease, number % 2, f"k{number}", note=note, **more)

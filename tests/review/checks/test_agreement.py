@@ -16,11 +16,11 @@ from modwatch.review.checks.agreement import (
 )
 from modwatch.review.checks.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.checks.queueing import queue_checks
-from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
 from modwatch.review.queue.amendments import undo
 from modwatch.review.queue.corrections import correct
 from modwatch.review.queue.items import NewItem
+from review.labelling import label_all
 
 Make = Callable[..., NewItem]
 
@@ -39,19 +39,6 @@ def erring(rate: float, seed: int) -> Judge:
     """Return somebody who errs at `rate`, each time anew."""
     rng = np.random.default_rng(seed)
     return lambda comment_id: truth(comment_id) ^ int(rng.random() < rate)
-
-
-def work(engine: Engine, person: Moderator, judge: Judge = truth) -> list[Decision]:
-    """Let a person label all that waits for them."""
-    done = []
-    while (lease := queue.lease(engine, person.id)) is not None:
-        done.append(
-            queue.decide(
-                engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
-                label=judge(lease.item.comment_id), idempotency_key=lease.token,
-            )
-        )  # fmt: skip
-    return done
 
 
 def report(engine: Engine, first: date = TODAY, **more: object) -> AgreementReport:
@@ -103,9 +90,9 @@ def test_first_and_second_opinion_are_compared(
 ) -> None:
     stream(40, "review", "second_opinion")
     stream(7)  # without a second opinion
-    work(engine, ann)
+    label_all(engine, ann, truth)
     wrong = iter([True] * 10 + [False] * 30)
-    work(engine, ben, lambda comment_id: truth(comment_id) ^ next(wrong))
+    label_all(engine, ben, lambda comment_id: truth(comment_id) ^ next(wrong))
     found = report(engine)
     assert (found.second_opinions.value, found.second_opinions.n) == (0.75, 40)
     assert 0 < found.second_opinions_kappa.value < 0.75
@@ -120,7 +107,7 @@ def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_s
     engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
 ) -> None:
     stream(3, "review", "second_opinion")
-    first, second, _ = work(engine, ann, lambda _: 1)
+    first, second, _ = label_all(engine, ann, lambda _: 1)
     lease = undo(engine, moderator_id=ann.id, decision_id=first.id, idempotency_key="undo")
     queue.decide(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=0,
@@ -130,7 +117,7 @@ def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_s
         engine, moderator_id=ann.id, item_id=second.item_id, label=0, version=2,
         idempotency_key="corrected", reason="slip",
     )  # fmt: skip
-    work(engine, ben, lambda _: 1)
+    label_all(engine, ben, lambda _: 1)
     found = report(engine, minimum=1).second_opinions
     # The one said anew differs; the corrected one was the same at first.
     assert (found.value, found.n) == (pytest.approx(2 / 3), 3)
@@ -142,9 +129,9 @@ def test_several_labels_of_an_item_and_no_adjudication(
     lea = people.create_moderator(engine, "lea", "lead")
     stream(40, labels_wanted=2)
     stream(5)  # of one label
-    work(engine, ann)
+    label_all(engine, ann, truth)
     wrong = iter([True] * 4 + [False] * 45)
-    work(engine, ben, lambda comment_id: truth(comment_id) ^ next(wrong))
+    label_all(engine, ben, lambda comment_id: truth(comment_id) ^ next(wrong))
     before = report(engine).several_labels_alpha
     assert before.n == 40
     assert 0.6 < before.value < 0.9
@@ -160,10 +147,10 @@ def test_gold_that_is_retired_or_answered_anew_counts_no_more(
     engine: Engine, ann: Moderator, stream: Callable[..., None]
 ) -> None:
     stream(10)
-    work(engine, ann)
+    label_all(engine, ann, truth)
     add_gold(engine, panel(10))
     check(engine, gold=1.0)
-    done = work(engine, ann, lambda comment_id: 0)
+    done = label_all(engine, ann, lambda comment_id: 0)
     assert len(done) == 10
     found = report(engine, minimum=1)
     assert (found.gold_accuracy.value, found.gold_accuracy.n) == (0.6, 10)
@@ -182,10 +169,10 @@ def test_a_persons_figures_are_kept_back_below_the_minimum(
     add_gold(engine, panel(80))
     for person, n in ((ann, 40), (ben, 20)):
         stream(n)
-        work(engine, person)
+        label_all(engine, person, truth)
     check(engine, gold=1.0)
     for person in (ann, ben):
-        work(engine, person)
+        label_all(engine, person, truth)
     a, b = report(engine).gold_by_person
     assert (a.pseudonym, a.agreement.value, a.agreement.n) == ("ann", 1, 40)
     assert (b.pseudonym, b.agreement.value) == ("ben", None)
@@ -197,12 +184,12 @@ def test_retests_compare_a_person_with_themselves(
     engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
 ) -> None:
     stream(30, stratum=0)
-    work(engine, ann)
+    label_all(engine, ann, truth)
     stream(10, stratum=2, inclusion_probability=0.1)
-    work(engine, ben, lambda _: 1)
+    label_all(engine, ben, lambda _: 1)
     check(engine, retest=1.0)
-    assert len(work(engine, ann, lambda comment_id: 1 - truth(comment_id))) == 30
-    assert len(work(engine, ben, lambda _: 1)) == 10
+    assert len(label_all(engine, ann, lambda comment_id: 1 - truth(comment_id))) == 30
+    assert len(label_all(engine, ben, lambda _: 1)) == 10
     found = report(engine, minimum=10)
     assert [(each.pseudonym, each.agreement.value) for each in found.retests_by_person] == [
         ("ann", 0),
@@ -221,11 +208,11 @@ def test_groups_are_shown_from_a_size_on(
         group = "north" if k < 6 else "south" if k < 10 else "east" if k < 12 else None
         people.describe_group(engine, person.id, group)
         stream(8)
-        work(engine, person)
+        label_all(engine, person, truth)
     people.describe_group(engine, ann.id, "south")  # never answered, so does not count
     check(engine, gold=1.0)
     for k, person in enumerate(staff):
-        work(engine, person, truth if k < 6 else lambda comment_id: 1 - truth(comment_id))
+        label_all(engine, person, truth if k < 6 else lambda comment_id: 1 - truth(comment_id))
     period = (TODAY, TODAY + timedelta(1))
     shown = agreement_by_group(engine, *period, least_people=5)
     assert [(each.group, each.people) for each in shown] == [("north", 6), ("smaller groups", 6)]
@@ -246,10 +233,10 @@ def test_gold_accuracy_covers_what_is_true_of_each_person(
     staff = [people.create_moderator(engine, f"person {k:02}", "moderator") for k in range(20)]
     for person in staff:
         stream(50)
-        work(engine, person)
+        label_all(engine, person, truth)
     check(engine, gold=1.0)
     for k, person in enumerate(staff):
-        assert len(work(engine, person, erring(rates[k], k))) == 50
+        assert len(label_all(engine, person, erring(rates[k], k))) == 50
     found = report(engine)
     covered = [
         each.agreement.low <= 1 - rate <= each.agreement.high
@@ -269,10 +256,10 @@ def test_agreement_and_error_cover_what_is_true(
     stream(250, "review", "second_opinion")
     stream(250, labels_wanted=2)
     for person in (ann, ben):
-        work(engine, person, judges[person.id])
+        label_all(engine, person, judges[person.id])
     for k in range(5):
         check(engine, TODAY + timedelta(k), retest=1.0)
-        work(engine, ann, judges[ann.id])
+        label_all(engine, ann, judges[ann.id])
     found = report(engine)
     r, said = 2 * error * (1 - error), toxic * (1 - error) + (1 - toxic) * error
     kappa = 1 - r / (2 * said * (1 - said))
@@ -290,10 +277,10 @@ def test_the_log_is_read_by_its_days(
     engine: Engine, ann: Moderator, stream: Callable[..., None]
 ) -> None:
     stream(5)
-    work(engine, ann)
+    label_all(engine, ann, truth)
     add_gold(engine, panel(5))
     check(engine, gold=1.0)
-    work(engine, ann)
+    label_all(engine, ann, truth)
     with engine.begin() as connection:  # nothing but a test may
         connection.execute(text("ALTER TABLE decision DISABLE TRIGGER ALL"))
         connection.execute(text("UPDATE decision SET decided_at = '2026-03-05 23:59:59.999999+00'"))

@@ -11,28 +11,16 @@ from modwatch.review import queue
 from modwatch.review.checks.answers import check_answers
 from modwatch.review.checks.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.checks.queueing import queue_checks
-from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
 from modwatch.review.queue.amendments import undo
 from modwatch.review.queue.items import NewItem
+from review.labelling import label_all
 
 Make = Callable[..., NewItem]
 
 
 def answers(engine: Engine, day: date) -> list[dict[str, object]]:
     return [row for part in check_answers(engine, day) for row in part.to_pylist()]
-
-
-def work(engine: Engine, person: Moderator, judge: Callable[[str], int]) -> list[Decision]:
-    done = []
-    while (lease := queue.lease(engine, person.id)) is not None:
-        done.append(
-            queue.decide(
-                engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
-                label=judge(lease.item.comment_id), idempotency_key=lease.token,
-            )
-        )  # fmt: skip
-    return done
 
 
 def asked(engine: Engine, day: date, *, retest: float = 0.0, gold: float = 0.0) -> None:
@@ -51,12 +39,12 @@ def test_retests_stand_beside_what_the_same_person_said_first(
 ) -> None:
     places = [{"stratum": k % 2, "inclusion_probability": 1.0 - 0.5 * (k % 2)} for k in range(100)]
     queue.enqueue(engine, [new_item(f"c{k}", k + 1, **places[k]) for k in range(100)], day)
-    work(engine, ann, lambda _: 0)
+    label_all(engine, ann, lambda _: 0)
     assert answers(engine, day) == []
     tomorrow = day + timedelta(1)
     asked(engine, tomorrow, retest=0.4)
     wrong = iter([True] * 7 + [False] * 33)
-    work(engine, ann, lambda _: int(next(wrong)))
+    label_all(engine, ann, lambda _: int(next(wrong)))
     found = answers(engine, tomorrow)
     assert len(found) == 40
     assert {(row["kind"], row["moderator"], row["known"]) for row in found} == {
@@ -75,11 +63,11 @@ def test_gold_stands_beside_its_label_until_it_is_retired(
     engine: Engine, ann: Moderator, day: date, new_item: Make
 ) -> None:
     queue.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(100)], day)
-    work(engine, ann, lambda _: 0)
+    label_all(engine, ann, lambda _: 0)
     add_gold(engine, panel(40))
     tomorrow = day + timedelta(1)
     asked(engine, tomorrow, gold=0.4)
-    work(engine, ann, lambda comment_id: int(comment_id[1:]) % 2 if comment_id != "g3" else 0)
+    label_all(engine, ann, lambda comment_id: int(comment_id[1:]) % 2 if comment_id != "g3" else 0)
     found = answers(engine, tomorrow)
     assert len(found) == 40
     assert {row["stratum"] for row in found} == {None}
@@ -93,11 +81,11 @@ def test_what_was_taken_back_does_not_count(
     engine: Engine, ann: Moderator, day: date, new_item: Make
 ) -> None:
     queue.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(20)], day)
-    work(engine, ann, lambda _: 0)
+    label_all(engine, ann, lambda _: 0)
     add_gold(engine, panel(2))
     tomorrow = day + timedelta(1)
     asked(engine, tomorrow, gold=0.1)
-    first, last = work(engine, ann, lambda comment_id: int(comment_id[1:]) % 2)
+    first, last = label_all(engine, ann, lambda comment_id: int(comment_id[1:]) % 2)
     undo(engine, moderator_id=ann.id, decision_id=last.id, idempotency_key="undo")
     assert [row["comment_id"] for row in answers(engine, tomorrow)] == [first.comment_id]
 
@@ -107,10 +95,10 @@ def test_a_planted_error_rate_comes_back(
 ) -> None:
     rng = np.random.default_rng(5)
     queue.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(125)], day)
-    work(engine, ann, lambda _: int(rng.random() < 0.15))
+    label_all(engine, ann, lambda _: int(rng.random() < 0.15))
     for later in range(1, 5):  # at most 50 a day
         asked(engine, day + timedelta(later), retest=0.25)
-        work(engine, ann, lambda _: int(rng.random() < 0.15))
+        label_all(engine, ann, lambda _: int(rng.random() < 0.15))
     rows = [row for k in range(1, 5) for row in answers(engine, day + timedelta(k))]
     one, again = (np.array([row[name] for row in rows]) for name in ("known", "label"))
     found = error_rate(one, again)

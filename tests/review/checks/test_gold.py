@@ -6,11 +6,18 @@ from sqlalchemy import Engine, select, text
 
 from modwatch.errors import QueueError
 from modwatch.review import people, queue
-from modwatch.review.checks.gold import GoldComment, add_gold, gold_from_decisions, retire_gold
+from modwatch.review.checks.gold import (
+    GoldComment,
+    add_gold,
+    gold_from_decisions,
+    gold_of,
+    retire_gold,
+)
 from modwatch.review.people import Moderator
 from modwatch.review.queue.corrections import correct
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import gold_comment, review_item
+from review.labelling import label, label_next
 
 Make = Callable[..., NewItem]
 
@@ -29,16 +36,6 @@ def stored(engine: Engine) -> dict[str, tuple[int, str, bool]]:
     with engine.connect() as connection:
         rows = connection.execute(select(gold_comment)).all()
     return {row.comment_id: (row.label, row.source, row.retired_at is None) for row in rows}
-
-
-def label_next(engine: Engine, person: Moderator, value: int) -> int:
-    lease = queue.lease(engine, person.id) or queue.lease_escalated(engine, person.id)
-    assert lease is not None
-    queue.decide(
-        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
-        label=value, idempotency_key=lease.token,
-    )  # fmt: skip
-    return lease.item.id
 
 
 def test_gold_is_added_once(engine: Engine) -> None:
@@ -82,16 +79,48 @@ def test_what_cannot_be_gold_is_refused(engine: Engine, change: dict, told: str)
     assert stored(engine) == {}
 
 
+PRIVATE = "what no refusal may repeat"
+RECORD = {"comment_id": "g1", "text": PRIVATE, "label": "1", "source": "a panel"}
+
+
+def test_a_record_of_a_file_says_a_gold_comment() -> None:
+    assert gold_of(RECORD, "line 2") == GoldComment(
+        comment_id="g1", text=PRIVATE, label=1, source="a panel"
+    )
+    more = {"label": 0, "language": "de", "parent_text": "", "platform": None, "votes": "7"}
+    said = gold_of(RECORD | more, "line 2")
+    assert (said.label, said.language, said.parent_text, said.platform) == (0, "de", None, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"comment_id": None}, "comment_id"),
+        ({"text": ""}, "text"),
+        ({"text": [PRIVATE]}, "text"),
+        ({"label": PRIVATE}, "label"),
+        ({"label": "0.5"}, "label"),
+        ({"source": 7}, "source"),
+        ({"parent_text": {PRIVATE: PRIVATE}}, "parent_text"),
+    ],
+)
+def test_a_record_that_says_none_is_refused_by_its_place(change: dict, field: str) -> None:
+    with pytest.raises(QueueError, match=f"the {field} of line 2 cannot be") as refusal:
+        gold_of(RECORD | change, "line 2")
+    assert PRIVATE not in str(refusal.value)
+    assert refusal.value.__context__ is None  # the foreign error would carry the record
+
+
 def test_what_two_people_said_alike_becomes_gold(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
     item = new_item("c1", language="en", platform="news", parent_text="the parent")
     second = new_item("c1", kind="second_opinion", language="en", platform="news")
     queue.enqueue(engine, [item, second], day)
-    first = label_next(engine, ann, 1)
+    first = label_next(engine, ann).item_id
     with pytest.raises(QueueError, match="no label that two people gave alike"):
         gold_from_decisions(engine, [first])
-    other = label_next(engine, ben, 1)
+    other = label_next(engine, ben).item_id
     assert gold_from_decisions(engine, [first]) == ["c1"]
     assert stored(engine) == {"c1": (1, "unanimous, 2 people", True)}
     assert gold_from_decisions(engine, [first, first]) == []
@@ -105,11 +134,13 @@ def test_two_who_disagree_make_no_gold_until_a_lead_settles_it(
     engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("c1", labels_wanted=2)], day)
-    item = label_next(engine, ann, 1)
+    item = label_next(engine, ann).item_id
     label_next(engine, ben, 0)
     with pytest.raises(QueueError, match=f"item {item} is not a decided comment"):
         gold_from_decisions(engine, [item])
-    assert label_next(engine, lea, 0) == item
+    escalated = queue.lease_escalated(engine, lea.id)
+    assert escalated is not None
+    assert label(engine, lea, escalated, 0).item_id == item
     assert gold_from_decisions(engine, [item]) == ["c1"]
     assert stored(engine) == {"c1": (0, "settled by lea", True)}
 
@@ -118,7 +149,7 @@ def test_a_leads_correction_settles_and_ones_own_does_not(
     engine: Engine, ann: Moderator, lea: Moderator, new_item: Make, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("c1")], day)
-    item = label_next(engine, ann, 1)
+    item = label_next(engine, ann).item_id
     change = {"engine": engine, "item_id": item, "reason": "policy"}
     correct(**change, moderator_id=ann.id, label=0, version=2, idempotency_key="a")
     with pytest.raises(QueueError, match="no label"):

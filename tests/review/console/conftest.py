@@ -1,8 +1,9 @@
-"""A client of the console, without a network."""
+"""Clients of the console, without a network."""
 
 from collections.abc import Iterator
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
@@ -12,9 +13,28 @@ from modwatch.review.people import Moderator
 
 
 @pytest.fixture
-def client(engine: Engine) -> Iterator[TestClient]:
-    with TestClient(create_app(engine), raise_server_exceptions=False) as client:
+def app(engine: Engine) -> FastAPI:
+    return create_app(engine)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app, raise_server_exceptions=False) as client:
         yield client
+
+
+@pytest.fixture
+def visitor(client: TestClient) -> TestClient:
+    """A client that asks for pages."""
+    client.headers["Accept"] = "text/html"
+    return client
+
+
+@pytest.fixture
+def stranger(visitor: TestClient) -> TestClient:
+    """A client that asks for pages and goes nowhere unasked."""
+    visitor.follow_redirects = False
+    return visitor
 
 
 @pytest.fixture

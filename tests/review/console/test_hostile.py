@@ -4,7 +4,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from html.parser import HTMLParser
 from typing import Any
@@ -16,7 +16,6 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.app import create_app
 from modwatch.review.console.desk import CSRF_HEADER, csrf_of
 from modwatch.review.console.pages.review import LEASE
 from modwatch.review.console.pages.session import LOGIN
@@ -90,18 +89,6 @@ class Outline(HTMLParser):
             self.turning.append(data)
 
 
-@pytest.fixture
-def app(engine: Engine) -> FastAPI:
-    return create_app(engine)
-
-
-@pytest.fixture
-def client(app: FastAPI) -> Iterator[TestClient]:
-    with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as client:
-        client.headers["Accept"] = "text/html"
-        yield client
-
-
 def plant(engine: Engine, value: str) -> None:
     """Write `value` wherever the console shows what people or other systems wrote."""
     places = {
@@ -127,7 +114,7 @@ def plant(engine: Engine, value: str) -> None:
 def test_what_is_shown_changes_no_page(
     engine: Engine,
     app: FastAPI,
-    client: TestClient,
+    stranger: TestClient,
     new_item: Callable[..., NewItem],
     day: date,
 ) -> None:
@@ -142,7 +129,7 @@ def test_what_is_shown_changes_no_page(
         found = {}
         for role, session in sessions.items():
             for path in paths:
-                page = client.get(path, headers=by_cookie(session))
+                page = stranger.get(path, headers=by_cookie(session))
                 assert page.status_code < 500, (role, path)
                 assert not any("\r" in value or "\n" in value for value in page.headers.values())
                 if page.status_code == 200 and "html" in page.headers["Content-Type"]:
@@ -164,7 +151,7 @@ def test_what_is_shown_changes_no_page(
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 def test_what_is_sent_is_a_value(
     engine: Engine,
-    client: TestClient,
+    stranger: TestClient,
     new_item: Callable[..., NewItem],
     day: date,
     attack: str,
@@ -174,8 +161,8 @@ def test_what_is_sent_is_a_value(
     before, raw = rows(engine), attack.encode()
     lead, admin = bearer_of(engine, who["lead"]), bearer_of(engine, who["admin"])
     subject = who["moderator"].id
-    lease = client.post("/api/v1/leases", headers=lead).json()
-    decided = client.post(
+    lease = stranger.post("/api/v1/leases", headers=lead).json()
+    decided = stranger.post(
         f"/api/v1/items/{lease['item']['id']}/decisions",
         json={"lease_token": lease["token"], "label": 1, "note": attack},
         headers={**lead, "Idempotency-Key": raw},  # type: ignore[dict-item]
@@ -203,11 +190,11 @@ def test_what_is_sent_is_a_value(
         (admin, "POST", "log/checks", {"witness": attack}),
     ):  # fmt: skip
         sent = {**headers, "Idempotency-Key": secrets.token_hex(4)}
-        answer = client.request(method, f"/api/v1/{path}", json=body, headers=sent)
+        answer = stranger.request(method, f"/api/v1/{path}", json=body, headers=sent)
         assert answer.status_code < 500, (path, body)
         assert answer.status_code != 200 or answer.json().get("items", []) == [], (path, body)
     for path, name in (("decisions", "after"), ("deliveries/dead", "channel")):
-        answer = client.get(f"/api/v1/{path}", params={name: attack}, headers=admin)
+        answer = stranger.get(f"/api/v1/{path}", params={name: attack}, headers=admin)
         assert answer.status_code < 500
     people.create_moderator(engine, "zed", "moderator")  # the tables are still there
     after = rows(engine)
@@ -220,20 +207,20 @@ def test_what_is_sent_is_a_value(
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 def test_nothing_that_is_typed_comes_back_as_a_header(
-    engine: Engine, client: TestClient, ann: Moderator, attack: str
+    engine: Engine, stranger: TestClient, ann: Moderator, attack: str
 ) -> None:
     people.set_password(engine, ann.id, "a long pass phrase")
-    asked = client.get("/login", params={"next": attack})
+    asked = stranger.get("/login", params={"next": attack})
     typed = {"csrf": csrf_of("s"), "pseudonym": "ann", "password": "a long pass phrase"}
     cookie = {"Cookie": f"{LOGIN}=s"}
-    entered = client.post("/login", data={**typed, "next": attack}, headers=cookie)
-    wrong = client.post("/login", data={**typed, "pseudonym": attack}, headers=cookie)
-    token = client.post("/login", data={**typed, "token": attack}, headers=cookie)
-    unknown = client.get(f"/{quote(attack, safe='')}")
+    entered = stranger.post("/login", data={**typed, "next": attack}, headers=cookie)
+    wrong = stranger.post("/login", data={**typed, "pseudonym": attack}, headers=cookie)
+    token = stranger.post("/login", data={**typed, "token": attack}, headers=cookie)
+    unknown = stranger.get(f"/{quote(attack, safe='')}")
     session = by_cookie(session_of(engine, ann))
-    missing = client.get(f"/items/{quote(attack, safe='')}", headers=session)
+    missing = stranger.get(f"/items/{quote(attack, safe='')}", headers=session)
     cookies = {"Cookie": f"{session['Cookie']}; {LEASE}=".encode() + attack.encode()}
-    held = client.get("/", headers=cookies)  # type: ignore[arg-type]
+    held = stranger.get("/", headers=cookies)  # type: ignore[arg-type]
     assert (entered.status_code, entered.headers["Location"]) == (303, "./")
     assert (wrong.status_code, token.status_code, held.status_code) == (401, 401, 200)
     for answer in (asked, entered, wrong, token, unknown, missing, held):
@@ -249,7 +236,7 @@ def test_nothing_that_is_typed_comes_back_as_a_header(
 @pytest.mark.parametrize("sign", ["<", "\u202ea", "\n", "\U0001f525"])
 def test_pages_of_megabytes_come_soon_and_are_bounded(
     engine: Engine,
-    client: TestClient,
+    stranger: TestClient,
     new_item: Callable[..., NewItem],
     day: date,
     path: str,
@@ -268,9 +255,9 @@ def test_pages_of_megabytes_come_soon_and_are_bounded(
     headers = {**by_cookie(session), CSRF_HEADER: csrf_of(session)}
     started = time.perf_counter()
     answer = (
-        client.post(path, json={"count": 2}, headers=headers)
+        stranger.post(path, json={"count": 2}, headers=headers)
         if path == "/next"
-        else client.get(path, headers=headers)
+        else stranger.get(path, headers=headers)
     )
     assert answer.status_code in (200, 303)
     assert time.perf_counter() - started < 5
@@ -280,17 +267,17 @@ def test_pages_of_megabytes_come_soon_and_are_bounded(
 
 
 def test_a_search_by_program_is_bounded(
-    engine: Engine, client: TestClient, new_item: Callable[..., NewItem], day: date
+    engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date
 ) -> None:
     """Two hundred long comments are found by their beginnings, and one is had whole."""
     long = "\U0001f525" * 250_000
     items = [new_item(f"c{i}", i + 1, text=long, parent_text=long) for i in range(10)]
     queue.enqueue(engine, items, day)
     headers = bearer_of(engine, people.create_moderator(engine, "cora", "lead"))
-    found = client.post("/api/v1/items/search", json={}, headers=headers)
+    found = stranger.post("/api/v1/items/search", json={}, headers=headers)
     assert len(found.json()["items"]) == 10
     assert len(found.content) < 10 * 2 * 2_000 * 12 + 10_000
-    told = client.get("/api/v1/items/1/history", headers=headers).json()
+    told = stranger.get("/api/v1/items/1/history", headers=headers).json()
     assert told["items"][0]["text"] == long
 
 
@@ -299,7 +286,7 @@ BROKEN = (b"\0", b"%00", b"\xff\xfe", b"%ff", b"\xed\xa0\x80", b"%ed%a0%80")
 
 @pytest.mark.parametrize("broken", BROKEN, ids=repr)
 def test_what_is_no_text_is_refused(
-    engine: Engine, client: TestClient, ann: Moderator, fill: Fill, broken: bytes
+    engine: Engine, stranger: TestClient, ann: Moderator, fill: Fill, broken: bytes
 ) -> None:
     """NUL, halves of surrogate pairs and other bytes, in forms, addresses, cookies and headers."""
     fill(1)
@@ -316,26 +303,26 @@ def test_what_is_no_text_is_refused(
         ("/login", login, cookie),
         ("/login", login.replace(b"pseudonym", b"token"), cookie),
     ):
-        answer = client.post(path, content=content, headers={**headers, **form})
+        answer = stranger.post(path, content=content, headers={**headers, **form})
         assert answer.status_code < 500, path
     bearer = bearer_of(engine, ann)
     for header in ("Idempotency-Key", "X-Lease-Token", "X-Modwatch-CSRF", "Accept-Language"):
         sent: Any = {**bearer, "Idempotency-Key": "k", header: b"x" + broken}
         body = {"lease_token": "t", "label": 1}
         for path in ("decisions", "lease"):
-            answer = client.post(f"/api/v1/items/1/{path}", json=body, headers=sent)
+            answer = stranger.post(f"/api/v1/items/1/{path}", json=body, headers=sent)
             assert 400 <= answer.status_code < 500, header
     assert queue.verify_log(engine).decisions == 0
 
 
 @pytest.mark.parametrize("escape", [r"\u0000", r"\ud800", r"\udfff"])
 def test_what_json_can_say_and_a_database_cannot_store_is_refused(
-    engine: Engine, client: TestClient, fill: Fill, escape: str
+    engine: Engine, stranger: TestClient, fill: Fill, escape: str
 ) -> None:
     fill(1)
     lead = people.create_moderator(engine, "cora", "lead")
     headers = bearer_of(engine, lead)
-    lease = client.post("/api/v1/leases", headers=headers).json()
+    lease = stranger.post("/api/v1/leases", headers=headers).json()
     sent = {**headers, "Content-Type": "application/json", "Idempotency-Key": "k"}
     item = f"/api/v1/items/{lease['item']['id']}"
     for path, method, body in (
@@ -350,7 +337,7 @@ def test_what_json_can_say_and_a_database_cannot_store_is_refused(
         ("/api/v1/me/preferences", "PUT", {"~": 1}),
     ):
         content = json.dumps(body).replace("~", escape)
-        answer = client.request(method, path, content=content, headers=sent)
+        answer = stranger.request(method, path, content=content, headers=sent)
         assert answer.status_code in (409, 422), (path, body)
         assert set(answer.json()) == {"error"}
     assert queue.verify_log(engine).decisions == 0
@@ -360,25 +347,25 @@ def test_what_json_can_say_and_a_database_cannot_store_is_refused(
     "body", [{"x" * 900_000: 1}, {f"field {i}": i for i in range(40_000)}], ids=["long", "many"]
 )
 def test_a_refusal_is_short_whatever_it_refuses(
-    client: TestClient, bearer: Headers, body: dict[str, int]
+    stranger: TestClient, bearer: Headers, body: dict[str, int]
 ) -> None:
-    answer = client.put("/api/v1/me/preferences", json=body, headers=bearer)
+    answer = stranger.put("/api/v1/me/preferences", json=body, headers=bearer)
     assert answer.status_code == 422
     assert len(answer.content) < 5_000
 
 
 def test_absurd_times_are_refused_or_harmless(
-    engine: Engine, client: TestClient, fill: Fill
+    engine: Engine, stranger: TestClient, fill: Fill
 ) -> None:
     """Seconds, days and moments that no clock ever shows."""
     fill(3)
     headers = bearer_of(engine, people.create_moderator(engine, "cora", "lead"))
-    lease = client.post("/api/v1/leases", headers=headers).json()
+    lease = stranger.post("/api/v1/leases", headers=headers).json()
     path = f"/api/v1/items/{lease['item']['id']}/decisions"
     keyed = {**headers, "Idempotency-Key": "k", "Content-Type": "application/json"}
     for seconds in ("-1", "1e308", "86401", "NaN", "Infinity", "-Infinity", '"1e999"', "1e999"):
         body = f'{{"lease_token": "{lease["token"]}", "label": 1, "seconds": {seconds}}}'
-        assert client.post(path, content=body, headers=keyed).status_code == 422, seconds
+        assert stranger.post(path, content=body, headers=keyed).status_code == 422, seconds
     days = ("0001-01-01", "1969-12-31", "9999-12-31", "10000-01-01", "-0001-01-01", "1e300", "")
     for day in days:
         for place in (
@@ -386,15 +373,15 @@ def test_absurd_times_are_refused_or_harmless(
             f"queue?day={day}", f"decisions/export?first={day}&last={day}",
             f"decisions/export?first=0001-01-01&last={day}",
         ):  # fmt: skip
-            answer = client.get(f"/api/v1/{place}", headers=headers)
+            answer = stranger.get(f"/api/v1/{place}", headers=headers)
             assert answer.status_code in (200, 422), place
         for place in ("items/search", "lead/closings/count"):
             for name in ("first_day", "last_day", "queued_before"):
-                answer = client.post(f"/api/v1/{place}", json={name: day}, headers=headers)
+                answer = stranger.post(f"/api/v1/{place}", json={name: day}, headers=headers)
                 assert answer.status_code in (200, 422), (place, name, day)
     for moment in ("9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", 1e300, -1e18):
         body = {"queued_before": moment}
-        answer = client.post("/api/v1/lead/closings/count", json=body, headers=headers)
+        answer = stranger.post("/api/v1/lead/closings/count", json=body, headers=headers)
         assert answer.status_code in (200, 422), moment
     right = {"lease_token": lease["token"], "label": 1, "seconds": 3}
-    assert client.post(path, json=right, headers=keyed).status_code == 201
+    assert stranger.post(path, json=right, headers=keyed).status_code == 201

@@ -1,5 +1,5 @@
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
 import httpx
@@ -8,7 +8,6 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.app import create_app
 from modwatch.review.console.desk import SESSION
 from modwatch.review.oversight import figures as oversight
 from modwatch.review.people import Moderator
@@ -25,13 +24,6 @@ HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}%(x)s</td><img src=x onerror=
 @pytest.fixture
 def cora(engine: Engine) -> Moderator:
     return people.create_moderator(engine, "cora", "lead")
-
-
-@pytest.fixture
-def visitor(engine: Engine) -> Iterator[TestClient]:
-    with TestClient(create_app(engine), raise_server_exceptions=False) as client:
-        client.headers["Accept"] = "text/html"
-        yield client
 
 
 @pytest.fixture

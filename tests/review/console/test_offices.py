@@ -1,21 +1,20 @@
 """Who may open which endpoint; a new one without a declared scope fails here."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, timedelta
 
 import httpx
 import pytest
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
 from modwatch.review import people, queue
 from modwatch.review.console import offices
-from modwatch.review.console.app import create_app
 from modwatch.review.console.desk import SESSION
 from modwatch.review.people import ROLE_SCOPES
 from modwatch.review.queue.items import NewItem
+from review.console.visiting import endpoints
 
 SECRET_TEXT = "a comment that nobody else may read"
 
@@ -94,44 +93,16 @@ BODY = {
 QUERY = {"first": "2026-01-01", "last": "2026-01-01", "channel": "c"}
 
 
-@pytest.fixture
-def app(engine: Engine) -> FastAPI:
-    return create_app(engine)
-
-
-@pytest.fixture
-def visitor(app: FastAPI) -> Iterator[TestClient]:
-    with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as client:
-        yield client
-
-
-def routes_of(app: FastAPI) -> set[tuple[str, str]]:
-    def walk(routes: object) -> Iterator[APIRoute]:
-        for route in routes:  # type: ignore[attr-defined]
-            if isinstance(route, APIRoute):
-                yield route
-            elif inner := getattr(getattr(route, "original_router", None), "routes", None):
-                yield from walk(inner)
-
-    return {(method, route.path) for route in walk(app.routes) for method in route.methods}
-
-
 def test_every_endpoint_of_the_offices_has_a_declared_scope(app: FastAPI) -> None:
-    mine = {
-        (method, route.path)
-        for router in offices.ROUTERS
-        for route in router.routes
-        if isinstance(route, APIRoute)
-        for method in route.methods
-    }
+    mine = {each for router in offices.ROUTERS for each in endpoints(router.routes)}
     assert mine == set(ENDPOINTS)
-    assert mine <= routes_of(app)
+    assert mine <= set(endpoints(app.routes))
 
 
 @pytest.mark.parametrize("role", ROLE_SCOPES)
 def test_roles_and_endpoints(
     engine: Engine,
-    visitor: TestClient,
+    stranger: TestClient,
     new_item: Callable[..., NewItem],
     day: date,
     role: str,
@@ -142,7 +113,7 @@ def test_roles_and_endpoints(
     session = people.open_session(engine, token, timedelta(hours=1))
     for (method, path), scopes in ENDPOINTS.items():
         allowed = bool(scopes & ROLE_SCOPES[role])
-        answer = ask(visitor, method, path, token, session)
+        answer = ask(stranger, method, path, token, session)
         where = f"{role} {method} {path}: {answer.status_code}"
         if allowed:
             # A form without its hidden field is refused too, in its own words.
@@ -157,9 +128,9 @@ def test_roles_and_endpoints(
                 assert answer.json()["error"]["code"] == "forbidden", where
 
 
-def test_nobody_gets_in(engine: Engine, visitor: TestClient) -> None:
+def test_nobody_gets_in(engine: Engine, stranger: TestClient) -> None:
     for method, path in ENDPOINTS:
-        answer = ask(visitor, method, path, "wrong", "wrong")
+        answer = ask(stranger, method, path, "wrong", "wrong")
         if path.startswith("/api/"):
             assert answer.status_code == 401, path
             assert answer.json()["error"]["code"] == "access_denied"
@@ -168,15 +139,15 @@ def test_nobody_gets_in(engine: Engine, visitor: TestClient) -> None:
             assert "login" in answer.headers.get("location", "") or "login" in answer.text, path
 
 
-def ask(visitor: TestClient, method: str, path: str, token: str, session: str) -> httpx.Response:
+def ask(stranger: TestClient, method: str, path: str, token: str, session: str) -> httpx.Response:
     where = path.replace("{token_id}", "999")
     for name in ("closing_id", "item_id", "person_id"):
         where = where.replace("{" + name + "}", "1")
     if path.startswith("/api/"):
         headers = {"Authorization": f"Bearer {token}"}
         body = None if method in ("GET", "DELETE") else {}
-        return visitor.request(method, where, headers=headers, json=body, params=QUERY)
-    visitor.cookies.clear()
+        return stranger.request(method, where, headers=headers, json=body, params=QUERY)
+    stranger.cookies.clear()
     headers = {"Cookie": f"{SESSION}={session}", "Accept": "text/html"}
     data = BODY if method == "POST" else None
-    return visitor.request(method, where, headers=headers, data=data)
+    return stranger.request(method, where, headers=headers, data=data)

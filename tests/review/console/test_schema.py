@@ -19,13 +19,13 @@ from schemathesis.specs.openapi import checks
 from sqlalchemy import Engine, select
 
 from modwatch.review import people, queue
-from modwatch.review.console.app import create_app
 from modwatch.review.outbox.messages import OutboxMessage, post
 from modwatch.review.people import ROLE_SCOPES, Moderator
 from modwatch.review.queue import closing
 from modwatch.review.queue.closing_criteria import Criteria
-from modwatch.review.queue.items import Lease, NewItem
+from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
+from review.labelling import label
 
 #: Stands in comments, notes, passwords and lease tokens, and so in no answer that refuses.
 PRIVATE = "what no refusal may repeat"
@@ -51,11 +51,6 @@ CHECKS: list[Any] = [
     checks.response_headers_conformance,
     checks.response_schema_conformance,
 ]
-
-
-@pytest.fixture
-def app(engine: Engine) -> FastAPI:
-    return create_app(engine)
 
 
 @pytest.fixture
@@ -183,7 +178,7 @@ def make_real(engine: Engine, case: Case, person: Moderator) -> None:
         fields |= {"lease_token": lease.token, "version": lease.item.version}
         ids["item_id"] = lease.item.id
         if case.path.endswith(("/undo", "/corrections", "/history")):
-            ids["decision_id"] = label(engine, person, lease)
+            ids["decision_id"] = label(engine, person, lease).id
             fields |= {"version": lease.item.version + 1, "reason": "slip"}
     if case.path.endswith("/closings"):
         with engine.connect() as connection:
@@ -196,13 +191,6 @@ def make_real(engine: Engine, case: Case, person: Moderator) -> None:
     fill(case.path_parameters, ids)
     fill(case.body, fields)
     fill(case.query, {"first": today, "last": today, "channel": "c", "after": None})
-
-
-def label(engine: Engine, person: Moderator, lease: Lease) -> int:
-    return queue.decide(
-        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key=lease.token, label=1,
-    ).id  # fmt: skip
 
 
 def fill(target: Any, values: dict[str, Any]) -> None:

@@ -1,5 +1,5 @@
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, timedelta
 
 import httpx
@@ -8,22 +8,15 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.app import create_app
 from modwatch.review.console.desk import SESSION
 from modwatch.review.people import Moderator
 from modwatch.review.queue import corrections
 from modwatch.review.queue.items import NewItem
+from review.labelling import label_next
 
 New = Callable[..., NewItem]
 
 SCORES = ("kind", "reason", "prob", "uncertainty", "review_score", "model_version")
-
-
-@pytest.fixture
-def visitor(engine: Engine) -> Iterator[TestClient]:
-    with TestClient(create_app(engine), raise_server_exceptions=False) as client:
-        client.headers["Accept"] = "text/html"
-        yield client
 
 
 def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[str, str]:
@@ -32,15 +25,6 @@ def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[s
     token = people.issue_token(engine, person.id)
     visitor.cookies.set(SESSION, people.open_session(engine, token, timedelta(hours=1)))
     return {"Authorization": f"Bearer {token}"}
-
-
-def label(engine: Engine, person: Moderator, value: int = 1, **more: object) -> int:
-    lease = queue.lease(engine, person.id)
-    assert lease is not None
-    return queue.decide(
-        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
-        label=value, idempotency_key=lease.token, **more,
-    ).item_id  # fmt: skip
 
 
 def hidden(page: httpx.Response, action: str) -> dict[str, str]:
@@ -57,7 +41,7 @@ def test_a_comment_is_found_and_its_history_told(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
-    label(engine, ann, 1, policy_code="threat", note="an open threat")
+    label_next(engine, ann, 1, policy_code="threat", note="an open threat")
     come_in(engine, visitor, "cora", "lead")
     form = hidden(visitor.get("/search"), "search")
     typed = {"text": "TEXT of a", "first_day": str(day), "last_day": str(day)}
@@ -102,7 +86,7 @@ def test_an_auditor_sees_labels_and_no_scores(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("a", prob=0.8765, review_score=0.1357)], day)
-    label(engine, ann)
+    label_next(engine, ann)
     headers = come_in(engine, visitor, "odo", "auditor")
     for page in (visitor.get("/search"), visitor.get("/items/1")):
         assert page.status_code == 200
@@ -124,8 +108,8 @@ def test_a_moderator_finds_what_they_decided(
     engine: Engine, visitor: TestClient, ann: Moderator, ben: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
-    label(engine, ann, note="mine")
-    label(engine, ben, note="not yours")
+    label_next(engine, ann, note="mine")
+    label_next(engine, ben, note="not yours")
     come_in(engine, visitor, "ann", "moderator")
     page = visitor.get("/search")
     assert re.findall(r'href="[./]*items/(\d+)"', page.text) == ["1"]
@@ -140,7 +124,7 @@ def test_a_lead_corrects_once(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("a")], day)
-    item = label(engine, ann, 1)
+    item = label_next(engine, ann, 1).item_id
     come_in(engine, visitor, "cora", "lead")
     form = hidden(visitor.get(f"/items/{item}"), "correct")
     form |= {"label": "0", "reason": "appeal", "policy_code": "", "note": ""}
@@ -157,7 +141,7 @@ def test_a_conflict_tells_what_has_changed(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("a")], day)
-    item = label(engine, ann, 1)
+    item = label_next(engine, ann, 1).item_id
     come_in(engine, visitor, "cora", "lead")
     form = hidden(visitor.get(f"/items/{item}"), "correct")
     corrections.correct(
@@ -191,7 +175,7 @@ def test_the_log_is_pulled_and_exported(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date, role: str
 ) -> None:
     queue.enqueue(engine, [new_item("a")], day)
-    label(engine, ann, note="=private()")
+    label_next(engine, ann, note="=private()")
     headers = come_in(engine, visitor, "them", role)
     feed = visitor.get("/api/v1/decisions", headers=headers)
     assert feed.status_code == 200
@@ -228,11 +212,11 @@ def test_the_log_is_checked_on_demand(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
-    label(engine, ann)
+    label_next(engine, ann)
     headers = come_in(engine, visitor, "odo", "auditor")
     first = visitor.post("/api/v1/log/checks", headers=headers).json()
     assert (first["intact"], first["decisions"]) == (True, 1)
-    label(engine, ann)
+    label_next(engine, ann)
     page = visitor.post("/records/check", data=hidden(visitor.get("/records"), "check"))
     assert "The log is whole" in plain(page)
     witness = {"witness": first["witness"]}

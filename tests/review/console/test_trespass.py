@@ -5,7 +5,7 @@ Which role opens which endpoint is in `test_offices.py`.
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -17,7 +17,6 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.app import create_app
 from modwatch.review.console.desk import CSRF_HEADER, csrf_of
 from modwatch.review.console.pages.session import LOGIN
 from modwatch.review.people import Moderator
@@ -27,22 +26,10 @@ from review.console.visiting import by_cookie, routes_of, rows, session_of, ungu
 Fill = Callable[[int], None]
 
 
-@pytest.fixture
-def app(engine: Engine) -> FastAPI:
-    return create_app(engine)
-
-
-@pytest.fixture
-def client(app: FastAPI) -> Iterator[TestClient]:
-    with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as client:
-        client.headers["Accept"] = "text/html"
-        yield client
-
-
 def test_forged_forms_change_nothing(
     engine: Engine,
     app: FastAPI,
-    client: TestClient,
+    stranger: TestClient,
     new_item: Callable[..., NewItem],
     day: date,
 ) -> None:
@@ -56,7 +43,7 @@ def test_forged_forms_change_nothing(
         other = csrf_of(next(each for each in sessions.values() if each != session))
         for method, path in changing:
             for forged in (None, "", other, csrf_of("the log-in form"), csrf_of(""), "é"):
-                answer = forge(client, method, path, session, forged)
+                answer = forge(stranger, method, path, session, forged)
                 where = (role, method, path, forged, answer.status_code)
                 if path == "/login":  # whoever has no form of ours does not get in
                     assert answer.status_code in (403, 422), where
@@ -75,7 +62,7 @@ def is_incomplete(answer: httpx.Response) -> bool:
 
 
 def forge(
-    client: TestClient, method: str, path: str, session: str, forged: str | None
+    stranger: TestClient, method: str, path: str, session: str, forged: str | None
 ) -> httpx.Response:
     """Send a request as another site would have the browser of a person send it."""
     headers: Any = by_cookie(session, **{LOGIN: "the log-in form"} if path != "/login" else {})
@@ -84,7 +71,7 @@ def forge(
         if forged is not None:
             headers[CSRF_HEADER] = forged.encode()
         body = None if method == "DELETE" else {}
-        return client.request(method, path, json=body, headers=headers)
+        return stranger.request(method, path, json=body, headers=headers)
     fields = {
         "item_id": 1, "decision_id": 1, "moderator_id": 1, "version": 1, "seen": 0, "label": "1",
         "lease_token": "t", "verdict": "1", "reason": "slip", "why": "other", "key": "k",
@@ -94,13 +81,13 @@ def forge(
     }  # fmt: skip
     # The header alone is no proof where a form is due.
     headers[CSRF_HEADER] = "0" * 64
-    return client.request(
+    return stranger.request(
         method, path, data=fields | ({} if forged is None else {"csrf": forged}), headers=headers
     )
 
 
 ENDS: dict[str, Callable[[TestClient, Engine, Moderator, str], object]] = {
-    "log-out": lambda client, _, __, session: client.post(
+    "log-out": lambda stranger, _, __, session: stranger.post(
         "/logout", data={"csrf": csrf_of(session)}, headers=by_cookie(session)
     ),
     "password": lambda _, engine, ann, __: people.set_password(engine, ann.id, "a new pass phrase"),
@@ -116,7 +103,7 @@ ENDS: dict[str, Callable[[TestClient, Engine, Moderator, str], object]] = {
 def test_a_stolen_session_is_of_no_use_once_it_ended(
     engine: Engine,
     app: FastAPI,
-    client: TestClient,
+    stranger: TestClient,
     ann: Moderator,
     fill: Fill,
     end: Callable[[TestClient, Engine, Moderator, str], object],
@@ -124,8 +111,8 @@ def test_a_stolen_session_is_of_no_use_once_it_ended(
     fill(2)
     session = session_of(engine, ann)
     stolen = {**by_cookie(session), CSRF_HEADER: csrf_of(session)}
-    assert client.get("/day", headers=stolen).status_code == 200
-    end(client, engine, ann, session)
+    assert stranger.get("/day", headers=stolen).status_code == 200
+    end(stranger, engine, ann, session)
     before = rows(engine)
     for method, path in routes_of(app):
         if path in ("/livez", "/readyz", "/login") or path.startswith("/oidc"):
@@ -134,14 +121,14 @@ def test_a_stolen_session_is_of_no_use_once_it_ended(
         body: Any = (
             {"json": {}} if "/api/" in path or path in ("/next", "/leave") else {"data": form}
         )
-        answer = client.request(
+        answer = stranger.request(
             method, path, headers={**stolen, "X-Modwatch-Fragment": "1"},
             **({} if method in ("GET", "DELETE") else body),
         )  # fmt: skip
         allowed = (401,) if path != "/logout" else (303, 401, 403)
         assert answer.status_code in (*allowed, 422), (method, path)
         assert "invented text" not in answer.text
-    leads_to = client.get("/day", headers=by_cookie(session)).headers["Location"]
+    leads_to = stranger.get("/day", headers=by_cookie(session)).headers["Location"]
     assert leads_to.startswith("./login")
     assert rows(engine) == before
     assert queue.counts(engine).leased == 0
@@ -153,7 +140,7 @@ SECRETS = {"prob": 0.876543, "uncertainty": 0.108219, "review_score": 0.135791}
 def test_an_auditor_sees_no_score_anywhere(
     engine: Engine,
     app: FastAPI,
-    client: TestClient,
+    stranger: TestClient,
     new_item: Callable[..., NewItem],
     day: date,
 ) -> None:
@@ -163,7 +150,7 @@ def test_an_auditor_sees_no_score_anywhere(
         values = {**SECRETS, "reason": "planted_reason", "model_version": "planted_version"}
         changes = ", ".join(f"{name} = :{name}" for name in values)
         connection.execute(text(f"UPDATE review_item SET {changes}"), values)
-    told = {role: everything(engine, app, client, who[role]) for role in ("lead", "auditor")}
+    told = {role: everything(engine, app, stranger, who[role]) for role in ("lead", "auditor")}
     shown = re.compile(r"876543|0\.8765|87\.[67]|88\s?%|108219|135791|planted_\w+")
     # Whoever may see them does, so the search for them can find something.
     assert len(set(shown.findall("\n".join(told["lead"].values())))) >= 5
@@ -173,7 +160,7 @@ def test_an_auditor_sees_no_score_anywhere(
 
 
 def everything(
-    engine: Engine, app: FastAPI, client: TestClient, person: Moderator
+    engine: Engine, app: FastAPI, stranger: TestClient, person: Moderator
 ) -> dict[str, str]:
     """Return whatever the console answers to this person, by method and address."""
     session = session_of(engine, person)
@@ -187,10 +174,10 @@ def everything(
         if path == "/logout" or method == "DELETE":
             continue
         params = {"first": "2026-01-01", "last": "2026-01-01"} if path.endswith("put") else {}
-        answer = client.request(method, path, headers=headers, params=params, **body)
+        answer = stranger.request(method, path, headers=headers, params=params, **body)
         told[f"{method} {path}"] = answer.text
     for kind in ("csv", "jsonl", "parquet"):
-        answer = client.get(f"/api/v1/decisions/export?format={kind}", headers=headers)
+        answer = stranger.get(f"/api/v1/decisions/export?format={kind}", headers=headers)
         assert answer.status_code == 200
         told[kind] = (
             str(pq.read_table(io.BytesIO(answer.content)).to_pylist())

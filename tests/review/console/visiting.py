@@ -36,17 +36,19 @@ def by_cookie(session: str, **more: str) -> Headers:
     return {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
 
 
-def routes_of(app: FastAPI) -> Iterator[tuple[str, str]]:
-    def walk(routes: Any) -> Iterator[APIRoute]:
-        for route in routes:
-            if isinstance(route, APIRoute):
-                yield route
-            elif inner := getattr(getattr(route, "original_router", None), "routes", None):
-                yield from walk(inner)
+def endpoints(routes: Any) -> Iterator[tuple[str, str]]:
+    """Yield method and path of every endpoint of an application's or a router's `routes`."""
+    for route in routes:
+        if isinstance(route, APIRoute):
+            yield from ((method, route.path) for method in route.methods)
+        elif inner := getattr(getattr(route, "original_router", None), "routes", None):
+            yield from endpoints(inner)
 
-    for route in walk(app.routes):
-        for method in route.methods:
-            yield method, re.sub(r"\{\w+\}", "1", route.path)
+
+def routes_of(app: FastAPI) -> Iterator[tuple[str, str]]:
+    """Yield method and address of every endpoint, each number in an address 1."""
+    for method, path in endpoints(app.routes):
+        yield method, re.sub(r"\{\w+\}", "1", path)
 
 
 def rows(engine: Engine) -> dict[str, int]:

@@ -10,7 +10,8 @@ from modwatch.review.oversight.figures import LaneState
 from modwatch.review.people import Moderator
 from modwatch.review.queue import amendments, closing
 from modwatch.review.queue.closing_criteria import Criteria
-from modwatch.review.queue.items import Lease, NewItem
+from modwatch.review.queue.items import NewItem
+from review.labelling import held, label_next
 
 Fill = Callable[[int], None]
 New = Callable[..., NewItem]
@@ -19,25 +20,6 @@ New = Callable[..., NewItem]
 @pytest.fixture
 def cora(engine: Engine) -> Moderator:
     return people.create_moderator(engine, "cora", "lead")
-
-
-def held(engine: Engine, person: Moderator) -> Lease:
-    lease = queue.lease(engine, person.id)
-    assert lease is not None
-    return lease
-
-
-def label(engine: Engine, person: Moderator, value: int = 1, seconds: float = 4.0) -> int:
-    lease = held(engine, person)
-    return queue.decide(
-        engine,
-        moderator_id=person.id,
-        item_id=lease.item.id,
-        lease_token=lease.token,
-        label=value,
-        idempotency_key=lease.token,
-        seconds=seconds,
-    ).id
 
 
 def escalate(engine: Engine, person: Moderator, note: str = "what is this?") -> int:
@@ -92,7 +74,7 @@ def test_each_item_counts_once_and_ages_are_of_what_can_be_decided(
 ) -> None:
     fill(6)
     age_items(engine)
-    label(engine, ann)  # one hour old
+    label_next(engine, ann)  # one hour old
     escalate(engine, ann)  # two
     held(engine, ann)  # three
     with engine.begin() as connection:
@@ -110,11 +92,11 @@ def test_each_item_counts_once_and_ages_are_of_what_can_be_decided(
 def test_an_item_taken_back_keeps_its_age(engine: Engine, ann: Moderator, fill: Fill) -> None:
     fill(1)
     age_items(engine)
-    undo(engine, ann, label(engine, ann))
+    undo(engine, ann, label_next(engine, ann).id)
     state = only(engine)
     assert (state.waiting, state.decided_today) == (1, 0)
     assert near(state.oldest_seconds, 1)
-    label(engine, ann)
+    label_next(engine, ann)
     assert (only(engine).decided_today, only(engine).oldest_seconds) == (1, None)
 
 
@@ -144,12 +126,12 @@ def test_an_expired_lease_waits_again(engine: Engine, ann: Moderator, fill: Fill
 
 def test_yesterdays_decisions_are_not_todays(engine: Engine, ann: Moderator, fill: Fill) -> None:
     fill(2)
-    label(engine, ann)
+    label_next(engine, ann)
     with engine.begin() as connection:
         connection.execute(text("ALTER TABLE decision DISABLE TRIGGER ALL"))
         connection.execute(text("UPDATE decision SET decided_at = decided_at - interval '1 day'"))
         connection.execute(text("ALTER TABLE decision ENABLE TRIGGER ALL"))
-    label(engine, ann)
+    label_next(engine, ann)
     assert only(engine).decided_today == 1
 
 
@@ -225,8 +207,8 @@ def test_labels_that_disagree_are_escalated_by_nobody(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("c", labels_wanted=2)], day)
-    label(engine, ann, 1)
-    label(engine, ben, 0)
+    label_next(engine, ann, 1)
+    label_next(engine, ben, 0)
     (found,) = oversight.escalations(engine)
     assert (found.reason, found.note, found.pseudonym, found.escalated_at) == (None,) * 4
 
@@ -234,8 +216,8 @@ def test_labels_that_disagree_are_escalated_by_nobody(
 def test_throughput(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) -> None:
     fill(9)
     for value, seconds in ((1, 2), (0, 4), (0, 12)):
-        label(engine, ann, value, seconds)
-    undo(engine, ann, label(engine, ann, 1, 1_000))
+        label_next(engine, ann, value, seconds=seconds)
+    undo(engine, ann, label_next(engine, ann, 1, seconds=1_000).id)
     escalate(engine, ben)
     lease = held(engine, ben)
     queue.skip(

@@ -14,6 +14,7 @@ from modwatch.review.oversight.found import SearchQuery, Viewer
 from modwatch.review.people import Moderator
 from modwatch.review.queue import amendments, corrections
 from modwatch.review.queue.items import NewItem
+from review.labelling import label_next
 
 New = Callable[..., NewItem]
 
@@ -37,20 +38,6 @@ def found(engine: Engine, viewer: Viewer = ADMIN, **query: object) -> list[str]:
     return [item.comment_id for item in result.items]
 
 
-def label(engine: Engine, person: Moderator, value: int = 1, **more: object) -> int:
-    lease = queue.lease(engine, person.id)
-    assert lease is not None
-    return queue.decide(
-        engine,
-        moderator_id=person.id,
-        item_id=lease.item.id,
-        lease_token=lease.token,
-        label=value,
-        idempotency_key=lease.token,
-        **more,
-    ).id
-
-
 @pytest.fixture
 def days(day: date) -> dict[str, date]:
     return {"first_day": day, "last_day": day + timedelta(days=2)}
@@ -61,7 +48,7 @@ def test_every_field(
 ) -> None:
     queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     queue.enqueue(engine, [new_item("c")], day + timedelta(days=1))
-    label(engine, ann, policy_code="harassment.threat")
+    label_next(engine, ann, policy_code="harassment.threat")
     assert found(engine) == ["c", "b", "a"]
     assert found(engine, comment_id="b") == ["b"]
     assert found(engine, text="TEXT OF B", **days) == ["b"]
@@ -158,7 +145,7 @@ def test_a_history_tells_all_in_order(
 ) -> None:
     cora = people.create_moderator(engine, "cora", "lead")
     queue.enqueue(engine, [new_item("a")], day)
-    first = label(engine, ann, 1, note="a <b>note</b>", policy_code="x")
+    first = label_next(engine, ann, 1, note="a <b>note</b>", policy_code="x").id
     lease = amendments.undo(engine, moderator_id=ann.id, decision_id=first, idempotency_key="u")
     queue.decide(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=0,
@@ -199,7 +186,7 @@ def test_an_auditor_sees_no_score_and_no_reason(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("a")], day)
-    label(engine, ann)
+    label_next(engine, ann)
     told_all = search.history(engine, AUDITOR, comment_id="a")
     for told in (search.find(engine, SearchQuery(), AUDITOR), told_all):
         (item,) = told.items
@@ -213,8 +200,8 @@ def test_labels_are_kept_from_an_auditor_who_may_audit_the_comment(
     engine: Engine, ann: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
-    label(engine, ann, policy_code="x", note="toxic!")
-    label(engine, ann)
+    label_next(engine, ann, policy_code="x", note="toxic!")
+    label_next(engine, ann)
     queue.enqueue(engine, [new_item("a", kind="audit")], day, kinds=["audit"])
     told = search.history(engine, AUDITOR, comment_id="a")
     assert [(each.label, each.note, each.policy_code) for each in told.events] == [(None,) * 3] * 3
@@ -241,7 +228,7 @@ def test_whoever_holds_a_blind_item_sees_no_label_of_its_comment(
     viewer = replace(LEAD, moderator_id=cora.id)
     both = [new_item("a", kind=kind) for kind in ("review", "second_opinion")]
     queue.enqueue(engine, both, day)
-    label(engine, ann)
+    label_next(engine, ann)
     assert search.history(engine, viewer, comment_id="a").items[0].label == 1
     lease = queue.lease(engine, cora.id)
     assert lease is not None
@@ -254,8 +241,8 @@ def test_a_moderator_sees_their_own_decisions_of_two_weeks(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("a", labels_wanted=2), new_item("b", 2)], day)
-    label(engine, ann, 1)
-    label(engine, ben, 1)
+    label_next(engine, ann, 1)
+    label_next(engine, ben, 1)
     assert found(engine, own(ann)) == ["a"]
     assert found(engine, own(ann), comment_id="b") == []
     told = search.history(engine, own(ann), comment_id="a")
@@ -290,7 +277,7 @@ def test_a_moderator_is_told_nothing_that_others_did_with_their_items(
     queue.enqueue(engine, items, day)
     for person, code in ((ann, "fine"), (ben, "hate")):
         for _ in range(2):
-            label(engine, person, 1 if person is ann else 0, policy_code=code)
+            label_next(engine, person, 1 if person is ann else 0, policy_code=code)
     mine = search.find(engine, SearchQuery(**days), own(ann)).items
     assert {item.label for item in mine} == {1}
     assert found(engine, own(ann), pseudonym="ben") == []
@@ -309,7 +296,7 @@ def test_the_next_of_several_does_not_read_what_the_first_said(
 ) -> None:
     lea = people.create_moderator(engine, "lea", "lead")
     queue.enqueue(engine, [new_item("a", labels_wanted=2)], day)
-    label(engine, ann, 1, policy_code="hate")
+    label_next(engine, ann, 1, policy_code="hate")
     viewer = replace(LEAD, moderator_id=lea.id)
     assert [event.label for event in search.history(engine, viewer, comment_id="a").events] == [
         None, 1,

@@ -11,6 +11,7 @@ from modwatch.review.people import Moderator
 from modwatch.review.queue.amendments import undo
 from modwatch.review.queue.corrections import correct
 from modwatch.review.queue.items import Lease, NewItem
+from review.labelling import held, label
 
 Fill = Callable[[int], None]
 Make = Callable[..., NewItem]
@@ -19,23 +20,6 @@ Make = Callable[..., NewItem]
 @pytest.fixture
 def lea(engine: Engine) -> Moderator:
     return people.create_moderator(engine, "lea", "lead")
-
-
-def held(engine: Engine, person: Moderator) -> Lease:
-    lease = queue.lease(engine, person.id)
-    assert lease is not None
-    return lease
-
-
-def label(engine: Engine, person: Moderator, lease: Lease, value: int, key: str = "") -> Decision:
-    return queue.decide(
-        engine,
-        moderator_id=person.id,
-        item_id=lease.item.id,
-        lease_token=lease.token,
-        label=value,
-        idempotency_key=key or lease.token,
-    )
 
 
 def standing(engine: Engine, day: date, kind: str = "review") -> dict[str, tuple[int, str]]:

@@ -13,7 +13,8 @@ from modwatch.review.people import Moderator
 from modwatch.review.queue import closing
 from modwatch.review.queue.closing import Closing
 from modwatch.review.queue.closing_criteria import Criteria
-from modwatch.review.queue.items import Lease, NewItem
+from modwatch.review.queue.items import NewItem
+from review.labelling import held, label
 
 Fill = Callable[[int], None]
 New = Callable[..., NewItem]
@@ -30,23 +31,6 @@ def close(engine: Engine, lead: Moderator, criteria: Criteria = GENERAL, batch: 
     found = closing.matching(engine, criteria)
     begun = closing.start(engine, lead.id, criteria, "a spam wave", found)
     return closing.resume(engine, begun.id, batch=batch)
-
-
-def held(engine: Engine, person: Moderator) -> Lease:
-    lease = queue.lease(engine, person.id)
-    assert lease is not None
-    return lease
-
-
-def label(engine: Engine, person: Moderator, lease: Lease, value: int = 1) -> None:
-    queue.decide(
-        engine,
-        moderator_id=person.id,
-        item_id=lease.item.id,
-        lease_token=lease.token,
-        label=value,
-        idempotency_key=lease.token,
-    )
 
 
 def statuses(engine: Engine) -> dict[str, str]:

@@ -15,16 +15,11 @@ from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import Lease, NewItem
 from modwatch.review.tables import decision
+from review.labelling import held
 
 Fill = Callable[[int], None]
 
 OVER = timedelta(0)
-
-
-def held(engine: Engine, person: Moderator, length: timedelta = queue.LEASE_LENGTH) -> Lease:
-    lease = queue.lease(engine, person.id, length)
-    assert lease is not None
-    return lease
 
 
 def label(
@@ -134,7 +129,7 @@ def test_foreign_expired_and_used_leases_conflict(
     engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
 ) -> None:
     fill(1)
-    expired = held(engine, ann, OVER)
+    expired = held(engine, ann, length=OVER)
     with pytest.raises(LeaseConflictError, match="has run out"):
         label(engine, ann, expired)
     lease = held(engine, ben)

@@ -2,14 +2,12 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date, timedelta
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue import QueueAges, QueueCounts
-from modwatch.review.queue.health import DayQueue, day_queue, servable
+from modwatch.review.queue.health import DayQueue, day_queue
 from modwatch.review.queue.items import NewItem
 
 
@@ -60,70 +58,6 @@ def test_every_status_has_its_place(
     assert (found["waiting"], found["leased"], found["escalated"]) == (2, 2, 0)
     assert sum(found.values()) == 8
     assert queue.queue_ages(engine).items == 4  # blocked ones cannot be decided
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["general", "de"]),
-            st.sampled_from(["uncertainty", "audit"]),
-            st.sampled_from(["waiting", "blocked", "escalated", "decided"]),
-            st.sampled_from(["", "mine", "hers"]),  # reserved for
-            st.booleans(),  # excluded
-            st.booleans(),  # held by somebody
-        ),
-        max_size=8,
-    ),
-    st.sampled_from([None, ["de"], []]),
-    st.sampled_from([[], ["audit"]]),
-)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_counted_for_a_person_is_what_they_are_served(
-    engine: Engine, new_item: Callable[..., NewItem], day: date, rows: list[tuple[object, ...]],
-    queues: list[str] | None, opt_outs: list[str],
-) -> None:  # fmt: skip
-    ann = people.create_moderator(engine, "ann", "moderator")
-    ben = people.create_moderator(engine, "ben", "moderator")
-    whose = {"": None, "mine": ann.id, "hers": ben.id}
-    with engine.begin() as connection:
-        connection.execute(text("DELETE FROM review_item"))
-        connection.execute(text("DELETE FROM lane"))
-    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(len(rows))], day)
-    with engine.begin() as connection:
-        for rank, (name, reason, status, reserved, excluded, busy) in enumerate(rows, 1):
-            connection.execute(
-                text(
-                    "UPDATE review_item SET queue = :queue, reason = :reason, status = :status, "
-                    "reserved_for = :reserved, excluded = CASE WHEN :excluded THEN ARRAY[:ann] "
-                    "ELSE '{}' END, leased_by = CASE WHEN :busy THEN :ben END, claimed_at = now(), "
-                    "leased_until = CASE WHEN :busy THEN now() + interval '1 hour' END "
-                    "WHERE rank = :rank"
-                ),
-                {
-                    "queue": name, "reason": reason, "status": status, "excluded": excluded,
-                    "reserved": whose[str(reserved)], "busy": busy, "ann": ann.id, "ben": ben.id,
-                    "rank": rank,
-                },
-            )  # fmt: skip
-        connection.execute(
-            text(
-                "INSERT INTO lane SELECT DISTINCT queue, reason FROM review_item "
-                "ON CONFLICT DO NOTHING"
-            )
-        )
-    counted = servable(engine, ann.id, queues=queues, opt_outs=opt_outs)
-    served = 0
-    while queue.lease(engine, ann.id, queues=queues, opt_outs=opt_outs):
-        served += 1
-    assert counted == served
-    assert servable(engine, ann.id, queues=queues, opt_outs=opt_outs) == 0
-
-
-def test_counting_stops_where_nobody_needs_more(
-    engine: Engine, ann: Moderator, fill: Callable[[int], None]
-) -> None:
-    fill(5)
-    assert servable(engine, ann.id, at_most=3) == 3
 
 
 def test_an_expired_lease_counts_as_waiting(

@@ -5,24 +5,21 @@ from datetime import date, timedelta
 from threading import Barrier
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from modwatch.errors import ItemNotFoundError, LeaseConflictError
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
-from modwatch.review.queue.items import Lease, NewItem
+from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lane, Lanes, load_lanes
+from review.labelling import held
 
 Fill = Callable[[int], None]
 Make = Callable[..., NewItem]
 
 MINUTE = timedelta(minutes=1)
-
-
-def held(engine: Engine, person: Moderator, **options: object) -> Lease:
-    lease = queue.lease(engine, person.id, **options)  # type: ignore[arg-type]
-    assert lease is not None
-    return lease
 
 
 def age(engine: Engine, minutes: float) -> None:
@@ -277,3 +274,64 @@ def test_a_lost_connection_is_nothing_to_a_lease(
     request = {"moderator_id": ann.id, "item_id": first.item.id, "lease_token": first.token}
     assert queue.decide(engine, label=1, idempotency_key="k", **request).position == 1
     assert held(engine, ann).item.id != first.item.id
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["general", "de"]),
+            st.sampled_from(["uncertainty", "audit"]),
+            st.sampled_from(["waiting", "blocked", "escalated", "decided"]),
+            st.sampled_from(["", "mine", "hers"]),  # reserved for
+            st.booleans(),  # excluded
+            st.booleans(),  # held by somebody
+        ),
+        max_size=8,
+    ),
+    st.sampled_from([None, ["de"], []]),
+    st.sampled_from([[], ["audit"]]),
+)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_person_is_served_all_that_they_may_be_and_nothing_else(
+    engine: Engine, new_item: Callable[..., NewItem], day: date, rows: list[tuple[object, ...]],
+    queues: list[str] | None, opt_outs: list[str],
+) -> None:  # fmt: skip
+    ann = people.create_moderator(engine, "ann", "moderator")
+    ben = people.create_moderator(engine, "ben", "moderator")
+    whose = {"": None, "mine": ann.id, "hers": ben.id}
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM review_item"))
+        connection.execute(text("DELETE FROM lane"))
+    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(len(rows))], day)
+    with engine.begin() as connection:
+        for rank, (name, reason, status, reserved, excluded, busy) in enumerate(rows, 1):
+            connection.execute(
+                text(
+                    "UPDATE review_item SET queue = :queue, reason = :reason, status = :status, "
+                    "reserved_for = :reserved, excluded = CASE WHEN :excluded THEN ARRAY[:ann] "
+                    "ELSE '{}' END, leased_by = CASE WHEN :busy THEN :ben END, claimed_at = now(), "
+                    "leased_until = CASE WHEN :busy THEN now() + interval '1 hour' END "
+                    "WHERE rank = :rank"
+                ),
+                {
+                    "queue": name, "reason": reason, "status": status, "excluded": excluded,
+                    "reserved": whose[str(reserved)], "busy": busy, "ann": ann.id, "ben": ben.id,
+                    "rank": rank,
+                },
+            )  # fmt: skip
+        connection.execute(
+            text(
+                "INSERT INTO lane SELECT DISTINCT queue, reason FROM review_item "
+                "ON CONFLICT DO NOTHING"
+            )
+        )
+    may_be = set()
+    for rank, (name, reason, status, reserved, excluded, busy) in enumerate(rows, 1):
+        theirs = (queues is None or name in queues) and reason not in opt_outs
+        open_to_ann = reserved == "mine" or (not reserved and theirs)
+        if status == "waiting" and open_to_ann and not excluded and not busy:
+            may_be.add(f"c{rank - 1}")
+    served = []
+    while lease := queue.lease(engine, ann.id, queues=queues, opt_outs=opt_outs):
+        served.append(lease.item.comment_id)
+    assert sorted(served) == sorted(may_be)

@@ -196,7 +196,8 @@ class QueueModel(RuleBasedStateMachine):
             "decision_id": done.decision.id,
             "idempotency_key": f"undo {done.decision.id}",
         }
-        if item.changes != done.at or item.holder is not None:
+        gone_on = item.changes != done.at or item.holder is not None
+        if gone_on or item.status == "blocked":  # what it is the second opinion of was taken back
             with pytest.raises(LeaseConflictError):
                 undo(self.engine, **request)
             return

@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlalchemy import Engine, Select, and_, literal, select, true
 
 from modwatch.records import CHECK_ANSWERS
-from modwatch.review.oversight.open_items import undone
+from modwatch.review.log.standing import stands, undone
 from modwatch.review.tables import decision, gold_comment, moderator, review_item
 
 
@@ -35,20 +35,14 @@ def _answers(day: date, kind: str, *more: Any) -> Select[Any]:
         .where(
             decision.c.dt == day,
             decision.c.kind == kind,
-            decision.c.action == "label",
-            ~undone(),
+            stands("label"),
         )
         .order_by(decision.c.id)
     )
 
 
 def _retests(day: date) -> Select[Any]:
-    said, taken_back = decision.alias("said"), decision.alias("taken_back")
-    gone = (
-        select(taken_back.c.id)
-        .where(taken_back.c.refers_to == said.c.id, taken_back.c.action == "undo")
-        .exists()
-    )
+    said = decision.alias("said")
     first = (
         select(said.c.label, review_item.c.stratum, review_item.c.inclusion_probability)
         .join(review_item, review_item.c.id == said.c.item_id)
@@ -58,7 +52,7 @@ def _retests(day: date) -> Select[Any]:
             said.c.moderator_id == decision.c.moderator_id,
             said.c.id < decision.c.id,
             said.c.action == "label",
-            ~gone,
+            ~undone(said),
         )
         .order_by(said.c.id)
         .limit(1)

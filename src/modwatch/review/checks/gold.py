@@ -5,17 +5,25 @@ known one. People see a comment's id: let it look like all others.
 """
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection, Engine, and_, case, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 
 from modwatch.errors import QueueError
-from modwatch.review.oversight.open_items import undone
+from modwatch.review.log.standing import stands
 from modwatch.review.queue.items import LONGEST_ID, storable
-from modwatch.review.tables import FINAL_ACTIONS, decision, gold_comment, moderator, review_item
+from modwatch.review.tables import (
+    FINAL_ACTIONS,
+    NO_LEASE,
+    decision,
+    gold_comment,
+    moderator,
+    review_item,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +48,27 @@ class GoldComment:
     language: str | None = None
     platform: str | None = None
     policy_code: str | None = field(default=None, repr=False)
+
+
+_record = TypeAdapter(GoldComment)
+
+
+def gold_of(values: Mapping[str, Any], where: str) -> GoldComment:
+    """Return the gold comment that a record says, whose `values` are named as its fields.
+
+    Other values are ignored; those that are None or empty are absent ones. Raises `QueueError`
+    naming `where` and the field, never its value.
+
+    >>> gold_of({"comment_id": "c1", "text": "private", "label": "1", "source": "p"}, "line 2")
+    GoldComment(comment_id='c1', label=1, source='p', language=None, platform=None)
+    """
+    present = {name: value for name, value in values.items() if value not in (None, "")}
+    try:
+        return _record.validate_python(present)
+    except ValidationError as exc:
+        problem = exc.errors(include_input=False, include_url=False)[0]
+    # Raised here, for the foreign error carries the values.
+    raise QueueError(f"the {problem['loc'][0]} of {where} cannot be: {problem['msg']}; mend it")
 
 
 def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
@@ -78,7 +107,7 @@ def withdraw(connection: Connection, *which: Any) -> int:
         .values(
             status="withdrawn",
             version=review_item.c.version + 1,
-            **dict.fromkeys(("lease_digest", "leased_by", "leased_until")),
+            **NO_LEASE,
         )
     ).rowcount
 
@@ -174,8 +203,7 @@ def _verdict(
                     review_item.c.kind.in_(_OPINIONS),
                 ),
             ),
-            decision.c.action.in_(FINAL_ACTIONS),
-            ~undone(),
+            stands(*FINAL_ACTIONS),
         )
         .order_by(decision.c.id)
     ).all()

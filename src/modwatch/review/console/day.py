@@ -4,9 +4,10 @@ import datetime as dt
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import ColumnElement, Engine, Select, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Engine, Select, and_, func, or_, select
 
-from modwatch.review.queue.amendments import UNDO_WITHIN
+from modwatch.review.log.standing import undone
+from modwatch.review.queue.amendments import UNDO_WITHIN, UNDOABLE
 from modwatch.review.tables import FINAL_ACTIONS, decision, review_item
 
 #: Characters of a comment in the list.
@@ -16,8 +17,6 @@ _SHOWN = 50
 
 #: Before, labels an hour say nothing.
 _SHORTEST = dt.timedelta(minutes=10)
-
-_UNDOABLE = ("label", "adjudicate", "skip", "escalate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,13 +94,8 @@ def _midnight(now: dt.datetime, timezone: str) -> dt.datetime:
     return now.astimezone(ZoneInfo(timezone)).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _undone() -> ColumnElement[bool]:
-    later = decision.alias("later")
-    return exists().where(later.c.refers_to == decision.c.id, later.c.action == "undo")
-
-
 def _totals(mine: ColumnElement[bool]) -> Select[tuple[int, int, int, int, float, dt.datetime]]:
-    standing = and_(mine, ~_undone())
+    standing = and_(mine, ~undone())
     labels = decision.c.action.in_(("label", "adjudicate"))
     return select(
         func.count().filter(labels).label("decided"),
@@ -120,14 +114,14 @@ def _list(mine: ColumnElement[bool]) -> Select[tuple[object, ...]]:
         or_(review_item.c.leased_until.is_(None), review_item.c.leased_until <= func.now()),
     )
     in_time = decision.c.decided_at > func.now() - UNDO_WITHIN
-    undone = _undone()
+    gone = undone()
     columns = ("id", "item_id", "action", "label", "policy_code", "reason", "seconds", "decided_at")
     return (
         select(
             *(decision.c[name] for name in columns),
             review_item.c.version.label("item_version"),
-            undone.label("undone"),
-            and_(decision.c.action.in_(_UNDOABLE), untouched, in_time, ~undone).label("undoable"),
+            gone.label("undone"),
+            and_(decision.c.action.in_(UNDOABLE), untouched, in_time, ~gone).label("undoable"),
             func.left(review_item.c.text, EXCERPT).label("excerpt"),
         )
         .join(review_item, review_item.c.id == decision.c.item_id)

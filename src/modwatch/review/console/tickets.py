@@ -17,7 +17,7 @@ from modwatch.review.console.desk import Desk, Visit
 from modwatch.review.console.shapes import Asked, Token
 from modwatch.review.people import Moderator, session_seed
 from modwatch.review.queue.items import Lease
-from modwatch.review.tables import review_item
+from modwatch.review.tables import NO_LEASE, review_item
 
 
 class Held(Asked):
@@ -50,9 +50,8 @@ def again(desk: Desk, visit: Visit, held: Held) -> Lease | None:
 
 def _give_up(desk: Desk, person: Moderator, item_id: int) -> None:
     mine = (review_item.c.id == item_id, review_item.c.leased_by == person.id)
-    nobody = dict.fromkeys(("lease_digest", "leased_by", "leased_until"))
     with desk.engine.begin() as connection:
-        connection.execute(update(review_item).where(*mine).values(nobody))
+        connection.execute(update(review_item).where(*mine).values(**NO_LEASE))
 
 
 def ticket_of(visit: Visit, item_id: int) -> str:

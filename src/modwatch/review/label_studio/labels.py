@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Row, bindparam, func, select, tuple_, update
 
 from modwatch.errors import QueueError
 from modwatch.review.label_studio.tasks import Task, refusal
-from modwatch.review.log.decision_log import append
+from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.people.accounts import add_account, lock_names
-from modwatch.review.tables import decision, moderator, review_item
+from modwatch.review.tables import NO_LEASE, decision, moderator, review_item
 
 _PSEUDONYM = "label-studio-"
 
@@ -136,23 +136,15 @@ def _new_labels(
         moderator_id = accounts[opinion.annotator]
         before = item.labels.get(moderator_id)
         if before is None:
-            new[moderator_id] = {
-                "item_id": item.row.id,
-                "dt": task.dt,
-                "comment_id": task.comment_id,
-                "kind": "imported",
-                "item_version": item.row.version,
-                "action": "label",
-                "label": opinion.label,
-                "policy_version": None,
-                "policy_code": None,
-                "reason": "imported",
-                "note": None,
-                "seconds": opinion.lead_time,
-                "idempotency_key": _key(task),
-                "refers_to": None,
-                "decided_at": opinion.created_at or now,
-            }
+            new[moderator_id] = entry_of(
+                item.row._mapping,
+                action="label",
+                label=opinion.label,
+                reason="imported",
+                seconds=opinion.lead_time,
+                idempotency_key=_key(task),
+                decided_at=opinion.created_at or now,
+            )
         elif before != opinion.label:
             raise refusal(
                 task.number,
@@ -185,9 +177,7 @@ def _settle(connection: Connection, items: Sequence[_Item]) -> None:
                 # The outbox asks whether all agree only where several labels are wanted.
                 labels_wanted=func.greatest(review_item.c.labels_wanted, labels),
                 version=review_item.c.version + 1,
-                lease_digest=None,
-                leased_by=None,
-                leased_until=None,
+                **NO_LEASE,
             ),
             {"ids": ids},
         )

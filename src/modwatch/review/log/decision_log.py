@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, insert, select, update
 from sqlalchemy.dialects import postgresql
 
-from modwatch.review.log.formats import CURRENT, GENESIS, row_hash
+from modwatch.review.log.formats import COVERED, CURRENT, GENESIS, row_hash
 from modwatch.review.tables import decision, decision_chain
 
 
@@ -67,25 +67,40 @@ def start_chain(connection: Connection, moderator_id: int) -> None:
     )
 
 
+def entry_of(item: RowMapping, **said: object) -> dict[str, Any]:
+    """Return an entry for `append`: what is `said` of a row of `review_item`, by column of the log.
+
+    What `said` leaves out is null.
+    """
+    return {
+        **dict.fromkeys(name for name in COVERED if name not in ("position", "moderator_id")),
+        "item_id": item["id"],
+        "dt": item["dt"],
+        "comment_id": item["comment_id"],
+        "kind": item["kind"],
+        "item_version": item["version"],
+        **said,
+    }
+
+
 def append(
-    connection: Connection, moderator_id: int, contents: Sequence[Mapping[str, Any]]
+    connection: Connection, moderator_id: int, entries: Sequence[Mapping[str, Any]]
 ) -> list[Decision]:
     """Return the decisions appended to the chain of a moderator, in the caller's transaction.
 
-    Each of `contents` holds every column of `formats.COVERED` but `position` and
-    `moderator_id`. The keys must be new; `queue` has a statement of its own for the one decision
-    that people make all day.
+    `entry_of` makes the entries. Their keys must be new; `queue` has a statement of its own for the
+    one decision that people make all day.
     """
-    if not contents:
+    if not entries:
         return []
     mine = decision_chain.c.moderator_id == moderator_id
     chain = connection.execute(
         select(decision_chain.c.length, decision_chain.c.hash).where(mine).with_for_update()
     ).one()
     rows, last = [], chain.hash
-    for position, content in enumerate(contents, chain.length + 1):
+    for position, entry in enumerate(entries, chain.length + 1):
         row = {
-            **content,
+            **entry,
             "moderator_id": moderator_id,
             "position": position,
             "format": CURRENT,
@@ -100,3 +115,10 @@ def append(
         update(decision_chain).where(mine).values(length=rows[-1]["position"], hash=last)
     )
     return [Decision(id=new, **row) for new, row in zip(ids, rows, strict=True)]
+
+
+def made_under(moderator_id: int, idempotency_key: str) -> Select[Any]:
+    """Return the query of the decision that this person made under a key, if there is one."""
+    return select(*COLUMNS).where(
+        decision.c.moderator_id == moderator_id, decision.c.idempotency_key == idempotency_key
+    )

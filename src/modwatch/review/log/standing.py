@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import Engine, Select, and_, exists, select
+from sqlalchemy import ColumnElement, Engine, FromClause, Select, and_, exists, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from modwatch.records import LABELS
@@ -35,8 +35,28 @@ def decisions(
             yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=LABELS)
 
 
+def undone(said: FromClause = decision) -> ColumnElement[bool]:
+    """Return the condition that a decision, a row of the log or of its alias `said`, was undone."""
+    undo = decision.alias("undone")
+    return exists().where(undo.c.refers_to == said.c.id, undo.c.action == "undo")
+
+
+def stands(*actions: str) -> ColumnElement[bool]:
+    """Return the condition that a decision is one of `actions` and was not undone."""
+    return and_(decision.c.action.in_(actions), ~undone())
+
+
+def final_decision(item_id: Any, *columns: ColumnElement[Any]) -> Select[Any]:
+    """Return the query of the decision whose label stands of an item: the last with a label."""
+    return (
+        select(*columns)
+        .where(decision.c.item_id == item_id, stands(*FINAL_ACTIONS))
+        .order_by(decision.c.id.desc())
+        .limit(1)
+    )
+
+
 def _standing(day: date, kind: str, actions: Sequence[str]) -> Select[Any]:
-    undone = decision.alias("undone")
     latest = (
         select(decision)
         .ext(distinct_on(decision.c.item_id))
@@ -47,8 +67,7 @@ def _standing(day: date, kind: str, actions: Sequence[str]) -> Select[Any]:
         .where(
             decision.c.dt == day,
             decision.c.kind == kind,
-            decision.c.action.in_(actions),
-            ~exists().where(undone.c.refers_to == decision.c.id, undone.c.action == "undo"),
+            stands(*actions),
         )
         .order_by(decision.c.item_id, decision.c.id.desc())
         .subquery()

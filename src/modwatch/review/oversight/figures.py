@@ -21,13 +21,13 @@ from sqlalchemy import (
     select,
 )
 
+from modwatch.review.log.standing import stands
 from modwatch.review.oversight.open_items import (
     Escalation,
     Holding,
     escalations,
     holders,
     release_all,
-    undone,
     within,
 )
 from modwatch.review.queue.health import leased, seconds, undecided
@@ -133,7 +133,7 @@ def throughput(
     queues: Collection[str] | None = None,
 ) -> list[Throughput]:
     """Return what everybody did from `first` to `last`, both included, by hour or day (UTC)."""
-    label = and_(decision.c.action.in_(["label", "adjudicate"]), ~undone())
+    label = stands("label", "adjudicate")
     at = func.date_trunc(grain, decision.c.decided_at, "UTC").label("at")
     found = (
         select(
@@ -141,8 +141,8 @@ def throughput(
             moderator.c.id.label("moderator_id"),
             moderator.c.pseudonym,
             func.count().filter(label).label("labels"),
-            func.count().filter(_did("skip")).label("skips"),
-            func.count().filter(_did("escalate")).label("escalations"),
+            func.count().filter(stands("skip")).label("skips"),
+            func.count().filter(stands("escalate")).label("escalations"),
             func.percentile_cont(0.5)
             .within_group(decision.c.seconds)
             .filter(label)
@@ -208,7 +208,3 @@ def _within_days(first: dt.date, last: dt.date) -> tuple[ColumnElement[bool], ..
         dt.datetime.combine(day, dt.time.min, dt.UTC) for day in (first, last + dt.timedelta(1))
     )
     return decision.c.decided_at >= begin, decision.c.decided_at < end
-
-
-def _did(action: str) -> ColumnElement[bool]:
-    return and_(decision.c.action == action, ~undone())

@@ -9,16 +9,16 @@ from sqlalchemy import (
     Engine,
     and_,
     case,
-    exists,
     func,
     select,
     true,
     update,
 )
 
+from modwatch.review.log.standing import stands
 from modwatch.review.people import record_event
 from modwatch.review.queue.health import leased, seconds
-from modwatch.review.tables import decision, moderator, review_item
+from modwatch.review.tables import NO_LEASE, decision, moderator, review_item
 
 #: Rows of a list at most; a person reads no more.
 MOST_ROWS = 500
@@ -93,10 +93,7 @@ def release_all(
         theirs = and_(theirs, review_item.c.id == item_id)
     with engine.begin() as connection:
         released = connection.execute(
-            update(review_item)
-            .where(theirs)
-            .values(lease_digest=None, leased_by=None, leased_until=None)
-            .returning(review_item.c.id)
+            update(review_item).where(theirs).values(**NO_LEASE).returning(review_item.c.id)
         ).scalars()
         items = sorted(released)
         if items:
@@ -115,7 +112,7 @@ def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> lis
     said = (
         select(decision.c.reason, decision.c.note, decision.c.decided_at, moderator.c.pseudonym)
         .join(moderator, moderator.c.id == decision.c.moderator_id)
-        .where(decision.c.item_id == review_item.c.id, decision.c.action == "escalate", ~undone())
+        .where(decision.c.item_id == review_item.c.id, stands("escalate"))
         .order_by(decision.c.id.desc())
         .limit(1)
         .lateral("said")
@@ -145,12 +142,6 @@ def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> lis
 def within(queues: Collection[str] | None) -> ColumnElement[bool]:
     """Return the condition that an item is of `queues`; None: of any."""
     return true() if queues is None else review_item.c.queue.in_(list(queues))
-
-
-def undone() -> ColumnElement[bool]:
-    """Return the condition that a decision was taken back."""
-    undo = decision.alias("undo")
-    return exists().where(undo.c.refers_to == decision.c.id, undo.c.action == "undo")
 
 
 def age() -> ColumnElement[float]:

@@ -29,9 +29,10 @@ from sqlalchemy import (
 )
 
 from modwatch.errors import DatabaseError, ItemNotFoundError, QueueError
+from modwatch.review.log.standing import final_decision
 from modwatch.review.oversight.found import Event, Found, FoundItem, History, SearchQuery, Viewer
 from modwatch.review.queue.items import storable
-from modwatch.review.tables import FINAL_ACTIONS, decision, moderator, review_item
+from modwatch.review.tables import decision, moderator, review_item
 
 #: A search through texts reads every item of its days.
 MOST_DAYS = 31
@@ -191,20 +192,8 @@ def _labels_shown(viewer: Viewer) -> ColumnElement[bool]:
 
 
 def _standing_label(viewer: Viewer) -> ScalarSelect[int | None]:
-    undone = decision.alias("undone")
-    return (
-        select(decision.c.label)
-        .where(
-            decision.c.item_id == review_item.c.id,
-            *((review_item.c.status == "decided",) if viewer.everybody else ()),
-            decision.c.action.in_(FINAL_ACTIONS),
-            ~exists().where(undone.c.refers_to == decision.c.id, undone.c.action == "undo"),
-            *(() if viewer.everybody else _own(viewer)),
-        )
-        .order_by(decision.c.id.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
+    shown = (review_item.c.status == "decided",) if viewer.everybody else _own(viewer)
+    return final_decision(review_item.c.id, decision.c.label).where(*shown).scalar_subquery()
 
 
 def _events(viewer: Viewer, items: Collection[int]) -> Select[Any]:

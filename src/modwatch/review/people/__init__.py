@@ -27,7 +27,7 @@ from modwatch.review.people.credentials import (
     revoke_token_by_id,
     tokens,
 )
-from modwatch.review.people.groups import SMALLER_GROUPS, describe_group, group_sizes
+from modwatch.review.people.groups import SMALLER_GROUPS, describe_group
 from modwatch.review.people.history import AccountEvent, events, record_event
 from modwatch.review.people.logins import change_password, log_in, set_password
 from modwatch.review.people.names import LONGEST_PSEUDONYM
@@ -65,7 +65,6 @@ __all__ = [
     "events",
     "find_moderator",
     "forget_sessions",
-    "group_sizes",
     "issue_token",
     "log_in",
     "open_session",

@@ -6,7 +6,6 @@ cost every request milliseconds for nothing.
 """
 
 import datetime as dt
-import hashlib
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Engine, and_, delete, func, insert, or_, select, text, update
 
 from modwatch.errors import QueueError
+from modwatch.review.digests import digest_of
 from modwatch.review.people.accounts import lock_person
 from modwatch.review.people.history import record_event
 from modwatch.review.people.scopes import usable
@@ -188,11 +188,6 @@ def store_token(
 def ends(lifetime: dt.timedelta | None) -> Any:
     """Return when something that begins now is over."""
     return None if lifetime is None else func.now() + lifetime
-
-
-def digest_of(token: str) -> bytes:
-    """Return what is stored of `token`."""
-    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
 
 
 def _revoke(connection: Connection, which: Any, *, actor_id: int | None, own: bool = False) -> bool:

@@ -1,13 +1,11 @@
 """What moderators say about themselves, if they wish; it serves sums over many people alone.
 
 It stands in a table of its own, and no event tells who said something: access to the accounts is
-not access to it. A limit: whoever asks before and after one person joins a group sees it grow by
-one; ask for sizes rarely.
+not access to it. A limit: whoever asks for figures by group before and after one person joins one
+sees it grow by one.
 """
 
-from collections.abc import Mapping
-
-from sqlalchemy import Connection, Engine, delete, func, select
+from sqlalchemy import Connection, Engine, delete, select
 from sqlalchemy.dialects import postgresql
 
 from modwatch.errors import QueueError
@@ -53,20 +51,3 @@ def describe(connection: Connection, moderator_id: int, group: str) -> None:
         .values(row)
         .on_conflict_do_update(index_elements=["moderator_id"], set_=row)
     )
-
-
-def group_sizes(engine: Engine, minimum: int = 10) -> Mapping[str, int]:
-    """Return how many people are in each group of at least `minimum`, the largest first.
-
-    The others are summed under `SMALLER_GROUPS`, and left out if even they are fewer than
-    `minimum`. Raises `QueueError` for a `minimum` below 5, with which sums would name people.
-    """
-    if minimum < SMALLEST_MINIMUM:
-        raise QueueError(f"groups below {SMALLEST_MINIMUM} people are not shown; ask for more")
-    name, size = moderator_group.c.group_name, func.count().label("size")
-    statement = select(name, size).group_by(name).order_by(size.desc(), name)
-    with engine.connect() as connection:
-        sizes = {row.group_name: row.size for row in connection.execute(statement)}
-    shown = {group: n for group, n in sizes.items() if n >= minimum}
-    rest = sum(sizes.values()) - sum(shown.values())
-    return shown | ({SMALLER_GROUPS: rest} if rest >= minimum else {})

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Engine, Interval, bindparam, func, select, up
 
 from modwatch.errors import AccessDeniedError
 from modwatch.review.database import at_once
+from modwatch.review.digests import digest_of
 from modwatch.review.people.accounts import (
     Moderator,
     lock_person,
@@ -15,7 +16,6 @@ from modwatch.review.people.accounts import (
 )
 from modwatch.review.people.credentials import (
     Purpose,
-    digest_of,
     ends,
     holds,
     store_token,

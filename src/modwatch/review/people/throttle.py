@@ -6,7 +6,6 @@ not tell. The counts are in the database, hence one for all processes. The limit
 pseudonym can keep its owner from logging in by password; API tokens and OIDC are not braked.
 """
 
-import hashlib
 import ipaddress
 import math
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from datetime import timedelta
 from sqlalchemy import Connection, Engine, delete, func, insert, select, text
 
 from modwatch.errors import ThrottledError
+from modwatch.review.digests import digest_of
 from modwatch.review.people.names import name_key
 from modwatch.review.tables import login_attempt
 
@@ -126,4 +126,4 @@ def _prune(connection: Connection) -> None:
 
 
 def _digest(kind: str, value: str) -> bytes:
-    return hashlib.sha256(f"{kind}\0{value}".encode(errors="surrogatepass")).digest()
+    return digest_of(f"{kind}\0{value}")

@@ -165,26 +165,6 @@ def register_policy(engine: Engine, policy: Policy) -> None:
         )
 
 
-def stored_policy(engine: Engine, version: str) -> Policy:
-    """Return the policy that decisions of `version` were made by.
-
-    Raises:
-        QueueError: no policy of this version was registered, or the stored one was changed since.
-    """
-    known = select(policy_version.c.content, policy_version.c.digest)
-    with engine.connect() as connection:
-        row = connection.execute(known.where(policy_version.c.version == version)).one_or_none()
-    if row is None:
-        raise QueueError(f"no policy {version[:40]!r} was registered; give a version in use")
-    policy = _policy(row.content)
-    if policy.digest != row.digest:
-        raise QueueError(
-            f"the stored policy {policy.version} is not the one registered; restore its row of the "
-            "table policy_version from a backup"
-        )
-    return policy
-
-
 def _policy(content: Mapping[str, Any]) -> Policy:
     checked = checked_content(content)
     return Policy(

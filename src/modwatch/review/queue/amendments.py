@@ -5,21 +5,22 @@ Nothing in the log changes; an amendment is a decision of its own that refers to
 
 import datetime as dt
 import secrets
-from typing import Any
 
-from sqlalchemy import Connection, Engine, RowMapping, and_, exists, func, or_, select, update
+from sqlalchemy import Connection, Engine, RowMapping, and_, func, or_, select, update
 
 from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review.log.decision_log import COLUMNS, append
-from modwatch.review.log.formats import COVERED
-from modwatch.review.queue.items import Item, Lease
-from modwatch.review.queue.leases import LEASE_LENGTH, digest
+from modwatch.review.digests import digest_of
+from modwatch.review.log.decision_log import COLUMNS, append, entry_of, made_under
+from modwatch.review.log.standing import stands
+from modwatch.review.queue.items import Lease
+from modwatch.review.queue.leases import LEASE_LENGTH, lease_of
 from modwatch.review.tables import decision, review_item
 
 #: A decision can be undone for so long; afterwards it can be corrected.
 UNDO_WITHIN = dt.timedelta(minutes=10)
 
-_UNDOABLE = ("label", "adjudicate", "skip", "escalate")
+#: What can be undone.
+UNDOABLE = ("label", "adjudicate", "skip", "escalate")
 
 
 def undo(
@@ -43,8 +44,11 @@ def undo(
         item = locked_item(connection, before["item_id"])
         if not _undone_before(connection, before, item, moderator_id, idempotency_key):
             _refuse_late_undo(before, item, within)
-            content = amendment(item, before, action="undo", idempotency_key=idempotency_key)
-            append(connection, moderator_id, [content])
+            amendment = entry_of(
+                item, action="undo", refers_to=decision_id,
+                idempotency_key=idempotency_key, decided_at=item["now"],
+            )  # fmt: skip
+            append(connection, moderator_id, [amendment])
             _bring_back(connection, before, item)
         return _leased_again(connection, item["id"], moderator_id, token, length)
 
@@ -80,24 +84,11 @@ def locked_item(connection: Connection, item_id: int) -> RowMapping:
     return row
 
 
-def decided_by_key(connection: Connection, moderator_id: int, key: str) -> RowMapping | None:
-    """Return the decision that this person made under a key, if any."""
-    return (
-        connection.execute(
-            select(*COLUMNS).where(
-                decision.c.moderator_id == moderator_id, decision.c.idempotency_key == key
-            )
-        )
-        .mappings()
-        .one_or_none()
-    )
-
-
 def _undone_before(
     connection: Connection, before: RowMapping, item: RowMapping, moderator_id: int, key: str
 ) -> bool:
     """Return whether this request was carried out before, and its lease is still the person's."""
-    earlier = decided_by_key(connection, moderator_id, key)
+    earlier = connection.execute(made_under(moderator_id, key)).mappings().one_or_none()
     if earlier is None:
         return False
     if earlier["action"] != "undo" or earlier["refers_to"] != before["id"]:
@@ -108,7 +99,7 @@ def _undone_before(
 
 
 def _refuse_late_undo(before: RowMapping, item: RowMapping, within: dt.timedelta) -> None:
-    if before["action"] not in _UNDOABLE:
+    if before["action"] not in UNDOABLE:
         raise QueueError(f"a decision to {before['action']} cannot be undone; correct the label")
     if item["now"] - before["decided_at"] > within:
         raise LeaseConflictError(
@@ -124,24 +115,6 @@ def _refuse_late_undo(before: RowMapping, item: RowMapping, within: dt.timedelta
 
 def _gone_on(item_id: int) -> str:
     return f"somebody went on with item {item_id} since; correct it instead"
-
-
-def amendment(
-    item: RowMapping, before: RowMapping, *, action: str, **more: object
-) -> dict[str, Any]:
-    """Return what is logged of an amendment of `before`."""
-    return {
-        **dict.fromkeys(name for name in COVERED if name not in ("position", "moderator_id")),
-        "item_id": item["id"],
-        "dt": item["dt"],
-        "comment_id": item["comment_id"],
-        "kind": item["kind"],
-        "item_version": item["version"],
-        "refers_to": before["id"],
-        "decided_at": item["now"],
-        "action": action,
-        **more,
-    }
 
 
 def _bring_back(connection: Connection, before: RowMapping, item: RowMapping) -> None:
@@ -195,15 +168,10 @@ def _status_before(connection: Connection, before: RowMapping, item: RowMapping)
     )
     if connection.scalar(last) != before["item_version"] - 1:
         return "waiting"
-    undone = decision.alias("undone")
-    earlier = (
-        select(decision.c.action)
-        .where(
-            decision.c.item_id == item["id"],
-            decision.c.id < before["id"],
-            decision.c.action.in_(["escalate", "label"]),
-        )
-        .where(~exists().where(undone.c.refers_to == decision.c.id, undone.c.action == "undo"))
+    earlier = select(decision.c.action).where(
+        decision.c.item_id == item["id"],
+        decision.c.id < before["id"],
+        stands("escalate", "label"),
     )
     said = connection.scalars(earlier).all()
     asked = "escalate" in said or said.count("label") >= item["labels_wanted"]
@@ -218,7 +186,7 @@ def _leased_again(
             update(review_item)
             .where(review_item.c.id == item_id)
             .values(
-                lease_digest=digest(token),
+                lease_digest=digest_of(token),
                 leased_by=moderator_id,
                 leased_until=func.now() + length,
                 claimed_at=func.now(),
@@ -228,9 +196,4 @@ def _leased_again(
         .mappings()
         .one()
     )
-    return Lease(
-        item=Item(**{name: row[name] for name in Item.__dataclass_fields__}),
-        token=token,
-        claimed_at=row["claimed_at"],
-        expires_at=row["leased_until"],
-    )
+    return lease_of(row, token)

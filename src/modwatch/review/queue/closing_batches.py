@@ -16,10 +16,9 @@ from sqlalchemy import (
 )
 
 from modwatch.errors import ItemNotFoundError
-from modwatch.review.log.decision_log import append
-from modwatch.review.log.formats import COVERED
+from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.queue.closing_criteria import Criteria, matches
-from modwatch.review.tables import bulk_close, decision, decision_chain, review_item
+from modwatch.review.tables import NO_LEASE, bulk_close, decision, decision_chain, review_item
 
 
 def step(engine: Engine, id: int, last: int, batch: int) -> int | None:
@@ -85,8 +84,8 @@ def _close(connection: Connection, row: RowMapping, items: Sequence[RowMapping])
     _set(connection, items, status="closed", bulk_close_id=row["id"])
     blocked = review_item.c.status == "blocked"
     _set_second_opinions(connection, items, blocked, status="withdrawn", bulk_close_id=row["id"])
-    contents = [_content(row, item, "close", reason=row["reason"]) for item in items]
-    append(connection, row["moderator_id"], contents)
+    entries = [_entry(row, item, "close") for item in items]
+    append(connection, row["moderator_id"], entries)
 
 
 def _bring_back(connection: Connection, row: RowMapping, items: Sequence[RowMapping]) -> None:
@@ -94,11 +93,8 @@ def _bring_back(connection: Connection, row: RowMapping, items: Sequence[RowMapp
     _set(connection, items, status="waiting", bulk_close_id=None)
     mine = review_item.c.bulk_close_id == row["id"]
     _set_second_opinions(connection, items, mine, status="blocked", bulk_close_id=None)
-    contents = [
-        _content(row, item, "reopen", reason=row["reason"], refers_to=closed_by.get(item["id"]))
-        for item in items
-    ]
-    append(connection, row["cancelled_by"], contents)
+    entries = [_entry(row, item, "reopen", refers_to=closed_by.get(item["id"])) for item in items]
+    append(connection, row["cancelled_by"], entries)
 
 
 def _close_rows(
@@ -121,9 +117,7 @@ def _set(connection: Connection, items: Sequence[RowMapping], **values: Any) -> 
         .where(review_item.c.id.in_([item["id"] for item in items]))
         .values(
             version=review_item.c.version + 1,
-            lease_digest=None,
-            leased_by=None,
-            leased_until=None,
+            **NO_LEASE,
             **values,
         )
     )
@@ -151,19 +145,10 @@ def _set_second_opinions(
         )
 
 
-def _content(row: RowMapping, item: RowMapping, action: str, **more: Any) -> dict[str, Any]:
-    return {
-        **dict.fromkeys(name for name in COVERED if name not in ("position", "moderator_id")),
-        "item_id": item["id"],
-        "dt": item["dt"],
-        "comment_id": item["comment_id"],
-        "kind": item["kind"],
-        "item_version": item["version"],
-        "action": action,
-        "idempotency_key": f"{action}-{row['id']}-{item['id']}-{item['version']}",
-        "decided_at": row["now"],
-        **more,
-    }
+def _entry(row: RowMapping, item: RowMapping, action: str, **more: Any) -> dict[str, Any]:
+    key = f"{action}-{row['id']}-{item['id']}-{item['version']}"
+    said = {"reason": row["reason"], "idempotency_key": key, "decided_at": row["now"]}
+    return entry_of(item, action=action, **said, **more)
 
 
 def take_turn(connection: Connection, moderator_id: int) -> None:

@@ -5,13 +5,14 @@ Nothing in the log changes; a correction is a decision of its own that refers to
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, Engine, RowMapping, exists, select, update
+from sqlalchemy import Connection, Engine, RowMapping, update
 
 from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review.log.decision_log import COLUMNS, Decision, append
-from modwatch.review.queue.amendments import amendment, decided_by_key, locked_item
+from modwatch.review.log.decision_log import COLUMNS, Decision, append, entry_of, made_under
+from modwatch.review.log.standing import final_decision
+from modwatch.review.queue.amendments import locked_item
 from modwatch.review.queue.items import storable
-from modwatch.review.tables import FINAL_ACTIONS, decision, review_item
+from modwatch.review.tables import review_item
 
 #: What a lead may correct; the others are for comparing what people say by themselves. Everybody
 #: may correct their own, of all kinds alike: a refusal would tell of what kind an item was.
@@ -43,23 +44,29 @@ def correct(
     for name, value in {"reason": reason, "idempotency_key": idempotency_key, **more}.items():
         storable(value, name, f"the correction of item {item_id}")
     with engine.begin() as connection:
-        item = locked_item(connection, item_id)
-        if queues is not None and item["queue"] not in queues:
-            raise ItemNotFoundError(f"item {item_id} was never queued; search for its comment")
-        earlier = decided_by_key(connection, moderator_id, idempotency_key)
+        item = _item_of(connection, item_id, queues)
+        before = made_under(moderator_id, idempotency_key)
+        earlier = connection.execute(before).mappings().one_or_none()
         if earlier is not None:
             return _same_correction(earlier, item_id, label)
         stands = _standing(connection, item, version)
         _refuse_foreign(stands, moderator_id, others_too=others_too)
-        content = amendment(
-            item, stands, action="correct", label=int(label), reason=reason,
-            idempotency_key=idempotency_key, **more,
+        correction = entry_of(
+            item, action="correct", label=int(label), reason=reason, refers_to=stands["id"],
+            idempotency_key=idempotency_key, decided_at=item["now"], **more,
         )  # fmt: skip
-        done = append(connection, moderator_id, [content])
+        done = append(connection, moderator_id, [correction])
         connection.execute(
             update(review_item).where(review_item.c.id == item_id).values(version=version + 1)
         )
     return done[0]
+
+
+def _item_of(connection: Connection, item_id: int, queues: Collection[str] | None) -> RowMapping:
+    item = locked_item(connection, item_id)
+    if queues is not None and item["queue"] not in queues:
+        raise ItemNotFoundError(f"item {item_id} was never queued; search for its comment")
+    return item
 
 
 def _refuse_foreign(stands: RowMapping, moderator_id: int, *, others_too: bool) -> None:
@@ -75,21 +82,7 @@ def _standing(connection: Connection, item: RowMapping, version: int) -> RowMapp
     """Return the decision whose label stands; refuse if the item is not what the person saw."""
     if item["status"] != "decided" or item["version"] != version:
         raise LeaseConflictError(f"item {item['id']} has changed since; reload it")
-    undone = decision.alias("undone")
-    return (
-        connection.execute(
-            select(*COLUMNS)
-            .where(
-                decision.c.item_id == item["id"],
-                decision.c.action.in_(FINAL_ACTIONS),
-                ~exists().where(undone.c.refers_to == decision.c.id, undone.c.action == "undo"),
-            )
-            .order_by(decision.c.id.desc())
-            .limit(1)
-        )
-        .mappings()
-        .one()
-    )
+    return connection.execute(final_decision(item["id"], *COLUMNS)).mappings().one()
 
 
 def _same_correction(earlier: RowMapping, item_id: int, label: int) -> Decision:

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine, select, text
+from sqlalchemy import Engine, text
 
 from modwatch.errors import LeaseConflictError, QueueError
 from modwatch.review.database import at_once
-from modwatch.review.log.decision_log import COLUMNS, Decision
+from modwatch.review.digests import digest_of
+from modwatch.review.log.decision_log import Decision, made_under
 from modwatch.review.queue.items import storable
-from modwatch.review.queue.leases import conflict, digest
+from modwatch.review.queue.leases import conflict
 from modwatch.review.queue.statements import ANSWERED, DECIDE
-from modwatch.review.tables import decision
 
 LONGEST_NOTE = 4_000
 
@@ -67,7 +67,7 @@ def escalate(engine: Engine, **request: Any) -> Decision:
 def _settle(engine: Engine, action: str, label: int | None, request: Request) -> Decision:
     _check(request)
     values = {name: getattr(request, name) for name in Request.__dataclass_fields__}
-    values |= {"action": action, "label": label, "digest": digest(values.pop("lease_token"))}
+    values |= {"action": action, "label": label, "digest": digest_of(values.pop("lease_token"))}
     rows = at_once(engine, _DECIDE, values)
     if not rows:
         return _replay(engine, values)
@@ -76,11 +76,7 @@ def _settle(engine: Engine, action: str, label: int | None, request: Request) ->
 
 def _replay(engine: Engine, values: dict[str, Any]) -> Decision:
     """Return the decision that this request made before, or say why there is none."""
-    before = select(*COLUMNS).where(
-        decision.c.moderator_id == values["moderator_id"],
-        decision.c.idempotency_key == values["idempotency_key"],
-    )
-    rows = at_once(engine, before, {})
+    rows = at_once(engine, made_under(values["moderator_id"], values["idempotency_key"]), {})
     if not rows:
         raise conflict(engine, values["item_id"])
     earlier = rows[0]

@@ -1,7 +1,6 @@
 """How long the queue is, and how old."""
 
 import datetime as dt
-from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -9,21 +8,17 @@ from sqlalchemy import (
     ColumnElement,
     Double,
     Engine,
-    all_,
     and_,
     case,
     cast,
     func,
-    literal,
-    or_,
     select,
     text,
     true,
     union_all,
 )
 
-from modwatch.review.queue.statements import FREE
-from modwatch.review.tables import decision, review_item, waiting
+from modwatch.review.tables import decision, review_item
 
 #: Somebody holds it now: what `leases` would not give to another.
 leased = and_(
@@ -92,38 +87,6 @@ def counts(engine: Engine, day: dt.date | None = None) -> QueueCounts:
     with engine.connect() as connection:
         found = {row[0]: row[1] for row in connection.execute(statement)}
     return QueueCounts(**{field.name: found.get(field.name, 0) for field in fields(QueueCounts)})
-
-
-def servable(
-    engine: Engine,
-    moderator_id: int,
-    *,
-    queues: Collection[str] | None = None,
-    opt_outs: Collection[str] = (),
-    at_most: int = 1_000,
-) -> int:
-    """Return how many items `leases.lease` would give this person, one after the other.
-
-    Counts to `at_most` and stops there: nobody needs to know more, and a page asks often.
-    """
-    for_all = and_(
-        review_item.c.reserved_for.is_(None), review_item.c.reason.not_in(list(opt_outs))
-    )
-    if queues is not None:
-        for_all = and_(for_all, review_item.c.queue.in_(list(queues)))
-    found = (
-        select(review_item.c.id)
-        .where(
-            waiting,
-            or_(for_all, review_item.c.reserved_for == moderator_id),
-            literal(moderator_id) != all_(review_item.c.excluded),
-            text(FREE),
-        )
-        .limit(at_most)
-        .subquery()
-    )
-    with engine.connect() as connection:
-        return connection.scalar(select(func.count()).select_from(found)) or 0
 
 
 def queue_ages(engine: Engine) -> QueueAges:

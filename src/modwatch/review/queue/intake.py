@@ -33,7 +33,7 @@ from sqlalchemy.dialects import postgresql
 from modwatch.errors import QueueError
 from modwatch.review.queue.items import LONGEST_ID, NewItem, storable
 from modwatch.review.queue.lanes import Lanes, load_lanes, place
-from modwatch.review.tables import KINDS, lane, review_item
+from modwatch.review.tables import KINDS, NO_LEASE, lane, review_item
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +46,6 @@ _PLACED = {"queue": Text, "promised": Interval, "labels_wanted": SmallInteger}
 ROUTED_KINDS = ("review", "second_opinion")
 
 _incoming = table("incoming", *(column(name) for name in (*_COLUMNS, *_PLACED)))
-
-_LEASE = ("lease_digest", "leased_by", "leased_until")
 
 _undecided = review_item.c.status.in_(["waiting", "blocked", "escalated"])
 
@@ -211,7 +209,7 @@ def _upsert(connection: Connection, day: dt.date, lanes: Lanes) -> int:
                 **{name: new[name] for name in compared if name not in ("comment_id", "kind")},
                 **{name: new[name] - waited for name in ("serve_by", "due_at")},
                 # Nobody shall decide a text that they have not read.
-                **{name: case((same_text, review_item.c[name])) for name in _LEASE},
+                **{name: case((same_text, review_item.c[name])) for name in NO_LEASE},
                 "status": case((review_item.c.status == "escalated", "escalated"), else_="waiting"),
                 "version": review_item.c.version + 1,
             },
@@ -286,5 +284,5 @@ def _settle_second_opinions(connection: Connection, day: dt.date) -> None:
 
 def _withdrawal() -> Update:
     return update(review_item).values(
-        status="withdrawn", version=review_item.c.version + 1, **dict.fromkeys(_LEASE)
+        status="withdrawn", version=review_item.c.version + 1, **NO_LEASE
     )

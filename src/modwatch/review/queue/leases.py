@@ -1,20 +1,21 @@
 """Leases: the right of one person to decide one item for a while."""
 
 import datetime as dt
-import hashlib
 import random
 import secrets
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Engine, RowMapping, TextClause, exists, select, text
+from sqlalchemy import Engine, RowMapping, TextClause, select, text
 
 from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.database import at_once
+from modwatch.review.digests import digest_of
+from modwatch.review.log.standing import stands
 from modwatch.review.queue.items import Item, Lease, Opinion
 from modwatch.review.queue.lanes import Lanes, load_lanes
-from modwatch.review.queue.statements import FREE, HELD, ITEM, LEASE, LEASE_ESCALATED
+from modwatch.review.queue.statements import FREE, HELD, LEASE, LEASE_COLUMNS, LEASE_ESCALATED
 from modwatch.review.tables import decision, moderator, review_item
 
 #: Time for a long comment and a cup of tea.
@@ -37,7 +38,7 @@ _CLAIM = text(
         AND CAST(:moderator_id AS bigint) <> ALL (excluded)
         AND COALESCE(reserved_for, :moderator_id) = :moderator_id
         AND (CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))
-    RETURNING {ITEM}, claimed_at, leased_until
+    RETURNING {LEASE_COLUMNS}
     """  # noqa: S608 - our own text
 )
 
@@ -56,7 +57,7 @@ _RELEASE = text(
     f"WHERE {HELD} RETURNING id"
 )
 
-_RESUME = text(f"SELECT {ITEM}, claimed_at, leased_until FROM review_item WHERE {HELD}")  # noqa: S608
+_RESUME = text(f"SELECT {LEASE_COLUMNS} FROM review_item WHERE {HELD}")  # noqa: S608
 
 
 def lease(
@@ -115,7 +116,7 @@ def claim(
 def resume(engine: Engine, moderator_id: int, item_id: int, lease_token: str) -> Lease | None:
     """Return the lease again if it still holds, as after a reload of a page; None if not."""
     rows = at_once(engine, _RESUME, _held(moderator_id, item_id, lease_token))
-    return _with_opinions(engine, _lease(rows[0], lease_token)) if rows else None
+    return _with_opinions(engine, lease_of(rows[0], lease_token)) if rows else None
 
 
 def extend(
@@ -157,9 +158,14 @@ def conflict(engine: Engine, item_id: int) -> QueueError:
     )
 
 
-def digest(token: str) -> bytes:
-    """Return what is stored of a lease's token."""
-    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
+def lease_of(row: RowMapping, token: str) -> Lease:
+    """Return the lease by `token` that a row of `review_item` tells of."""
+    return Lease(
+        item=Item(**{name: row[name] for name in Item.__dataclass_fields__}),
+        token=token,
+        claimed_at=row["claimed_at"],
+        expires_at=row["leased_until"],
+    )
 
 
 def _take(
@@ -174,30 +180,20 @@ def _take(
     token = secrets.token_urlsafe(24)
     values = {
         "moderator_id": moderator_id,
-        "digest": digest(token),
+        "digest": digest_of(token),
         "seconds": length.total_seconds(),
         "queues": None if queues is None else list(queues),
     }
     rows = at_once(engine, statement, values | more)
-    return _lease(rows[0], token) if rows else None
+    return lease_of(rows[0], token) if rows else None
 
 
 def _held(moderator_id: int, item_id: int, lease_token: str) -> dict[str, Any]:
-    return {"moderator_id": moderator_id, "item_id": item_id, "digest": digest(lease_token)}
-
-
-def _lease(row: RowMapping, token: str) -> Lease:
-    return Lease(
-        item=Item(**{name.strip(): row[name.strip()] for name in ITEM.split(",")}),
-        token=token,
-        claimed_at=row["claimed_at"],
-        expires_at=row["leased_until"],
-    )
+    return {"moderator_id": moderator_id, "item_id": item_id, "digest": digest_of(lease_token)}
 
 
 def _with_opinions(engine: Engine, lease: Lease) -> Lease:
     """Return `lease` with what others said of the item, if a lead is to settle it."""
-    undone = decision.alias("undone")
     said = (
         select(
             moderator.c.pseudonym,
@@ -212,8 +208,7 @@ def _with_opinions(engine: Engine, lease: Lease) -> Lease:
         .where(
             decision.c.item_id == lease.item.id,
             review_item.c.status == "escalated",
-            decision.c.action.in_(["label", "escalate"]),
-            ~exists().where(undone.c.refers_to == decision.c.id, undone.c.action == "undo"),
+            stands("label", "escalate"),
         )
         .order_by(decision.c.id)
     )

@@ -6,6 +6,7 @@ same text (`benchmarks/review_queue.py`).
 """
 
 from modwatch.review.log.formats import COVERED, CURRENT, content_sql
+from modwatch.review.queue.items import Item
 
 #: Nobody holds it. A claim from the future (the clock was set back) keeps nobody out. The clock of
 #: the moment, not of the statement's start: another statement may have begun and claimed since.
@@ -17,8 +18,10 @@ HELD = """id = CAST(:item_id AS bigint) AND status IN ('waiting', 'escalated')
         AND leased_by = CAST(:moderator_id AS bigint) AND lease_digest = CAST(:digest AS bytea)
         AND leased_until > now()"""
 
-#: What a lease gives back, beside when it began and when it ends.
-ITEM = "id, dt, comment_id, text, parent_text, language, platform, version"
+#: What a lease gives: the item, when it was claimed, and until when it is held.
+LEASE_COLUMNS = ", ".join(
+    (*(f"review_item.{name}" for name in Item.__dataclass_fields__), "claimed_at", "leased_until")
+)
 
 _FOR_ME = f"CAST(:moderator_id AS bigint) <> ALL (excluded) AND {FREE}"
 
@@ -75,8 +78,7 @@ UPDATE review_item SET
     leased_until = now() + make_interval(secs => CAST(:seconds AS double precision)),
     claimed_at = now()
 FROM pick WHERE review_item.id = pick.id
-RETURNING {", ".join(f"review_item.{name.strip()}" for name in ITEM.split(","))},
-    claimed_at, leased_until
+RETURNING {LEASE_COLUMNS}
 """)  # noqa: S608 - our own text
 
 

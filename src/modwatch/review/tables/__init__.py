@@ -4,7 +4,15 @@
 """
 
 from modwatch.review.tables.base import metadata
-from modwatch.review.tables.items import KINDS, STATUSES, bulk_close, lane, review_item, waiting
+from modwatch.review.tables.items import (
+    KINDS,
+    NO_LEASE,
+    STATUSES,
+    bulk_close,
+    lane,
+    review_item,
+    waiting,
+)
 from modwatch.review.tables.known import gold_comment, policy_version
 from modwatch.review.tables.log import ACTIONS, FINAL_ACTIONS, decision, decision_chain
 from modwatch.review.tables.outbox import outbox_cursor, outbox_delivery, outbox_message
@@ -23,6 +31,7 @@ __all__ = [
     "ACTIONS",
     "FINAL_ACTIONS",
     "KINDS",
+    "NO_LEASE",
     "ROLES",
     "STATUSES",
     "TOKEN_PURPOSES",

@@ -117,6 +117,9 @@ review_item = Table(
     postgresql_with={"fillfactor": "80", "autovacuum_vacuum_scale_factor": "0.02"},
 )
 
+#: The values of an item that nobody holds; when it was last claimed stays.
+NO_LEASE = dict.fromkeys(("lease_digest", "leased_by", "leased_until"))
+
 #: Written out, since PostgreSQL uses a partial index only for a constant that it can see.
 waiting = review_item.c.status == literal_column("'waiting'")
 
