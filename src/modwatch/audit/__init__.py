@@ -1,0 +1,1 @@
+"""Recall audits: how much of what should be flagged is flagged, with intervals that hold."""
