@@ -1,0 +1,189 @@
+"""The interval of an audit: which shares would make an estimate such as ours likely enough.
+
+A score that sees all positives lets a few labels tell their share closely. But no score does, and
+positives among the many comments that it takes for harmless weigh heavily when one is drawn, and
+are not drawn in most audits: the usual intervals (Korn–Graubard, logit, bootstrap), which take
+what a stratum showed for what it holds, then miss the truth in up to a quarter of audits. So this
+one inverts a test: a share θ belongs to the interval unless the estimate would be that small (or
+large) with a probability under 2.5 %, mid-P. For the upper end, any part of the positives up to
+`hidden_share` may be spread evenly over all comments, as far as the labels allow it; the rest goes
+by what was found, and by the score where little was. What is held is what one says to a reader:
+"valid as long as the score is blind to no more than three in ten positives".
+"""
+
+import numpy as np
+from scipy import special, stats
+
+from modwatch.audit.counts import WeightedCounts
+from modwatch.metrics.inputs import Floats
+
+#: Part of the positives that the score may be blind to.
+HIDDEN_SHARE = 0.3
+
+#: Positives that the score stands in for: they settle where few were found.
+_PRIOR_POSITIVES = 1.0
+
+#: A hidden part is held possible unless the labels of the heaviest cells are less likely than this.
+_POSSIBLE = 0.002
+
+#: Cells whose positives weigh more than this part of the heaviest are counted one by one.
+_HEAVY = 0.5
+
+_STEPS = 26
+
+
+def pattern(counts: WeightedCounts) -> Floats:
+    """Return the relative rate (…, C) of positives in each cell, of mean 1 over the share.
+
+    As found, with one more positive spread as the scores foretell.
+    """
+    foretold = counts.labels * counts.score
+    total = foretold.sum()
+    foretold = foretold / total if total > 0 else counts.labels / counts.labels.sum()
+    rate = (counts.positives + _PRIOR_POSITIVES * foretold) / counts.labels
+    mean = rate @ (counts.weight * counts.labels)
+    return np.asarray(rate / mean[..., None])
+
+
+def inversion_interval(
+    counts: WeightedCounts,
+    *,
+    tails: tuple[float, float] = (0.025, 0.025),
+    hidden_share: float = HIDDEN_SHARE,
+) -> tuple[Floats, Floats]:
+    """Return the lower and upper end (…) of the interval; `tails` are the parts beyond each.
+
+    A tail of 0 gives an end at 0 or 1. Cells of which every comment is labelled are known.
+
+    >>> counts = WeightedCounts(weight=np.array([0.002]), labels=np.array([500]),
+    ...     positives=np.array([10]), score=np.array([0.02]), unseen=np.array([1.0]))
+    >>> [round(float(end), 4) for end in inversion_interval(counts)]
+    [0.0102, 0.0354]
+    """
+    certain = counts.unseen <= 0
+    known = np.asarray(counts.positives[..., certain] @ counts.weight[certain])
+    mass = float((counts.weight * counts.labels)[~certain].sum())
+    if mass <= 0:
+        return known, known
+    part = WeightedCounts(
+        weight=counts.weight[~certain] / mass,
+        labels=counts.labels[~certain],
+        positives=counts.positives[..., ~certain],
+        score=counts.score[~certain],
+        unseen=counts.unseen[~certain],
+    )
+    low = _lower(part, tails[0]) if tails[0] > 0 else np.zeros(part.rate.shape)
+    high = _upper(part, tails[1], hidden_share) if tails[1] > 0 else np.ones(part.rate.shape)
+    return known + mass * low, known + mass * high
+
+
+def _lower(counts: WeightedCounts, tail: float) -> Floats:
+    """Return the least share under which the estimate is not too large."""
+    shape = pattern(counts)
+    low, high = np.zeros(counts.rate.shape), counts.rate.copy()
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        likely = 1 - _below(counts, middle[..., None] * shape) >= tail
+        low, high = np.where(likely, low, middle), np.where(likely, middle, high)
+    return low
+
+
+def _upper(counts: WeightedCounts, tail: float, hidden_share: float) -> Floats:
+    """Return the largest share under which the estimate is not too small, of all hidden parts."""
+    visible = pattern(counts)
+    highest = counts.rate.copy()
+    for hidden in sorted({0.0, hidden_share / 2, hidden_share}):
+        shape = (1 - hidden) * visible + hidden
+        low, high = counts.rate.copy(), np.ones(counts.rate.shape)
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            rates = middle[..., None] * shape
+            likely = _below(counts, rates) >= tail
+            if hidden:
+                likely &= _possible(counts, rates)
+            low, high = np.where(likely, middle, low), np.where(likely, high, middle)
+        highest = np.maximum(highest, high)
+    return highest
+
+
+def _possible(counts: WeightedCounts, rates: Floats) -> np.ndarray:
+    """Return whether (…) the heaviest cells could show as few positives as they do."""
+    heavy = _heavy(counts)
+    labels = counts.labels[heavy].sum()
+    expected = (counts.labels * np.minimum(rates, 1))[..., heavy].sum(-1)
+    found = counts.positives[..., heavy].sum(-1)
+    return np.asarray(stats.binom.cdf(found, labels, np.minimum(expected / labels, 1)) >= _POSSIBLE)
+
+
+def _heavy(counts: WeightedCounts) -> np.ndarray:
+    return np.asarray(counts.weight > _HEAVY * counts.weight.max())
+
+
+def _below(counts: WeightedCounts, rates: Floats) -> Floats:
+    """Return the mid-P probability (…) of an estimate no larger than ours, at these rates (…, C).
+
+    Positives of the heavy cells are counted by a binomial distribution, the sum of the others has
+    the gamma distribution of the same mean and variance, with its mass at none.
+    """
+    rates = np.minimum(rates, 1 - 1e-9)
+    heavy = _heavy(counts)
+    if heavy.all():
+        return _binomial_below(counts, rates)
+    mean, variance = _moments(counts, rates, ~heavy)
+    none = np.exp((counts.labels * np.log1p(-rates))[..., ~heavy].sum(-1))
+    labels, rate, weight = _one_by_one(counts, rates, heavy)
+    positives = np.arange(_most(rate, labels) + 1)
+    left = counts.rate[..., None] - weight[..., None] * positives
+    tiny = 1e-12
+    light = special.gammainc(
+        (mean**2 / np.maximum(variance, 1e-300))[..., None],
+        np.maximum(left, 0) * (mean / np.maximum(variance, 1e-300))[..., None],
+    )
+    light = np.maximum(light, none[..., None])
+    light = np.where(np.abs(left) <= tiny, none[..., None] / 2, np.where(left > 0, light, 0.0))
+    chance = stats.binom.pmf(positives, labels, rate[..., None])
+    return np.asarray((chance * light).sum(-1))
+
+
+def _one_by_one(
+    counts: WeightedCounts, rates: Floats, heavy: np.ndarray
+) -> tuple[int, Floats, Floats]:
+    """Return the heavy cells as one: labels, rate and weight of a positive.
+
+    A sample from few comments varies less: as one of n/(1−f) labels, each of weight w(1−f).
+    """
+    labels = counts.labels[heavy]
+    expected = labels * rates[..., heavy]
+    total = np.maximum(expected.sum(-1), 1e-300)
+    weight = (expected @ counts.weight[heavy]) / total
+    unseen = float(np.average(counts.unseen[heavy], weights=labels))
+    effective = max(round(float(labels.sum()) / unseen), 1)
+    return effective, expected.sum(-1) / labels.sum(), weight * labels.sum() / effective
+
+
+def _moments(counts: WeightedCounts, rates: Floats, cells: np.ndarray) -> tuple[Floats, Floats]:
+    """Return mean and variance (…) of the estimate's part that some cells make."""
+    weight, labels = counts.weight[cells], counts.labels[cells]
+    rate = rates[..., cells]
+    mean = rate @ (weight * labels)
+    variance = (rate * (1 - rate)) @ (weight**2 * labels * counts.unseen[cells])
+    return np.asarray(mean), np.asarray(variance)
+
+
+def _most(rate: Floats, labels: int) -> int:
+    """Return how many positives are worth counting."""
+    mean = float(np.max(rate)) * labels
+    return int(min(labels, np.ceil(mean + 8 * np.sqrt(mean) + 12)))
+
+
+def _binomial_below(counts: WeightedCounts, rates: Floats) -> Floats:
+    """Return the same for cells of about the same weight, whose count is binomial."""
+    everywhere = np.ones(counts.labels.size, dtype=bool)
+    mean, variance = _moments(counts, rates, everywhere)
+    trials = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-300), 1.0)
+    found = counts.rate * trials
+    beyond = np.where(
+        found > 0, special.betainc(np.maximum(found, 1e-12), trials - found + 1, mean), 1
+    )
+    beyond_one = special.betainc(found + 1, np.maximum(trials - found, 1e-12), mean)
+    return np.asarray(1 - (beyond + beyond_one) / 2)
