@@ -10,6 +10,7 @@
     │   └── NoChampionError  no model is registered under the champion alias
     ├── DesignError          a routing design is impossible (α outside (0, 1], unknown strategy)
     ├── MetricInputError     arrays handed to a statistic do not fit (also a ValueError)
+    ├── AuditError           a step of an audit is impossible, or out of order
     ├── TrackingError        MLflow cannot be reached or refused a call
     ├── AlertError           an alert could not be delivered
     │   └── AlertRefusedError    the receiver does not want it, now or later
@@ -64,6 +65,10 @@ class DesignError(ModwatchError):
 
 class MetricInputError(ModwatchError, ValueError):
     """Arrays handed to a statistic do not fit; the message names the argument and its range."""
+
+
+class AuditError(ModwatchError):
+    """A step of an audit is impossible or out of order; the message names the audit and why."""
 
 
 class TrackingError(ModwatchError):

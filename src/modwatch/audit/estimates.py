@@ -128,10 +128,10 @@ class Audited:
         """Return the share of positives among `flagged` or `unflagged` comments."""
         counts = self.flagged if name == "flagged" else self.unflagged
         comments = self.comments[0 if name == "flagged" else 1]
-        if counts is None:  # no comment: none is positive
+        if counts is None:  # no comment, or no label of any: see `_lacks`
             zero = np.zeros(())
             return Shares(
-                comments=0, rate=zero, low=zero, high=zero, variance=zero, labels=0,
+                comments=comments, rate=zero, low=zero, high=zero, variance=zero, labels=0,
                 positives=np.zeros((), dtype=np.int64),
             )  # fmt: skip
         return Shares.of(counts, comments, self.rule)
@@ -155,6 +155,8 @@ def _lacks(metric: str, sides: list[tuple[str, Shares]]) -> tuple[str, int | Non
             if metric == "precision" or (metric == "recall" and name == "flagged"):
                 return f"no {name} comment", None
             continue
+        if not side.labels:
+            return f"no label of {side.comments} {name} comments", None
         found = int(side.positives)
         if side.labels >= side.comments or found >= ENOUGH_POSITIVES or metric == "accuracy":
             continue

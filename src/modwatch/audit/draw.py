@@ -1,0 +1,210 @@
+"""Draws the sample of a plan from a stream of comments: in constant memory, always the same.
+
+Each comment has a key, a keyed hash of the plan and of its id; of every stratum the comments with
+the smallest keys are drawn. So the order of the stream does not matter, a second stage goes on
+where the first ended, and anybody with the plan and the scores draws the same comments.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modwatch.audit.design import ScoreCounts
+from modwatch.audit.plan import AuditPlan
+from modwatch.errors import AuditError
+from modwatch.routing.keys import random_keys
+
+Ints = NDArray[np.int64]
+
+_DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A part of a day's comments with their scores and decisions."""
+
+    day: date
+    #: (n,)
+    comment_id: Sequence[str]
+    #: (n,) in [0, 1].
+    prob: NDArray[np.float32]
+    #: (n,)
+    flagged: NDArray[np.bool_]
+    #: (n,) values of each column by which figures are told apart, such as the language; a comment
+    #: may have several, as of identity groups, or none.
+    traits: Mapping[str, Sequence[tuple[str, ...]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnComment:
+    """A comment of the sample."""
+
+    day: date
+    comment_id: str
+    #: Number of its stratum in the plan.
+    stratum: int
+    #: Its score; people who label do not see it.
+    score: float
+    #: Its random number: smaller ones are drawn, and labelled, first.
+    key: int
+    #: Its values of each column by which figures are told apart.
+    traits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A sample, and how many comments it stands for."""
+
+    #: In the order of their keys, in which they are to be labelled.
+    comments: tuple[DrawnComment, ...]
+    #: Comments by column, value and stratum.
+    population: Mapping[tuple[str, str, int], int]
+
+
+def day_digest(parts: Iterable[Scored]) -> str:
+    """Return a hash of one day's comments that does not depend on their order.
+
+    SHA-256 over the sorted SHA-256 of id, score (as float32) and decision.
+
+    >>> def part(*ids):
+    ...     return Scored(day=date(2026, 1, 5), comment_id=ids, flagged=np.zeros(len(ids), bool),
+    ...                   prob=np.full(len(ids), 0.5, np.float32))
+    >>> day_digest([part("a", "b")]) == day_digest([part("b"), part("a")])
+    True
+    """
+    rows = [_row_digests(part) for part in parts]
+    whole = np.concatenate([np.empty(0, f"S{_DIGEST_BYTES}"), *rows])
+    whole.sort()
+    return hashlib.sha256(whole.tobytes()).hexdigest()
+
+
+def _row_digests(part: Scored) -> NDArray[np.bytes_]:
+    scores = np.ascontiguousarray(part.prob, dtype="<f4").tobytes()
+    digests = bytearray()
+    for number, (comment_id, flagged) in enumerate(
+        zip(part.comment_id, part.flagged.tolist(), strict=True)
+    ):
+        row = hashlib.sha256(scores[4 * number : 4 * number + 4])
+        row.update(b"1" if flagged else b"0")
+        row.update(comment_id.encode(errors="surrogatepass"))
+        digests += row.digest()
+    return np.frombuffer(bytes(digests), dtype=f"S{_DIGEST_BYTES}")
+
+
+class ScoreHistogram:
+    """Counts the scores of a stream, to be cut into strata: about 2,000 classes an octave.
+
+    >>> counts = ScoreHistogram()
+    >>> counts.add(np.array([0.25, 0.25, 0.9], np.float32))
+    >>> counts.counts().count.tolist()
+    [2, 1]
+    """
+
+    #: The upper 20 bits of a positive float32 rise with it: sign, exponent, 11 of the mantissa.
+    _DROPPED = 12
+
+    def __init__(self) -> None:
+        self._count = np.zeros(1 << (32 - self._DROPPED), dtype=np.int64)
+
+    def add(self, prob: NDArray[np.float32]) -> None:
+        """Count the scores (n,)."""
+        bits = np.ascontiguousarray(prob, dtype=np.float32).view(np.uint32) >> self._DROPPED
+        values, count = np.unique(bits, return_counts=True)
+        self._count[values] += count
+
+    def counts(self) -> ScoreCounts:
+        """Return the lowest score of each class that occurs, and how many it has."""
+        there = np.flatnonzero(self._count)
+        lowest = (there.astype(np.uint32) << self._DROPPED).view(np.float32)
+        return ScoreCounts(score=lowest.astype(np.float64), count=self._count[there])
+
+
+def strata_of(plan: AuditPlan, part: Scored) -> Ints:
+    """Return the number of the stratum (n,) of each comment."""
+    found = np.empty(part.prob.size, dtype=np.int64)
+    for side, inside in (("flagged", part.flagged), ("unflagged", ~part.flagged)):
+        numbers = np.array(plan.of_side(side), dtype=np.int64)
+        if inside.any():
+            if not numbers.size:
+                raise AuditError(
+                    f"audit {plan.audit!r}: {part.day} has {side} comments now and had none when "
+                    "it was planned; its scores were changed"
+                )
+            found[inside] = numbers[plan.edges(side).assign(part.prob[inside])]
+    return found
+
+
+def keys_of(plan: AuditPlan, day: date, comment_ids: Sequence[str]) -> NDArray[np.uint64]:
+    """Return the random number (n,) of each comment."""
+    return random_keys(
+        list(comment_ids), day=day.isoformat(), design_digest=plan.digest, salt=plan.seed
+    )
+
+
+def draw(plan: AuditPlan, population: Iterable[Scored], labels: Sequence[int]) -> Drawn:
+    """Return the comments of smallest key of each stratum, in the order of their keys.
+
+    `labels` (H,) says how many of each, those of all stages so far. Memory holds the sample and one
+    part. Raises AuditError when the stream does not hold the comments that were planned with.
+    """
+    pools = [_Smallest(size) for size in labels]
+    seen, tally = np.zeros(len(pools), dtype=np.int64), Counter[tuple[str, str, int]]()
+    for part in population:
+        stratum, key = strata_of(plan, part), keys_of(plan, part.day, part.comment_id)
+        seen += np.bincount(stratum, minlength=len(pools))
+        for number, pool in enumerate(pools):
+            pool.offer(part, number, np.flatnonzero(stratum == number), key)
+        for column, values in part.traits.items():
+            pairs = zip(values, stratum.tolist(), strict=True)
+            tally.update((column, value, number) for each, number in pairs for value in each)
+    for number, (found, planned) in enumerate(zip(seen.tolist(), plan.strata, strict=True)):
+        if found != planned.population:
+            raise AuditError(
+                f"audit {plan.audit!r}: stratum {number} has {found} comments and was planned with "
+                f"{planned.population}; scores were changed since"
+            )
+    drawn = [comment for pool in pools for comment in pool.comments()]
+    drawn.sort(key=lambda comment: (comment.key, comment.comment_id))
+    return Drawn(comments=tuple(drawn), population=dict(sorted(tally.items())))
+
+
+class _Smallest:
+    """The comments of smallest key of one stratum."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._kept: list[DrawnComment] = []
+        self._largest = 2**64
+
+    def offer(self, part: Scored, stratum: int, rows: Ints, key: NDArray[np.uint64]) -> None:
+        if not self._size:
+            return
+        close = rows[key[rows] <= np.uint64(min(self._largest, 2**64 - 1))]
+        self._kept += [
+            DrawnComment(
+                day=part.day,
+                comment_id=part.comment_id[row],
+                stratum=stratum,
+                score=float(part.prob[row]),
+                key=int(key[row]),
+                traits={column: values[row] for column, values in part.traits.items()},
+            )
+            for row in close.tolist()
+        ]
+        if len(self._kept) > 2 * self._size:
+            self._cut()
+
+    def comments(self) -> Iterator[DrawnComment]:
+        self._cut()
+        yield from self._kept
+
+    def _cut(self) -> None:
+        self._kept.sort(key=lambda comment: (comment.key, comment.comment_id))
+        del self._kept[self._size :]
+        if len(self._kept) == self._size:
+            self._largest = self._kept[-1].key

@@ -1,0 +1,280 @@
+"""From plan, sample and labels to every figure of an audit. Nothing else goes in: it can be redone.
+
+`computed` returns what goes into `result.json`. Numbers are plain floats; what the labels do not
+suffice for is None, with the reason.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from modwatch.audit.counts import StratumCounts, WeightedCounts, combine
+from modwatch.audit.draw import DrawnComment
+from modwatch.audit.estimates import Audited, Estimate
+from modwatch.audit.labels import AuditLabel, Key, final_labels
+from modwatch.audit.plan import SIDES, AuditPlan
+from modwatch.audit.sensitivity import corrected
+from modwatch.audit.stages import next_stage
+from modwatch.metrics.agreement import krippendorff_alpha, observed_agreement
+from modwatch.metrics.moderator_error import error_rate
+from modwatch.routing.design import allocate
+
+#: Values of a column with fewer comments than this have no line: figures on few are on people.
+LEAST_COMMENTS = 50
+
+#: Pairs of error rates of people (false positives, false negatives) to look at.
+ASSUMED_ERRORS = ((0.001, 0.02), (0.005, 0.05), (0.01, 0.1))
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What an audit was made of."""
+
+    plan: AuditPlan
+    #: Sample of each stage, together with those of earlier stages, in the order of the keys.
+    samples: Sequence[Sequence[DrawnComment]]
+    #: Comments by column, value and stratum.
+    population: Mapping[tuple[str, str, int], int]
+    labels: Sequence[AuditLabel]
+
+
+def computed(evidence: Evidence) -> Document:
+    """Return every figure of the audit."""
+    plan, drawn = evidence.plan, evidence.samples[-1]
+    final = final_labels(drawn, evidence.labels)
+    whole = {number: each.population for number, each in enumerate(plan.strata)}
+    figures = audited(evidence, final, whole, drawn).estimates()
+    told = {figure.metric: figure for figure in figures}
+    return {
+        "audit": plan.audit,
+        "plan": plan.digest,
+        "first_day": plan.first.isoformat(),
+        "last_day": plan.last.isoformat(),
+        "model_version": next(day.model_version for day in plan.population if day.comments),
+        "threshold": next(day.threshold for day in plan.population if day.comments),
+        "comments": sum(day.comments for day in plan.population),
+        "flagged": sum(day.flagged for day in plan.population),
+        "drawn": len(drawn),
+        "labelled": len(final),
+        "decisions": len(evidence.labels),
+        "labellers": len({each.labeller for each in evidence.labels}),
+        "figures": [asdict(figure) for figure in figures],
+        "strata": _by_stratum(plan, drawn, final),
+        "domains": _by_domain(evidence, final),
+        "agreement": _agreement(evidence.labels),
+        "sensitivity": _sensitivity(told, plan, evidence.labels),
+        "random_labels": _random_labels(told["prevalence_unflagged"]),
+    }
+
+
+def to_json(document: Document) -> bytes:
+    """Return the canonical text of a result."""
+    text = json.dumps(document, sort_keys=True, indent=1, allow_nan=False)
+    return (text + "\n").encode()
+
+
+def audited(
+    evidence: Evidence,
+    final: Mapping[Key, int],
+    population: Mapping[int, int],
+    drawn: Sequence[DrawnComment],
+) -> Audited:
+    """Return the labels of some comments, those of `drawn`, as estimators take them.
+
+    `population` says how many comments of each stratum they stand for.
+    """
+    plan = evidence.plan
+    sides = []
+    for side in SIDES:
+        numbers = [n for n in plan.of_side(side) if population.get(n)]
+        sides.append(_side(evidence, final, {n: population[n] for n in numbers}, drawn))
+    comments = tuple(sum(population.get(n, 0) for n in plan.of_side(side)) for side in SIDES)
+    return Audited(
+        flagged=sides[0], unflagged=sides[1], comments=(comments[0], comments[1]), rule=plan.rule
+    )
+
+
+def second_stage(
+    plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
+) -> list[int]:
+    """Return how many comments of each stratum (H,) are drawn after both stages.
+
+    The labels of the second stage go to the unflagged side: recall hangs on it. Strata of which
+    no comment was labelled get in proportion to what is left.
+    """
+    final = final_labels(drawn, labels)
+    sizes = [stratum.labels for stratum in plan.strata]
+    numbers = plan.of_side("unflagged")
+    population = {number: plan.strata[number].population for number in numbers}
+    counts = _counts(plan, population, drawn, final)
+    left = sum(population[number] - sizes[number] for number in numbers)
+    more = min(plan.second_stage_labels, left)
+    if counts is None or counts.labels.size < len(numbers):
+        rest = [population[number] - sizes[number] for number in numbers]
+        extra = allocate(np.array(rest, dtype=float), np.array(rest), more, minimum=0)
+    else:
+        extra = next_stage(counts, more)
+    for number, count in zip(numbers, extra.tolist(), strict=True):
+        sizes[number] = min(sizes[number] + count, plan.strata[number].population)
+    return sizes
+
+
+def _side(
+    evidence: Evidence,
+    final: Mapping[Key, int],
+    population: Mapping[int, int],
+    drawn: Sequence[DrawnComment],
+) -> WeightedCounts | None:
+    """Return what the labels of one side tell; None without comments or without labels."""
+    plan = evidence.plan
+    stages, left, earlier = [], dict(population), set[Key]()
+    for sample in evidence.samples:
+        new = {(each.day, each.comment_id) for each in sample} - earlier
+        found = _counts(plan, left, [e for e in drawn if (e.day, e.comment_id) in new], final)
+        if found is not None:
+            stages.append(found)
+        earlier |= new
+        taken = Counter(each.stratum for each in drawn if (each.day, each.comment_id) in new)
+        left = {number: size - taken[number] for number, size in left.items()}
+    if not stages:
+        return None
+    if len(stages) == 1:
+        return stages[0].weighted()
+    shares = (plan.first_stage_share, 1 - plan.first_stage_share)
+    return combine(stages, shares, population=list(population.values()))
+
+
+def _counts(
+    plan: AuditPlan,
+    population: Mapping[int, int],
+    drawn: Sequence[DrawnComment],
+    final: Mapping[Key, int],
+) -> StratumCounts | None:
+    """Return the counts by stratum; strata without a label go together with their neighbours."""
+    said: dict[int, list[int]] = {number: [] for number in population}
+    for each in drawn:
+        label = final.get((each.day, each.comment_id))
+        if label is not None and each.stratum in said:
+            said[each.stratum].append(label)
+    groups: list[list[int]] = []
+    waiting: list[int] = []
+    for number in (n for n, size in population.items() if size):
+        waiting.append(number)
+        if said[number]:
+            groups.append(waiting)
+            waiting = []
+    if not groups:
+        return None
+    groups[-1] += waiting
+    sizes = [sum(population[n] for n in group) for group in groups]
+    return StratumCounts.of(
+        population=sizes,
+        labels=[sum(len(said[n]) for n in group) for group in groups],
+        positives=[sum(sum(said[n]) for n in group) for group in groups],
+        score=[
+            sum(population[n] * plan.strata[n].score for n in group) / size
+            for group, size in zip(groups, sizes, strict=True)
+        ],
+    )
+
+
+def _by_stratum(
+    plan: AuditPlan, drawn: Sequence[DrawnComment], final: Mapping[Key, int]
+) -> list[Document]:
+    rows = []
+    for number, stratum in enumerate(plan.strata):
+        mine = [(each.day, each.comment_id) for each in drawn if each.stratum == number]
+        labels = [final[key] for key in mine if key in final]
+        rows.append(
+            asdict(stratum)
+            | {
+                "drawn": len(mine),
+                "labels": len(labels),
+                "positives": sum(labels),
+                "share": sum(labels) / len(labels) if labels else None,
+            }
+        )
+    return rows
+
+
+def _by_domain(evidence: Evidence, final: Mapping[Key, int]) -> list[Document]:
+    """Return the figures of each value of each column, those on few comments left out."""
+    rows = []
+    drawn = evidence.samples[-1]
+    for column, value in sorted({key[:2] for key in evidence.population}):
+        population = {
+            number: count
+            for (name, of, number), count in evidence.population.items()
+            if (name, of) == (column, value)
+        }
+        if sum(population.values()) < LEAST_COMMENTS:
+            continue
+        mine = [each for each in drawn if value in each.traits.get(column, ())]
+        found = audited(evidence, final, population, mine)
+        rows.append(
+            {
+                "column": column,
+                "value": value,
+                "comments": sum(population.values()),
+                "figures": [
+                    asdict(found.estimate(metric))
+                    for metric in ("prevalence_unflagged", "precision", "recall")
+                ],
+            }
+        )
+    return rows
+
+
+def _pairs(labels: Sequence[AuditLabel]) -> list[tuple[int, int, int]]:
+    """Return the first two labels of each comment that has two, and its number."""
+    said: dict[Key, list[int]] = {}
+    for each in sorted(labels, key=lambda one: one.decided_at):
+        if each.action == "label":
+            said.setdefault((each.day, each.comment_id), []).append(each.label)
+    return [(number, of[0], of[1]) for number, of in enumerate(said.values()) if len(of) > 1]
+
+
+def _agreement(labels: Sequence[AuditLabel]) -> list[Document]:
+    """Return how far people agree before anybody settles it."""
+    pairs = _pairs(labels)
+    numbers = np.array(pairs, dtype=np.float64).reshape(-1, 3)
+    units = np.repeat(numbers[:, 0], 2)
+    found = {
+        "observed": observed_agreement(numbers[:, 1], numbers[:, 2]),
+        "krippendorff_alpha": krippendorff_alpha(
+            units, numbers[:, 1:].ravel(), rng=np.random.default_rng(0)
+        ),
+    }
+    return [{"metric": name} | asdict(each) for name, each in found.items()]
+
+
+def _sensitivity(
+    told: Mapping[str, Estimate], plan: AuditPlan, labels: Sequence[AuditLabel]
+) -> list[Document]:
+    """Return the figures as they would be if people erred at measured and at assumed rates."""
+    precision, missed = told["precision"].value, told["prevalence_unflagged"].value
+    if precision is None or missed is None:
+        return []
+    flagged = sum(day.flagged for day in plan.population)
+    comments = (flagged, sum(day.comments for day in plan.population) - flagged)
+    pairs = np.array(_pairs(labels), dtype=np.float64).reshape(-1, 3)
+    measured = error_rate(pairs[:, 1], pairs[:, 2], np.ones(len(pairs)))
+    errors = list(ASSUMED_ERRORS)
+    if measured.value is not None:
+        errors.insert(0, (measured.value, measured.value))
+    rows = corrected(precision, missed, comments, errors=errors)
+    sources = ["measured"] * (len(errors) - len(ASSUMED_ERRORS)) + ["assumed"] * len(ASSUMED_ERRORS)
+    return [{"source": source} | asdict(row) for source, row in zip(sources, rows, strict=True)]
+
+
+def _random_labels(missed: Estimate) -> int | None:
+    """Return how many labels a random sample would need for the same standard error (Eq. 9)."""
+    if missed.value is None or not missed.error:
+        return None
+    return int(np.ceil(missed.value * (1 - missed.value) / missed.error**2))
