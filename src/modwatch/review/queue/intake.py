@@ -204,7 +204,7 @@ def _upsert(connection: Connection, day: dt.date, lanes: Lanes) -> int:
     waited = func.now() - review_item.c.queued_at  # the promise counts from the first time
     return connection.execute(
         insertion.on_conflict_do_update(
-            index_elements=["dt", "comment_id", "kind", "reserved_for"],
+            index_elements=["dt", "comment_id", "kind", "reserved_for", "audit"],
             set_={
                 **{name: new[name] for name in compared if name not in ("comment_id", "kind")},
                 **{name: new[name] - waited for name in ("serve_by", "due_at")},
@@ -244,7 +244,11 @@ def _withdraw(connection: Connection, day: dt.date, kinds: Collection[str]) -> i
     )
     return connection.execute(
         _withdrawal().where(
-            review_item.c.dt == day, review_item.c.kind.in_(kinds), _undecided, ~still_routed
+            review_item.c.dt == day,
+            review_item.c.kind.in_(kinds),
+            review_item.c.audit.is_(None),
+            _undecided,
+            ~still_routed,
         )
     ).rowcount
 

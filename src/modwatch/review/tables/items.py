@@ -72,6 +72,8 @@ review_item = Table(
     Column("excluded", ARRAY(BigInteger), nullable=False, server_default="{}"),
     #: The one person whom it is for, as a retest is.
     Column("reserved_for", ForeignKey("moderator.id")),
+    #: The audit that drew it; null for all other kinds.
+    Column("audit", Text),
     Column("status", Text, nullable=False, server_default="waiting"),
     Column("lease_digest", LargeBinary),
     Column("leased_by", ForeignKey("moderator.id")),
@@ -80,7 +82,7 @@ review_item = Table(
     Column("bulk_close_id", ForeignKey("bulk_close.id")),
     Column("version", Integer, nullable=False, server_default="1"),
     UniqueConstraint(
-        "dt", "comment_id", "kind", "reserved_for", postgresql_nulls_not_distinct=True
+        "dt", "comment_id", "kind", "reserved_for", "audit", postgresql_nulls_not_distinct=True
     ),
     one_of("kind", KINDS),
     one_of("status", STATUSES),
@@ -114,6 +116,7 @@ review_item = Table(
         "bulk_close_id",
         postgresql_where=text("bulk_close_id IS NOT NULL"),
     ),
+    Index("review_item_audit_idx", "audit", postgresql_where=text("audit IS NOT NULL")),
     postgresql_with={"fillfactor": "80", "autovacuum_vacuum_scale_factor": "0.02"},
 )
 
