@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from modwatch import cli_people, cli_queue
+from modwatch import cli_audit, cli_people, cli_queue
 from modwatch.errors import ModwatchError
 from modwatch.settings import load_settings, settings_table
 
@@ -110,6 +110,7 @@ def _add_review(command: Command) -> None:
     for name, part, words in (
         ("person", cli_people, "the accounts of the console"),
         ("queue", cli_queue, "the decision log, and what goes out of and into the queue"),
+        ("audit", cli_audit, "recall audits, and reports in the format of the DSA"),
     ):
         group = command(name, None, words)
         part.add_commands(group.add_subparsers(required=True, metavar="COMMAND"))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from modwatch.audit.design import ScoreCounts
 from modwatch.audit.plan import AuditPlan
 from modwatch.errors import AuditError
+from modwatch.metrics import inputs
 from modwatch.routing.keys import random_keys
 
 Ints = NDArray[np.int64]
@@ -26,7 +28,10 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """A part of a day's comments with their scores and decisions."""
+    """A part of a day's comments with their scores and decisions.
+
+    MetricInputError for columns of different lengths, and for scores outside [0, 1].
+    """
 
     day: date
     #: (n,)
@@ -38,6 +43,12 @@ class Scored:
     #: (n,) values of each column by which figures are told apart, such as the language; a comment
     #: may have several, as of identity groups, or none.
     traits: Mapping[str, Sequence[tuple[str, ...]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        inputs.probabilities(self.prob)
+        inputs.same_length(
+            comment_id=self.comment_id, prob=self.prob, flagged=self.flagged, **self.traits
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +123,9 @@ class ScoreHistogram:
         self._count = np.zeros(1 << (32 - self._DROPPED), dtype=np.int64)
 
     def add(self, prob: NDArray[np.float32]) -> None:
-        """Count the scores (n,)."""
-        bits = np.ascontiguousarray(prob, dtype=np.float32).view(np.uint32) >> self._DROPPED
+        """Count the scores (n,) in [0, 1]; MetricInputError for others."""
+        score = inputs.probabilities(prob).astype(np.float32) + np.float32(0)  # no −0
+        bits = score.view(np.uint32) >> self._DROPPED
         values, count = np.unique(bits, return_counts=True)
         self._count[values] += count
 
@@ -125,7 +137,16 @@ class ScoreHistogram:
 
 
 def strata_of(plan: AuditPlan, part: Scored) -> Ints:
-    """Return the number of the stratum (n,) of each comment."""
+    """Return the number of the stratum (n,) of each comment.
+
+    AuditError for a decision that the plan's threshold would not make, and for comments on a side
+    that had none.
+    """
+    if ((part.prob.astype(np.float64) > plan.threshold) != part.flagged).any():
+        raise AuditError(
+            f"audit {plan.audit!r}: decisions of {part.day} are not those of the threshold that it "
+            "was planned with; they were changed since"
+        )
     found = np.empty(part.prob.size, dtype=np.int64)
     for side, inside in (("flagged", part.flagged), ("unflagged", ~part.flagged)):
         numbers = np.array(plan.of_side(side), dtype=np.int64)
@@ -146,6 +167,12 @@ def keys_of(plan: AuditPlan, day: date, comment_ids: Sequence[str]) -> NDArray[n
     )
 
 
+def labels_wanted(plan: AuditPlan, drawn: DrawnComment) -> int:
+    """Return how many people are to label a drawn comment: by the lower half of its key."""
+    several = (drawn.key & 0xFFFFFFFF) / 2**32 < plan.several_labels_share
+    return plan.labels_an_item if several else 1
+
+
 def draw(plan: AuditPlan, population: Iterable[Scored], labels: Sequence[int]) -> Drawn:
     """Return the comments of smallest key of each stratum, in the order of their keys.
 
@@ -153,24 +180,63 @@ def draw(plan: AuditPlan, population: Iterable[Scored], labels: Sequence[int]) -
     part. Raises AuditError when the stream does not hold the comments that were planned with.
     """
     pools = [_Smallest(size) for size in labels]
-    seen, tally = np.zeros(len(pools), dtype=np.int64), Counter[tuple[str, str, int]]()
+    seen = _Seen(plan)
     for part in population:
         stratum, key = strata_of(plan, part), keys_of(plan, part.day, part.comment_id)
-        seen += np.bincount(stratum, minlength=len(pools))
+        seen.add(part, stratum)
         for number, pool in enumerate(pools):
             pool.offer(part, number, np.flatnonzero(stratum == number), key)
+    seen.refuse_others()
+    drawn = sorted((comment for pool in pools for comment in pool.comments()), key=_place)
+    for one, other in pairwise(drawn):
+        if _place(one) == _place(other):
+            raise AuditError(
+                f"audit {plan.audit!r}: comment {one.comment_id!r} of {one.day} is there twice; "
+                "its scores were changed since"
+            )
+    return Drawn(comments=tuple(drawn), population=dict(sorted(seen.traits.items())))
+
+
+def _place(comment: DrawnComment) -> tuple[int, date, str]:
+    """Return what comments are sorted by: the key, and of two with the same, which is unlikely."""
+    return comment.key, comment.day, comment.comment_id
+
+
+class _Seen:
+    """Counts of a stream: what it must be like, and what its sample stands for."""
+
+    def __init__(self, plan: AuditPlan) -> None:
+        self._plan = plan
+        self._days = Counter[tuple[date, bool]]()
+        self._strata = np.zeros(len(plan.strata), dtype=np.int64)
+        #: Comments by column, value and stratum.
+        self.traits = Counter[tuple[str, str, int]]()
+
+    def add(self, part: Scored, stratum: Ints) -> None:
+        flagged = int(part.flagged.sum())
+        self._days.update({(part.day, True): flagged, (part.day, False): len(stratum) - flagged})
+        self._strata += np.bincount(stratum, minlength=self._strata.size)
         for column, values in part.traits.items():
             pairs = zip(values, stratum.tolist(), strict=True)
-            tally.update((column, value, number) for each, number in pairs for value in each)
-    for number, (found, planned) in enumerate(zip(seen.tolist(), plan.strata, strict=True)):
-        if found != planned.population:
-            raise AuditError(
-                f"audit {plan.audit!r}: stratum {number} has {found} comments and was planned with "
-                f"{planned.population}; scores were changed since"
+            self.traits.update(
+                (column, value, number) for each, number in pairs for value in {*each}
             )
-    drawn = [comment for pool in pools for comment in pool.comments()]
-    drawn.sort(key=lambda comment: (comment.key, comment.comment_id))
-    return Drawn(comments=tuple(drawn), population=dict(sorted(tally.items())))
+
+    def refuse_others(self) -> None:
+        """Raise AuditError unless there were as many comments as planned, and as many of each."""
+        days = {day.day: (day.flagged, day.comments - day.flagged) for day in self._plan.population}
+        for day in sorted(days.keys() | {day for day, _ in self._days}):
+            found = (self._days[day, True], self._days[day, False])
+            self._refuse(str(day), found, days.get(day, (0, 0)))
+        for number, stratum in enumerate(self._plan.strata):
+            self._refuse(f"stratum {number}", int(self._strata[number]), stratum.population)
+
+    def _refuse(self, where: str, found: object, planned: object) -> None:
+        if found != planned:
+            raise AuditError(
+                f"audit {self._plan.audit!r}: {where} has {found} comments and was planned with "
+                f"{planned}; scores were changed since"
+            )
 
 
 class _Smallest:
@@ -179,12 +245,15 @@ class _Smallest:
     def __init__(self, size: int) -> None:
         self._size = size
         self._kept: list[DrawnComment] = []
-        self._largest = 2**64
+        self._largest = 2**64 - 1
 
     def offer(self, part: Scored, stratum: int, rows: Ints, key: NDArray[np.uint64]) -> None:
         if not self._size:
             return
-        close = rows[key[rows] <= np.uint64(min(self._largest, 2**64 - 1))]
+        close = rows[key[rows] <= np.uint64(self._largest)]
+        if close.size > self._size:
+            most = np.partition(key[close], self._size - 1)[self._size - 1]
+            close = close[key[close] <= most]
         self._kept += [
             DrawnComment(
                 day=part.day,
@@ -192,7 +261,10 @@ class _Smallest:
                 stratum=stratum,
                 score=float(part.prob[row]),
                 key=int(key[row]),
-                traits={column: values[row] for column, values in part.traits.items()},
+                traits={
+                    column: tuple(dict.fromkeys(values[row]))
+                    for column, values in part.traits.items()
+                },
             )
             for row in close.tolist()
         ]
@@ -204,7 +276,7 @@ class _Smallest:
         yield from self._kept
 
     def _cut(self) -> None:
-        self._kept.sort(key=lambda comment: (comment.key, comment.comment_id))
+        self._kept.sort(key=_place)
         del self._kept[self._size :]
         if len(self._kept) == self._size:
             self._largest = self._kept[-1].key

@@ -1,0 +1,132 @@
+"""The comments of an audit's period, as they were scored and decided, streamed from the lake."""
+
+import datetime
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from modwatch.audit.design import ScoreCounts
+from modwatch.audit.draw import Scored, ScoreHistogram, day_digest
+from modwatch.audit.plan import PopulationDay
+from modwatch.errors import AuditError
+from modwatch.ingest.lake import Lake
+
+#: Columns by which an audit's figures are told apart.
+TRAITS = ("language", "platform", "groups")
+
+_ONE_DAY = datetime.timedelta(days=1)
+
+
+def days_between(first: datetime.date, last: datetime.date) -> list[datetime.date]:
+    """Return the days of a period, both ends included.
+
+    Raises:
+        AuditError: the period ends before it begins.
+    """
+    if last < first:
+        raise AuditError(f"the period ends on {last}, before it begins on {first}")
+    return [first + number * _ONE_DAY for number in range((last - first).days + 1)]
+
+
+def survey(
+    lake: Lake, days: list[datetime.date]
+) -> tuple[tuple[PopulationDay, ...], ScoreCounts, ScoreCounts]:
+    """Return the days, and the scores of flagged and of unflagged comments.
+
+    Raises:
+        AuditError: a day has comments without scores, or scores of several models.
+    """
+    flagged, unflagged = ScoreHistogram(), ScoreHistogram()
+    found = []
+    for day in days:
+        counted = _Counted(scored(lake, day, traits=False), flagged, unflagged)
+        digest = day_digest(counted)
+        _refuse_missing(lake, day, counted.comments)
+        version, threshold = _model(lake, day)
+        found.append(
+            PopulationDay(
+                day=day,
+                comments=counted.comments,
+                flagged=counted.flagged,
+                model_version=version,
+                threshold=threshold,
+                digest=digest,
+            )
+        )
+    return tuple(found), flagged.counts(), unflagged.counts()
+
+
+class _Counted:
+    """Counts a day's comments and their scores while they stream by."""
+
+    def __init__(
+        self, parts: Iterable[Scored], flagged: ScoreHistogram, unflagged: ScoreHistogram
+    ) -> None:
+        self.comments = self.flagged = 0
+        self._parts, self._histograms = parts, (flagged, unflagged)
+
+    def __iter__(self) -> Iterator[Scored]:
+        for part in self._parts:
+            for histogram, inside in zip(
+                self._histograms, (part.flagged, ~part.flagged), strict=True
+            ):
+                histogram.add(part.prob[inside])
+            self.comments += part.prob.size
+            self.flagged += int(part.flagged.sum())
+            yield part
+
+
+def scored(lake: Lake, day: datetime.date, *, traits: bool = True) -> Iterator[Scored]:
+    """Yield the scored comments of `day`, with their traits when asked for."""
+    told = _traits(lake, day) if traits else None
+    names = ["comment_id", "prob", "flagged"]
+    for batch in lake.read("scores", day, columns=names, role="champion"):
+        ids = batch.column("comment_id")
+        yield Scored(
+            day=day,
+            comment_id=ids.to_pylist(),
+            prob=batch.column("prob").to_numpy(),
+            flagged=batch.column("flagged").to_numpy(zero_copy_only=False),
+            traits=_of(told, ids) if told is not None else {},
+        )
+
+
+def _traits(lake: Lake, day: datetime.date) -> pa.Table:
+    """Return id and traits of the day's comments."""
+    return lake.table("comments", day, columns=["comment_id", *TRAITS])
+
+
+def _of(told: pa.Table, ids: pa.Array) -> dict[str, list[tuple[str, ...]]]:
+    """Return the values of each trait of some comments."""
+    rows = told.take(pc.index_in(ids, told.column("comment_id").combine_chunks()))
+    return {name: [_values(each) for each in rows.column(name).to_pylist()] for name in TRAITS}
+
+
+def _values(value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    each = value if isinstance(value, list) else [value]
+    return tuple(sorted({str(one) for one in each if one}))
+
+
+def _refuse_missing(lake: Lake, day: datetime.date, scores: int) -> None:
+    comments = lake.count("comments", day)
+    if comments != scores:
+        raise AuditError(
+            f"{day} has {comments} comments and {scores} scores; run score_comments for that day, "
+            "or audit a period without it"
+        )
+
+
+def _model(lake: Lake, day: datetime.date) -> tuple[str, float]:
+    """Return version and threshold of the model that scored the day; of an empty day none."""
+    names = ["model_version", "threshold"]
+    found = {
+        (row["model_version"], row["threshold"])
+        for batch in lake.read("scores", day, columns=names, role="champion")
+        for row in pa.Table.from_batches([batch]).group_by(names).aggregate([]).to_pylist()
+    }
+    if len(found) > 1:
+        raise AuditError(f"several models scored {day}; run score_comments for it once more")
+    return found.pop() if found else ("", 0.5)

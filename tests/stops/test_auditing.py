@@ -1,0 +1,257 @@
+"""Audits in an installation: from the lake to a signed result, and everything done out of order."""
+
+import datetime
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from modwatch.audit import files
+from modwatch.audit.plan import AuditPlan
+from modwatch.audit.verify import verify
+from modwatch.errors import AuditError, DesignError
+from modwatch.review.people import create_moderator
+from modwatch.review.queue.audits import AuditProgress
+from modwatch.stops import auditing
+from modwatch.stops.auditing import AuditRequest
+from modwatch.wiring import Wiring, open_wiring
+from review.labelling import label_all, label_next
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+SCORED = TO_THE_QUEUE[:-1]
+REQUEST = AuditRequest(audit="january", first=MONDAY, last=TUESDAY, labels=120, seed="s")
+
+
+@pytest.fixture
+def at(install: Callable[..., Installation]) -> Iterator[Wiring]:
+    """Two days of scored comments."""
+    home = install()
+    for day in (MONDAY, TUESDAY):
+        home.run(*SCORED, day=day)
+    with open_wiring(home.settings) as wiring:
+        yield wiring
+
+
+def label_everything(at: Wiring) -> None:
+    truth = dict(known_labels(at.lake))
+    for name in ("ann", "ben"):
+        label_all(at.database, create_moderator(at.database, name, "moderator"), truth.__getitem__)
+
+
+def to_the_labels(at: Wiring, request: AuditRequest = REQUEST) -> int:
+    auditing.plan(at, request, actor="eva")
+    auditing.approve(at, request.audit, actor="eve")
+    return auditing.draw_stage(at, request.audit)
+
+
+def test_from_the_plan_to_a_signed_result(at: Wiring) -> None:
+    assert to_the_labels(at) == 120
+    label_everything(at)
+    assert auditing.progress(at, "january") == AuditProgress(decided=120)
+    assert auditing.seal_labels(at, "january") == 120
+    result = auditing.estimate(at, "january")
+    auditing.sign_off(at, "january", actor="eva")
+    assert auditing.check(at, "january") == []
+    kept = auditing.store(at).read("january")
+    assert json.loads(kept[files.RESULT]) == result
+    assert verify(kept) == []
+    assert result["comments"] == sum(at.lake.count("scores", day) for day in (MONDAY, TUESDAY))
+    assert result["labellers"] == 2
+
+
+def test_its_interval_holds_the_planted_truth(at: Wiring) -> None:
+    to_the_labels(at)
+    label_everything(at)
+    auditing.seal_labels(at, "january")
+    result = auditing.estimate(at, "january")
+    truth, missed, unflagged = dict(known_labels(at.lake)), 0, 0
+    for day in (MONDAY, TUESDAY):
+        for row in at.lake.table("scores", day, columns=["comment_id", "flagged"]).to_pylist():
+            if not row["flagged"]:
+                unflagged += 1
+                missed += truth[row["comment_id"]]
+    figure = next(f for f in result["figures"] if f["metric"] == "prevalence_unflagged")
+    assert figure["low"] <= missed / unflagged <= figure["high"]
+
+
+def test_an_adaptive_audit_draws_twice(at: Wiring) -> None:
+    request = replace(REQUEST, labels=160, second_stage_share=0.4)
+    assert to_the_labels(at, request) == 96
+    with pytest.raises(AuditError, match="96 items are not decided"):
+        auditing.seal_labels(at, "january")
+    label_everything(at)
+    auditing.seal_labels(at, "january")
+    assert auditing.draw_stage(at, "january") == 160
+    label_everything(at)
+    assert auditing.seal_labels(at, "january") == 160
+    with pytest.raises(AuditError, match="all stages"):
+        auditing.draw_stage(at, "january")
+    auditing.estimate(at, "january")
+    auditing.sign_off(at, "january", actor="eva")
+    assert auditing.check(at, "january") == []
+
+
+def test_every_step_may_be_taken_twice(at: Wiring) -> None:
+    for _ in range(2):
+        auditing.plan(at, REQUEST, actor="eva")
+    for _ in range(2):
+        auditing.approve(at, "january", actor="eve")
+    assert [auditing.draw_stage(at, "january") for _ in range(2)] == [120, 120]
+    label_everything(at)
+    assert [auditing.seal_labels(at, "january") for _ in range(2)] == [120, 120]
+    first, again = (auditing.estimate(at, "january") for _ in range(2))
+    assert first == again
+    for _ in range(2):
+        auditing.sign_off(at, "january", actor="eva")
+    actions = [event.action for event in auditing.store(at).chain("january")]
+    assert actions == ["planned", "approved", "drawn", "labelled", "estimated", "signed_off"]
+
+
+def test_what_is_out_of_order_is_refused_by_name(at: Wiring) -> None:
+    with pytest.raises(AuditError, match="there is no audit 'january'; there are: none"):
+        auditing.draw_stage(at, "january")
+    with pytest.raises(AuditError, match="there is no plan; plan it first"):
+        auditing.approve(at, "january", actor="eva")
+    auditing.plan(at, REQUEST, actor="eva")
+    with pytest.raises(AuditError, match="cannot be drawn after it was planned"):
+        auditing.draw_stage(at, "january")
+    assert auditing.progress(at, "january").items == 0
+
+
+def test_a_cancelled_audit_leaves_its_evidence(at: Wiring) -> None:
+    to_the_labels(at)
+    label_next(at.database, create_moderator(at.database, "ann", "moderator"))
+    auditing.cancel(at, "january", actor="eva", note="the wrong period")
+    assert auditing.check(at, "january") == []
+    assert auditing.progress(at, "january").left == 0
+    assert auditing.store(at).chain("january")[-1].note == "the wrong period"
+    with pytest.raises(AuditError, match="after it was cancelled"):
+        auditing.estimate(at, "january")
+
+
+def test_an_audit_stopped_halfway_is_told_with_wider_intervals(at: Wiring) -> None:
+    to_the_labels(at)
+    truth, ann = dict(known_labels(at.lake)), create_moderator(at.database, "ann", "moderator")
+    for _ in range(60):
+        label_next(at.database, ann, 0)
+    del truth
+    labelled = auditing.seal_labels(at, "january", stop=True)
+    assert 40 <= labelled <= 60  # the others wait for a second person
+    result = auditing.estimate(at, "january")
+    assert result["labelled"] == labelled < result["drawn"] == 120
+    assert {figure["status"] for figure in result["figures"]} == {"ok", "insufficient"}
+
+
+def test_two_audits_at_once_do_not_disturb_each_other(at: Wiring) -> None:
+    other = replace(REQUEST, audit="other", seed="t", labels=90)
+    to_the_labels(at)
+    to_the_labels(at, other)
+    truth = dict(known_labels(at.lake))
+    for name in ("ann", "ben", "cem", "dan"):
+        label_all(at.database, create_moderator(at.database, name, "moderator"), truth.__getitem__)
+    for name, labels in (("january", 120), ("other", 90)):
+        assert auditing.seal_labels(at, name) == labels
+        auditing.estimate(at, name)
+        assert auditing.check(at, name) == []
+
+
+def test_a_label_that_changes_after_it_was_sealed_is_found(at: Wiring) -> None:
+    to_the_labels(at)
+    label_everything(at)
+    auditing.seal_labels(at, "january")
+    with at.database.begin() as connection:
+        connection.execute(text("SET LOCAL session_replication_role = replica"))  # no triggers
+        connection.execute(text("UPDATE decision SET label = 1 - label WHERE id = 7"))
+    assert auditing.check(at, "january") == [
+        "a label was changed in the decision log after it was sealed"
+    ]
+
+
+def test_scores_that_change_after_the_plan_are_found(at: Wiring) -> None:
+    auditing.plan(at, REQUEST, actor="eva")
+    auditing.approve(at, "january", actor="eva")
+    rows = at.lake.table("scores", MONDAY, role="champion")
+    at.lake.replace("scores", MONDAY, rows.slice(1).to_batches(), role="champion")
+    with pytest.raises(AuditError, match="scores were changed since"):
+        auditing.draw_stage(at, "january")
+
+
+def test_whoever_labelled_does_not_sign(at: Wiring) -> None:
+    to_the_labels(at)
+    label_everything(at)
+    auditing.seal_labels(at, "january")
+    auditing.estimate(at, "january")
+    with pytest.raises(AuditError, match="'ann' labelled for it and cannot sign it off"):
+        auditing.sign_off(at, "january", actor="ann")
+
+
+def test_a_result_that_was_tampered_with_is_not_signed(at: Wiring) -> None:
+    to_the_labels(at)
+    label_everything(at)
+    auditing.seal_labels(at, "january")
+    auditing.estimate(at, "january")
+    kept = auditing.store(at)
+    content = kept.read("january")[files.RESULT].replace(b"0", b"1", 1)
+    (at.settings.home / "lake" / "_audits" / "january" / files.RESULT).write_bytes(content)
+    with pytest.raises(AuditError, match=r"result\.json was changed after it was sealed"):
+        auditing.sign_off(at, "january", actor="eva")
+
+
+def test_an_edited_plan_draws_nothing(at: Wiring) -> None:
+    auditing.plan(at, REQUEST, actor="eva")
+    auditing.approve(at, "january", actor="eva")
+    path = at.settings.home / "lake" / "_audits" / "january" / files.PLAN
+    path.write_text(path.read_text().replace('"seed":"s"', '"seed":"t"'))
+    with pytest.raises(AuditError, match=r"plan\.json was changed after it was sealed"):
+        auditing.draw_stage(at, "january")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "why"),
+    [
+        ({"last": MONDAY - datetime.timedelta(days=1)}, AuditError, "ends on"),
+        (
+            {"first": MONDAY - datetime.timedelta(days=9), "last": MONDAY - datetime.timedelta(7)},
+            AuditError,
+            "there is no comment",
+        ),
+        ({"labels": 9}, DesignError, "too few for"),
+        ({"audit": "Über"}, AuditError, "name of the audit"),
+        ({"audit": "../x"}, AuditError, "name of the audit"),
+        ({"labels": 0}, DesignError, "too few"),
+    ],
+)
+def test_impossible_requests_are_refused(
+    at: Wiring, changes: dict[str, object], error: type[Exception], why: str
+) -> None:
+    with pytest.raises(error, match=why):
+        auditing.plan(at, replace(REQUEST, **changes), actor="eva")
+    assert auditing.store(at).names() == []
+
+
+def test_a_day_without_scores_is_named(at: Wiring) -> None:
+    at.lake.replace("scores", TUESDAY, [], role="champion")
+    with pytest.raises(AuditError, match=f"{TUESDAY} has [0-9]+ comments and 0 scores"):
+        auditing.plan(at, REQUEST, actor="eva")
+
+
+def test_another_model_in_mid_period_is_refused(at: Wiring) -> None:
+    table = at.lake.table("scores", TUESDAY, role="champion")
+    number = table.schema.get_field_index("model_version")
+    other = table.set_column(number, table.schema.field(number), [["9"] * table.num_rows])
+    at.lake.replace("scores", TUESDAY, other.to_batches(), role="champion")
+    with pytest.raises(AuditError, match="model or its threshold changed within the period"):
+        auditing.plan(at, REQUEST, actor="eva")
+
+
+def test_planned_again_under_the_same_name_it_must_be_the_same(at: Wiring) -> None:
+    first = auditing.plan(at, REQUEST, actor="eva")
+    assert auditing.plan(at, replace(REQUEST, seed=""), actor="eva") == first
+    with pytest.raises(AuditError, match="planned before, and otherwise"):
+        auditing.plan(at, replace(REQUEST, last=MONDAY), actor="eva")
+    assert AuditPlan.from_json(first.to_json()) == first
