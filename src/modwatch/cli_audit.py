@@ -210,5 +210,5 @@ def _validate_dsa(options: argparse.Namespace) -> int:
     except OSError as exc:
         raise AuditError(f"{options.file} cannot be read ({type(exc).__name__})") from None
     findings = dsa.validate(content)
-    print(dsa.printed(findings) or f"{options.file}: nothing is wrong")
+    sys.stdout.write(dsa.printed(findings) or f"{options.file}: nothing is wrong\n")
     return int(dsa.exit_status(findings))
