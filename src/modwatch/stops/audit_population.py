@@ -79,7 +79,7 @@ class _Counted:
 
 def scored(lake: Lake, day: datetime.date, *, traits: bool = True) -> Iterator[Scored]:
     """Yield the scored comments of `day`, with their traits when asked for."""
-    told = _traits(lake, day) if traits else None
+    told = _Traits(lake, day) if traits else None
     names = ["comment_id", "prob", "flagged"]
     for batch in lake.read("scores", day, columns=names, role="champion"):
         ids = batch.column("comment_id")
@@ -88,26 +88,46 @@ def scored(lake: Lake, day: datetime.date, *, traits: bool = True) -> Iterator[S
             comment_id=ids.to_pylist(),
             prob=batch.column("prob").to_numpy(),
             flagged=batch.column("flagged").to_numpy(zero_copy_only=False),
-            traits=_of(told, ids) if told is not None else {},
+            traits=told.of(ids) if told is not None else {},
         )
 
 
-def _traits(lake: Lake, day: datetime.date) -> pa.Table:
-    """Return id and traits of the day's comments."""
-    return lake.table("comments", day, columns=["comment_id", *TRAITS])
+class _Traits:
+    """The traits of a day's comments, to be had for their scores in the order of these."""
+
+    def __init__(self, lake: Lake, day: datetime.date) -> None:
+        self._lake, self._day = lake, day
+        self._told = lake.table("comments", day, columns=["comment_id", *TRAITS])
+        self._done = 0
+        self._where: pa.ChunkedArray | None = None
+
+    def of(self, ids: pa.Array) -> dict[str, list[tuple[str, ...]]]:
+        """Return the values of each trait of the next comments."""
+        rows = self._told.slice(self._done, len(ids))
+        if self._where is not None or not rows.column("comment_id").combine_chunks().equals(ids):
+            rows = self._told.take(self._places().slice(self._done, len(ids)))
+        self._done += len(ids)
+        return {name: _values(rows.column(name)) for name in TRAITS}
+
+    def _places(self) -> pa.ChunkedArray:
+        """Return where each score's comment is: scores may lie in another order."""
+        if self._where is None:
+            scores = self._lake.table(
+                "scores", self._day, columns=["comment_id"], role="champion"
+            ).column(0)
+            known = self._told.column("comment_id").combine_chunks()
+            self._where = pc.index_in(scores, known)
+        return self._where
 
 
-def _of(told: pa.Table, ids: pa.Array) -> dict[str, list[tuple[str, ...]]]:
-    """Return the values of each trait of some comments."""
-    rows = told.take(pc.index_in(ids, told.column("comment_id").combine_chunks()))
-    return {name: [_values(each) for each in rows.column(name).to_pylist()] for name in TRAITS}
-
-
-def _values(value: object) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    each = value if isinstance(value, list) else [value]
-    return tuple(sorted({str(one) for one in each if one}))
+def _values(column: pa.ChunkedArray) -> list[tuple[str, ...]]:
+    """Return the values of each comment, in order and each once; none for a missing one."""
+    encoded = column.combine_chunks()
+    if pa.types.is_list(column.type):
+        return [tuple(sorted({one for one in each or () if one})) for each in encoded.to_pylist()]
+    encoded = encoded.dictionary_encode()
+    words = [(each,) if each else () for each in encoded.dictionary.to_pylist()] + [()]
+    return [words[code] for code in encoded.indices.fill_null(len(words) - 1).to_pylist()]
 
 
 def _refuse_missing(lake: Lake, day: datetime.date, scores: int) -> None:
