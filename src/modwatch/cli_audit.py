@@ -30,6 +30,8 @@ def add_commands(commands: Any) -> None:
         sub.add_argument("audit")
         if name in ("approve", "sign-off", "cancel"):
             _by(sub)
+        if name == "publish":
+            sub.add_argument("--service", default="", help="its name, for the report")
         if name == "seal":
             sub.add_argument("--stop", action="store_true", help="give up what is not labelled")
     command("list", _list, "every audit, and what was done last")
@@ -136,6 +138,10 @@ def _sign_off(options: argparse.Namespace) -> None:
     _step("sign_off", options, actor=options.by, note=options.note)
 
 
+def _publish(options: argparse.Namespace) -> None:
+    print(_step("publish", options, service=options.service))
+
+
 def _cancel(options: argparse.Namespace) -> None:
     _step("cancel", options, actor=options.by, note=options.note)
 
@@ -147,6 +153,7 @@ _STEPS = (
     ("seal", _seal, "seal the labels of the stage"),
     ("estimate", _estimate, "compute precision, recall and the rest, and seal them"),
     ("sign-off", _sign_off, "sign the result"),
+    ("publish", _publish, "write the report of a signed audit"),
     ("cancel", _cancel, "give the audit up; its evidence stays"),
 )
 

@@ -1,8 +1,9 @@
 """Audits of made-up comments, carried out in memory."""
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from modwatch.audit import evidence, files
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.draw import DrawnComment, Scored, day_digest, draw
 from modwatch.audit.labels import AuditLabel
-from modwatch.audit.plan import AuditPlan, PopulationDay, planned_strata
+from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
 from modwatch.audit.populations import simulate
 from modwatch.audit.results import computed, to_json
 from modwatch.audit.verify import planned_sizes, read_evidence
@@ -27,10 +28,7 @@ class Comments:
     parts: tuple[Scored, ...]
     truth: Mapping[str, int]
     recall: float
-
-    def days(self) -> Iterator[tuple[datetime.date, list[Scored]]]:
-        for day in sorted({part.day for part in self.parts}):
-            yield day, [part for part in self.parts if part.day == day]
+    threshold: float
 
 
 def make_comments(
@@ -40,7 +38,8 @@ def make_comments(
     made = simulate(prevalence=prevalence, score=score, comments=size, seed=seed)
     score_ = np.concatenate([made.flagged.score, made.unflagged.score]).astype(np.float32)
     label = np.concatenate([made.flagged.label, made.unflagged.label])
-    flagged = np.arange(size) < made.flagged.label.size
+    threshold = float(score_[made.flagged.label.size :].max(initial=0))
+    flagged = score_ > threshold
     order = np.random.default_rng(seed).permutation(size)
     ids = [f"c{number}" for number in range(size)]
     parts = []
@@ -56,22 +55,55 @@ def make_comments(
             )
         )
     truth = {ids[row]: int(label[row]) for row in range(size)}
-    return Comments(parts=tuple(parts), truth=truth, recall=made.recall)
+    recall = float(label[flagged].sum() / label.sum())
+    return Comments(parts=tuple(parts), truth=truth, recall=recall, threshold=threshold)
+
+
+def days_of(parts: Sequence[Scored], threshold: float) -> tuple[PopulationDay, ...]:
+    """Return the days of some comments as a plan holds them."""
+    return tuple(
+        PopulationDay(
+            day=day,
+            comments=sum(part.prob.size for part in parts if part.day == day),
+            flagged=int(sum(part.flagged.sum() for part in parts if part.day == day)),
+            model_version="7",
+            threshold=threshold,
+            digest=day_digest([part for part in parts if part.day == day]),
+        )
+        for day in sorted({part.day for part in parts})
+    )
+
+
+def plan_of(
+    parts: Sequence[Scored], edges: Mapping[str, Sequence[float]], labels: int, **changes: object
+) -> AuditPlan:
+    """Return a plan with strata between these edges, `labels` of each or all that it has.
+
+    Comments are flagged above 0.5. Edges are scores of their side, other than its smallest.
+    """
+    prob = np.concatenate([part.prob for part in parts]).astype(np.float64)
+    strata: list[PlannedStratum] = []
+    for side, inside in (("flagged", prob > 0.5), ("unflagged", prob <= 0.5)):
+        bounds = [None, *sorted(edges.get(side, ())), None]
+        for lower, upper in pairwise(bounds) if inside.any() else ():
+            scores = prob[inside & (prob >= (lower or 0)) & (prob < (upper or 2))]
+            strata.append(
+                PlannedStratum(
+                    side=side, lower=lower, upper=upper, population=scores.size,
+                    labels=min(labels, scores.size), score=float(scores.mean()),
+                )
+            )  # fmt: skip
+    fields: dict[str, object] = {
+        "audit": "small",
+        "population": days_of(parts, 0.5),
+        "strata": tuple(strata),
+        "seed": "a public seed",
+    }
+    return AuditPlan(**(fields | changes))  # type: ignore[arg-type]
 
 
 def make_plan(comments: Comments, labels: int = 400, **changes: object) -> AuditPlan:
     """Return a plan for these comments."""
-    population = [
-        PopulationDay(
-            day=day,
-            comments=sum(part.prob.size for part in parts),
-            flagged=int(sum(part.flagged.sum() for part in parts)),
-            model_version="7",
-            threshold=0.5,
-            digest=day_digest(parts),
-        )
-        for day, parts in comments.days()
-    ]
     prob = np.concatenate([part.prob for part in comments.parts]).astype(np.float64)
     flagged = np.concatenate([part.flagged for part in comments.parts])
     made = design(
@@ -79,7 +111,7 @@ def make_plan(comments: Comments, labels: int = 400, **changes: object) -> Audit
     )
     fields: dict[str, object] = {
         "audit": "2026-01",
-        "population": tuple(population),
+        "population": days_of(comments.parts, comments.threshold),
         "strata": planned_strata(made),
         "seed": "a public seed",
     }
@@ -126,16 +158,18 @@ class Auditor:
         self.record("planned", plan__json=self.plan.to_json().encode())
         self.record("approved")
 
-    def draw_and_label(self, stage: int = 1) -> None:
+    def draw_and_label(self, stage: int = 1, sample: bytes | None = None) -> None:
+        """Draw and label a stage; a forger's `sample` takes the place of the drawn one."""
         drawn = draw(self.plan, self.comments.parts, planned_sizes(self.plan, self.folder, stage))
+        content = sample or files.write_sample(drawn.comments)
         self.record(
             "drawn",
             **{
-                f"sample_{stage}__csv": files.write_sample(drawn.comments),
+                f"sample_{stage}__csv": content,
                 f"population_{stage}__csv": files.write_population(drawn),
             },
         )
-        labels = files.write_labels(self.people(drawn.comments, self.comments.truth))
+        labels = files.write_labels(self.people(files.read_sample(content), self.comments.truth))
         self.record("labelled", **{f"labels_{stage}__csv": labels})
 
     def finish(self) -> None:
@@ -144,13 +178,13 @@ class Auditor:
         self.record("published")
 
 
-def finished(*, stages: int = 1) -> Auditor:
-    """Return an audit that was carried out."""
+def finished(*, stages: int = 1, **changes: object) -> Auditor:
+    """Return an audit that was carried out; `changes` are fields of its plan."""
     comments = make_comments()
     more: dict[str, object] = (
         {"second_stage_labels": 200, "first_stage_share": 0.6} if stages > 1 else {}
     )
-    auditor = Auditor(comments=comments, plan=make_plan(comments, **more))
+    auditor = Auditor(comments=comments, plan=make_plan(comments, **(more | changes)))
     auditor.begin()
     for stage in range(1, stages + 1):
         auditor.draw_and_label(stage)

@@ -3,28 +3,46 @@
 import dataclasses
 import json
 import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pytest
 
-from audit.making import Auditor, finished, make_comments, make_plan
+from audit.making import NOW, Auditor, finished, make_comments, make_plan
 from modwatch.audit import evidence, files
-from modwatch.audit.verify import planned_sizes, redraw, verify
+from modwatch.audit.draw import Drawn, DrawnComment, draw
+from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.labels import AuditLabel
+from modwatch.audit.results import computed, to_json
+from modwatch.audit.verify import planned_sizes, read_evidence, redraw, verify
+from modwatch.errors import AuditError
+
+Folder = dict[str, bytes]
+
+
+#: Intervals are not what is checked here.
+QUICK = IntervalRule(method="logit")
 
 
 @pytest.fixture(scope="module")
 def done() -> Auditor:
-    return finished()
+    return finished(rule=QUICK)
 
 
 @pytest.fixture(scope="module")
 def adaptive() -> Auditor:
-    return finished(stages=2)
+    return finished(stages=2, rule=QUICK)
 
 
-def resealed(auditor: Auditor, name: str, content: bytes) -> dict[str, bytes]:
-    """Return the folder with a file changed, and a chain that was made anew to fit it."""
-    folder = auditor.folder | {name: content}
+def resealed(auditor: Auditor, changes: Mapping[str, bytes], *, result: bool = False) -> Folder:
+    """Return the folder that a forger makes: files changed and hashes made anew, with the result
+    when that is asked for.
+    """
+    folder = auditor.folder | changes
+    if result:
+        folder[files.RESULT] = to_json(computed(read_evidence(folder)))
     chain: list[evidence.Event] = []
     for event in auditor.chain:
         digests = {each: evidence.file_digest(folder[each]) for each in event.files}
@@ -33,14 +51,48 @@ def resealed(auditor: Auditor, name: str, content: bytes) -> dict[str, bytes]:
     return folder | {files.CHAIN: evidence.written(chain).encode()}
 
 
+def rechained(auditor: Auditor, change: Callable[[list[evidence.Event]], object]) -> Folder:
+    """Return the folder with another chain, whose hashes and positions were made anew."""
+    events, chain = [*auditor.chain], list[evidence.Event]()
+    change(events)
+    for event in events:
+        previous = chain[-1].digest if chain else evidence.START
+        chain.append(dataclasses.replace(event, position=len(chain), previous=previous))
+    return auditor.folder | {files.CHAIN: evidence.written(chain).encode()}
+
+
+def changed(
+    drawn: Sequence[DrawnComment], change: Callable[[DrawnComment], dict[str, Any]]
+) -> bytes:
+    """Return the file of a sample of which each comment was changed."""
+    return files.write_sample([dataclasses.replace(each, **change(each)) for each in drawn])
+
+
+def sample(auditor: Auditor, stage: int = 1) -> list[DrawnComment]:
+    return list(files.read_sample(auditor.folder[files.sample_file(stage)]))
+
+
+def labels(auditor: Auditor, stage: int = 1) -> list[AuditLabel]:
+    return files.read_labels(auditor.folder[files.labels_file(stage)])
+
+
+def population(auditor: Auditor) -> dict[tuple[str, str, int], int]:
+    return files.read_population(auditor.folder[files.population_file(1)])
+
+
+def write_population(counts: dict[tuple[str, str, int], int]) -> bytes:
+    return files.write_population(Drawn(comments=(), population=counts))
+
+
 def test_an_audit_that_nobody_touched_is_right(done: Auditor, adaptive: Auditor) -> None:
     assert verify(done.folder) == []
     assert verify(adaptive.folder) == []
     assert json.loads(adaptive.folder[files.RESULT])["drawn"] == 600
 
 
-def test_the_interval_holds_the_truth(done: Auditor, adaptive: Auditor) -> None:
-    for auditor in (done, adaptive):
+def test_the_interval_holds_the_truth() -> None:
+    for auditor in (finished(), finished(stages=2)):
+        assert verify(auditor.folder) == []
         figures = {
             each["metric"]: each for each in json.loads(auditor.folder[files.RESULT])["figures"]
         }
@@ -90,31 +142,372 @@ def test_a_changed_or_missing_event_is_found(done: Auditor, position: int) -> No
         assert verify(done.folder | {files.CHAIN: "".join(lines).encode()})
 
 
+def turned(auditor: Auditor) -> bytes:
+    """Return the labels, of which one that stands alone is turned round."""
+    there = labels(auditor)
+    ids = [each.comment_id for each in there]
+    single = next(each for each in there if ids.count(each.comment_id) == 1)
+    other = dataclasses.replace(single, label=1 - single.label)
+    return files.write_labels([other if each == single else each for each in there])
+
+
 def test_a_label_changed_together_with_the_chain_no_longer_gives_the_result(done: Auditor) -> None:
-    labels = files.read_labels(done.folder["labels-1.csv"])
-    single = next(
-        each for each in labels if [e.comment_id for e in labels].count(each.comment_id) == 1
-    )
-    turned = [
-        dataclasses.replace(each, label=1 - each.label) if each == single else each
-        for each in labels
-    ]
-    folder = resealed(done, "labels-1.csv", files.write_labels(turned))
+    folder = resealed(done, {"labels-1.csv": turned(done)})
     assert verify(folder) == ["result.json does not follow from the sample and the labels"]
 
 
-def test_a_comment_put_in_by_hand_does_not_have_the_right_number(done: Auditor) -> None:
-    drawn = list(files.read_sample(done.folder["sample-1.csv"]))
-    drawn[5] = dataclasses.replace(drawn[5], comment_id="c-of-my-choice")
-    rows = files.write_sample(drawn)
-    problems = verify(resealed(done, "sample-1.csv", rows))
-    assert "does not have the number that the plan gives it" in problems[0]
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda drawn: drawn[:-1], "as many comments of each stratum as the plan says"),
+        (lambda drawn: [], "as many comments of each stratum as the plan says"),
+        (lambda drawn: [drawn[0], *drawn[:-1]], "holds a comment twice"),
+        (lambda drawn: drawn[::-1], "is not in the order of its keys"),
+        (lambda drawn: [dataclasses.replace(drawn[0], comment_id="mine"), *drawn[1:]],
+         "without the number that the plan gives it"),
+        (lambda drawn: [dataclasses.replace(drawn[0], key=drawn[0].key - 1), *drawn[1:]],
+         "without the number that the plan gives it"),
+        (lambda drawn: [dataclasses.replace(drawn[0], day=NOW.date()), *drawn[1:]],
+         "a comment of 2026-02-01, which the plan does not"),
+        *((lambda drawn, n=n: [dataclasses.replace(drawn[0], stratum=n), *drawn[1:]],
+           "a stratum that is not planned") for n in (-1, 99, 10**12)),
+        *((lambda drawn, n=n: [dataclasses.replace(drawn[0], key=n), *drawn[1:]],
+           "a number that cannot be") for n in (-1, 2**64, 10**400)),
+        *((lambda drawn, n=n: [*drawn[:-1], dataclasses.replace(drawn[-1], score=n)],
+           "whose score is outside its stratum")
+          for n in (-1e-9, 1.1, float("nan"), float("inf"), float("-inf"))),
+    ],
+)  # fmt: skip
+def test_a_sample_that_the_plan_does_not_draw_is_found(
+    done: Auditor, change: Callable[[list[DrawnComment]], list[DrawnComment]], why: str
+) -> None:
+    content = files.write_sample(change(sample(done)))
+    problems = verify(resealed(done, {"sample-1.csv": content}))
+    assert any(each.startswith("sample-1.csv ") and why in each for each in problems), problems
 
 
-def test_a_comment_left_out_is_missed(done: Auditor) -> None:
-    drawn = list(files.read_sample(done.folder["sample-1.csv"]))
-    problems = verify(resealed(done, "sample-1.csv", files.write_sample(drawn[:-1])))
-    assert "as many comments of each stratum" in problems[0]
+def test_a_score_on_the_other_side_of_the_threshold_or_an_edge_is_found(done: Auditor) -> None:
+    threshold, numbers = done.comments.threshold, done.plan.of_side("unflagged")
+    for number, score in (
+        (done.plan.of_side("flagged")[0], threshold),
+        (numbers[-1], float(np.nextafter(threshold, 1))),
+        (numbers[1], float(np.nextafter(done.plan.strata[numbers[1]].lower, 0))),
+        (numbers[1], done.plan.strata[numbers[1]].upper),
+    ):
+        content = changed(
+            sample(done),
+            lambda each, n=number, s=score: {"score": s} if each.stratum == n else {},
+        )
+        problems = verify(resealed(done, {"sample-1.csv": content}))
+        assert problems
+        assert all("whose score is outside its stratum" in each for each in problems)
+
+
+def test_comments_chosen_among_twice_as_many_are_found(done: Auditor) -> None:
+    """Who draws more and keeps those that please has larger numbers than chance gives."""
+    sizes = [min(2 * each.labels, each.population) for each in done.plan.strata]
+    twice, kept = draw(done.plan, done.comments.parts, sizes).comments, list[DrawnComment]()
+    for number, planned in enumerate(done.plan.strata):
+        mine = [each for each in twice if each.stratum == number]
+        kept += random.Random(number).sample(mine, planned.labels)
+    kept.sort(key=lambda each: each.key)
+    chosen = dataclasses.replace(done, folder={}, chain=[])
+    chosen.begin()
+    chosen.draw_and_label(1, files.write_sample(kept))
+    chosen.finish()
+    assert verify(chosen.folder) == [
+        "sample-1.csv does not hold the comments of the smallest numbers: others were left out or "
+        "added"
+    ]
+
+
+def test_what_only_a_redraw_finds(done: Auditor) -> None:
+    """The files alone do not tell of one comment left out, or of scores within the stratum."""
+    sizes = planned_sizes(done.plan, done.folder, 1)
+    more = [size + (number == 5) for number, size in enumerate(sizes)]
+    drawn = list(draw(done.plan, done.comments.parts, more).comments)
+    drawn.remove(next(each for each in drawn if each.stratum == 5))
+    forged = dataclasses.replace(done, folder={}, chain=[])
+    forged.begin()
+    forged.draw_and_label(1, files.write_sample(drawn))
+    forged.finish()
+    moved = changed(
+        sample(done), lambda each: {"score": done.plan.strata[each.stratum].lower or each.score}
+    )
+    for folder in (forged.folder, resealed(done, {"sample-1.csv": moved}, result=True)):
+        assert verify(folder) == []
+        assert redraw(done.plan, done.comments.parts, sizes) != folder["sample-1.csv"]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda whole: {key: 2 * size for key, size in whole.items()}, "does not fit the sample"),
+        (lambda whole: {key: size // 20 + 1 for key, size in whole.items()}, "fewer comments of a"),
+        (lambda whole: dict.fromkeys(whole, 5000), "more comments of a value than the stratum"),
+        (lambda whole: dict.fromkeys(whole, 0), "than the stratum has, or none"),
+        (lambda whole: dict.fromkeys(whole, 10**400), "more comments of a value than"),
+        (lambda whole: {}, "fewer comments of a value, or without it"),
+        (lambda whole: whole | {("language", "eo", 99): 5}, "a stratum that is not planned"),
+        (lambda whole: whole | {("language", "eo", -1): 5}, "a stratum that is not planned"),
+        (lambda whole: whole | {("language", "eo", 4): 500}, "does not fit the sample"),
+    ],
+)
+def test_numbers_of_comments_that_cannot_be_are_found(
+    done: Auditor,
+    change: Callable[[dict[tuple[str, str, int], int]], dict[tuple[str, str, int], int]],
+    why: str,
+) -> None:
+    content = write_population(change(population(done)))
+    problems = verify(resealed(done, {"population-1.csv": content}))
+    assert len(problems) == 1
+    assert problems[0].startswith("population-1.csv ")
+    assert why in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("language", "why"), [("fr", "does not fit the sample"), ("eo", "fewer comments of a value")]
+)
+def test_traits_that_are_changed_no_longer_fit_the_numbers_of_comments(
+    done: Auditor, language: str, why: str
+) -> None:
+    rows = random.Random(1)
+    content = changed(
+        sample(done), lambda _: {"traits": {"language": (language,)}} if rows.random() < 0.7 else {}
+    )
+    problems = verify(resealed(done, {"sample-1.csv": content}))
+    assert len(problems) == 1
+    assert why in problems[0]
+
+
+def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive: Auditor) -> None:
+    first, second = sample(adaptive, 1), sample(adaptive, 2)
+    beyond = draw(
+        adaptive.plan,
+        adaptive.comments.parts,
+        [size + 1 for size in planned_sizes(adaptive.plan, adaptive.folder, 2)],
+    ).comments
+    gone = first[0]
+    [new] = [each for each in beyond if each.stratum == gone.stratum and each not in second]
+    rest = sorted([*(each for each in second if each != gone), new], key=lambda each: each.key)
+    kept = [each for each in labels(adaptive, 2) if each.comment_id != gone.comment_id]
+    problems = verify(
+        resealed(
+            adaptive,
+            {"sample-2.csv": files.write_sample(rest), "labels-2.csv": files.write_labels(kept)},
+        )
+    )
+    assert problems == [
+        f"sample-2.csv does not go on where the stage before ended in stratum {gone.stratum}",
+        "labels-2.csv does not hold all labels of the stage before",
+    ]
+
+
+def test_the_second_stage_is_allotted_by_the_labels_of_the_first(adaptive: Auditor) -> None:
+    forged = [
+        dataclasses.replace(each, label=int(each.comment_id.endswith("7")))
+        for each in labels(adaptive, 1)
+    ]
+    problems = verify(resealed(adaptive, {"labels-1.csv": files.write_labels(forged)}))
+    assert "sample-2.csv does not hold as many comments of each stratum as the plan" in problems[0]
+
+
+def test_the_first_stage_keeps_its_labels(adaptive: Auditor) -> None:
+    for content in (
+        files.write_labels(labels(adaptive, 2)[1:]),
+        files.write_labels(
+            dataclasses.replace(each, label=1 - each.label) for each in labels(adaptive, 2)
+        ),
+    ):
+        problems = verify(resealed(adaptive, {"labels-2.csv": content}))
+        assert problems == ["labels-2.csv does not hold all labels of the stage before"]
+
+
+def test_both_stages_stand_for_the_same_comments(adaptive: Auditor) -> None:
+    whole = population(adaptive)
+    whole[next(iter(whole))] += 1
+    problems = verify(resealed(adaptive, {"population-2.csv": write_population(whole)}))
+    assert problems == ["population-2.csv differs from that of the stage before"]
+
+
+@pytest.mark.parametrize(
+    ("decided_at", "why"),
+    [
+        (NOW - timedelta(minutes=6), "holds a label of 2026-01-05 from before the comment was"),
+        (NOW + timedelta(minutes=6), "holds a label of 2026-01-05 from after the labels were"),
+        (NOW + timedelta(minutes=4), None),
+        ("", "a time is not in ISO 8601"),
+        ("2026-02-01T00:00:00", "a time is not in ISO 8601"),
+        ("0001-01-01T00:00:00+14:00", "a time is not in ISO 8601"),
+    ],
+)
+def test_labels_are_given_between_draw_and_sealing(
+    done: Auditor, decided_at: Any, why: str | None
+) -> None:
+    at = decided_at if isinstance(decided_at, str) else decided_at.isoformat()
+    content = files.write_labels(dataclasses.replace(each, decided_at=at) for each in labels(done))
+    problems = verify(resealed(done, {"labels-1.csv": content}, result=True))
+    assert len(problems) == (why is not None)
+    assert why is None or why in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"comment_id": "other"}, "is of a comment that was not drawn"),
+        ({"label": 2}, "is neither 0 nor 1"),
+        ({"action": "skip"}, "has the action 'skip'"),
+    ],
+)
+def test_labels_that_cannot_be_are_found(
+    done: Auditor, change: dict[str, object], why: str
+) -> None:
+    first, *rest = labels(done)
+    content = files.write_labels([dataclasses.replace(first, **change), *rest])  # type: ignore[arg-type]
+    problems = verify(resealed(done, {"labels-1.csv": content}))
+    assert len(problems) == 1
+    assert why in problems[0]
+
+
+def test_labels_that_were_left_out_are_counted_in_the_result(done: Auditor) -> None:
+    """Files alone do not tell whether they were ever given; the log of decisions does."""
+    fewer = files.write_labels(each for each in labels(done) if each.comment_id[-1] != "3")
+    folder = resealed(done, {"labels-1.csv": fewer}, result=True)
+    assert verify(folder) == []
+    result = json.loads(folder[files.RESULT])
+    assert result["labelled"] < result["drawn"] == 400
+
+
+def test_files_that_no_step_sealed_are_named(done: Auditor) -> None:
+    assert verify(done.folder | {"sample-2.csv": done.folder["sample-1.csv"]}) == [
+        "sample-2.csv is there, and no step has sealed it"
+    ]
+    unsealed = rechained(done, lambda chain: chain.__setitem__(3, without_files(chain[3])))
+    assert verify(unsealed) == [
+        "labels-1.csv was not sealed when the audit was labelled",
+        "labels-1.csv is there, and no step has sealed it",
+    ]
+    cut = rechained(done, lambda chain: chain.__delitem__(slice(4, None)))
+    assert verify(cut) == ["result.json is there, and no step has sealed it"]
+
+
+def without_files(event: evidence.Event) -> evidence.Event:
+    return dataclasses.replace(event, files={})
+
+
+def test_a_file_is_sealed_once_and_by_its_own_step(done: Auditor) -> None:
+    def swap(chain: list[evidence.Event]) -> None:
+        chain[3], chain[4] = (
+            dataclasses.replace(one, files=other.files)
+            for one, other in ((chain[3], chain[4]), (chain[4], chain[3]))
+        )
+
+    assert verify(rechained(done, swap)) == [
+        "labels-1.csv was not sealed when the audit was labelled",
+        "result.json was not sealed when the audit was estimated",
+    ]
+
+    def again(chain: list[evidence.Event]) -> None:
+        chain[4] = dataclasses.replace(chain[4], files={**chain[3].files, **chain[4].files})
+
+    assert verify(rechained(done, again)) == ["labels-1.csv was sealed more than once"]
+
+
+def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor) -> None:
+    def without_second(chain: list[evidence.Event]) -> None:
+        del chain[4:6]
+
+    folder = rechained(adaptive, without_second)
+    for name in ("sample-2.csv", "population-2.csv", "labels-2.csv"):
+        del folder[name]
+    assert verify(folder) == ["the audit was estimated after 1 of 2 stages"]
+    with pytest.raises(AuditError, match=r"^sample-2\.csv is missing"):
+        read_evidence(folder)
+
+    more = {
+        f"{name}-2.csv": done.folder[f"{name}-1.csv"] for name in ("sample", "population", "labels")
+    }
+    sealed = {name: evidence.file_digest(content) for name, content in more.items()}
+
+    def with_second(chain: list[evidence.Event]) -> None:
+        drawn = {name: sealed[name] for name in ("sample-2.csv", "population-2.csv")}
+        chain[4:4] = [
+            dataclasses.replace(chain[2], files=drawn),
+            dataclasses.replace(chain[3], files={"labels-2.csv": sealed["labels-2.csv"]}),
+        ]
+
+    assert verify(rechained(done, with_second) | more) == [
+        "the audit was drawn 2 times; 1 were planned"
+    ]
+
+
+def test_an_unfinished_audit_is_checked_as_far_as_it_went(adaptive: Auditor) -> None:
+    """After each step, a file changed by a forger who makes the chain anew is found."""
+    for length in range(1, len(adaptive.chain) + 1):
+        there = {name for event in adaptive.chain[:length] for name in event.files}
+        folder = {name: adaptive.folder[name] for name in there}
+        half = dataclasses.replace(adaptive, folder=folder, chain=adaptive.chain[:length])
+        folder[files.CHAIN] = evidence.written(half.chain).encode()
+        assert verify(folder) == []
+        for name in there - {files.RESULT}:
+            assert verify(resealed(half, {name: folder[name][:-3]}))
+
+
+def test_another_plan_than_the_one_that_was_drawn_from_is_found(done: Auditor) -> None:
+    other = dataclasses.replace(done.plan, deadline_days=3)
+    problems = verify(resealed(done, {"plan.json": other.to_json().encode()}))
+    assert any("without the number that the plan gives it" in each for each in problems)
+    named = dataclasses.replace(done.plan, audit="other")
+    assert verify(resealed(done, {"plan.json": named.to_json().encode()})) == [
+        "the plan is of another audit than the chain"
+    ]
+
+
+def edited_result(done: Auditor, change: Callable[[dict[str, Any]], object]) -> Folder:
+    fields = json.loads(done.folder[files.RESULT])
+    change(fields)
+    return resealed(done, {files.RESULT: to_json(fields)})
+
+
+def test_the_last_digits_of_a_result_may_differ_by_the_processor(done: Auditor) -> None:
+    def scaled(factor: float) -> Callable[[dict[str, Any]], object]:
+        def change(fields: dict[str, Any]) -> None:
+            for figure in fields["figures"]:
+                figure["high"] *= factor
+
+        return change
+
+    wrong = ["result.json does not follow from the sample and the labels"]
+    assert verify(edited_result(done, scaled(1 + 1e-9))) == []
+    assert verify(edited_result(done, scaled(1 - 1e-4))) == wrong
+    for change in (
+        lambda fields: fields.update(labelled=fields["labelled"] + 1),
+        lambda fields: fields.update(labelled=float(fields["labelled"])),
+        lambda fields: fields.update(more=1),
+        lambda fields: fields.pop("domains"),
+        lambda fields: fields["domains"].pop(),
+        lambda fields: fields["figures"][0].update(status="insufficient"),
+        lambda fields: fields["figures"][0].update(value=None),
+        lambda fields: fields.update(figures={}),
+    ):
+        assert verify(edited_result(done, change)) == wrong
+    text = done.folder[files.RESULT]
+    for content in (b"", b"{", b"\xff", b"NaN", b"[" * 100_000, text[:-1], text + b"\n",
+                    text.replace(b"\n", b"\r\n")):  # fmt: skip
+        assert verify(resealed(done, {files.RESULT: content})) == wrong
+
+
+GARBAGE = [b"", b"\0", b"\xff", b"{}", b"[]", b"day,comment_id\r\n", b"[" * 100_000, b'"', b"1"]
+
+
+@pytest.mark.parametrize("garbage", range(len(GARBAGE)))
+@pytest.mark.parametrize(
+    "name", ["plan.json", "sample-1.csv", "population-1.csv", "labels-1.csv", "labels-2.csv"]
+)
+def test_garbage_in_any_file_is_told_in_words(adaptive: Auditor, name: str, garbage: int) -> None:
+    [problem, *_] = verify(resealed(adaptive, {name: GARBAGE[garbage]}))
+    kind = name.partition("-")[0].replace("plan.json", "plan")
+    assert kind in problem
 
 
 def test_another_seed_draws_others() -> None:

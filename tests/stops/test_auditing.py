@@ -55,13 +55,21 @@ def test_from_the_plan_to_a_signed_result(at: Wiring) -> None:
     assert auditing.progress(at, "january") == AuditProgress(decided=120)
     assert auditing.seal_labels(at, "january") == 120
     result = auditing.estimate(at, "january")
+    with pytest.raises(AuditError, match="not before the result is signed off"):
+        auditing.publish(at, "january")
     auditing.sign_off(at, "january", actor="eva")
+    for _ in range(2):
+        assert auditing.publish(at, "january", service="Forum") == "report.html"
     assert auditing.check(at, "january") == []
     kept = auditing.store(at).read("january")
     assert json.loads(kept[files.RESULT]) == result
     assert verify(kept) == []
     assert result["comments"] == sum(at.lake.count("scores", day) for day in (MONDAY, TUESDAY))
     assert result["labellers"] == 2
+    page = kept[files.REPORT].decode()
+    assert "Signed off by eva" in page
+    texts = at.lake.table("comments", MONDAY, columns=["text"]).column("text").to_pylist()
+    assert not [1 for words in texts if len(words) > 8 and words in page]
 
 
 def test_its_interval_holds_the_planted_truth(at: Wiring) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from modwatch.audit import checks
 from modwatch.errors import MetricInputError
 from modwatch.metrics.inputs import Floats
 
@@ -40,18 +41,17 @@ class StratumCounts:
         cls, *, population: ArrayLike, labels: ArrayLike, positives: ArrayLike, score: ArrayLike
     ) -> "StratumCounts":
         """Return checked counts; MetricInputError names what does not fit."""
-        sizes, drawn, found = (np.asarray(v, np.int64) for v in (population, labels, positives))
-        expected = np.asarray(score, np.float64)
-        if not sizes.size:
+        given = {"population": population, "labels": labels, "positives": positives}
+        sizes, drawn, found = (checks.whole_numbers(*each) for each in given.items())
+        expected = checks.shares("score", score)
+        if not expected.size:
             raise MetricInputError("there is no stratum; an estimate needs one at least")
         if not sizes.shape == drawn.shape == expected.shape == found.shape[-1:]:
             raise MetricInputError("population, labels, positives and score differ in length")
         if (drawn < 1).any() or (drawn > sizes).any():
             raise MetricInputError("a stratum has no label, or more labels than comments")
-        if (found < 0).any() or (found > drawn).any():
-            raise MetricInputError("a stratum has more positives than labels, or fewer than none")
-        if not ((expected >= 0) & (expected <= 1)).all():
-            raise MetricInputError("a mean score is outside [0, 1]")
+        if (found > drawn).any():
+            raise MetricInputError("a stratum has more positives than labels")
         return cls(population=sizes, labels=drawn, positives=found, score=expected)
 
     def rate(self) -> Floats:
@@ -116,18 +116,29 @@ def combine(
     Each stage draws from what the stages before it left; its estimate counts their positives as
     known. Given those, it is free of bias, and with `shares` fixed before the first label so is
     the whole: pooling the labels of all stages would not be. `stages[s].population` (H,) is what
-    was left before stage s; `population` (H,) the whole; `shares` sum to 1.
+    was left before stage s; `population` (H,) the whole; `shares` > 0 sum to 1. MetricInputError
+    when a stage does not draw from all that the stages before it left.
 
     >>> first = StratumCounts.of(population=[100], labels=[10], positives=[1], score=[0.1])
     >>> second = StratumCounts.of(population=[90], labels=[30], positives=[4], score=[0.1])
     >>> round(float(combine([first, second], [0.25, 0.75], population=[100]).rate), 6)
     0.1225
     """
-    if len(shares) != len(stages) or abs(sum(shares) - 1) > 1e-9:
-        raise MetricInputError("the shares of the stages must be as many as stages and sum to 1")
-    whole = float(np.sum(np.asarray(population)))
+    if len(shares) != len(stages) or not all(share > 0 for share in shares):
+        raise MetricInputError("each stage must have a share of more than 0")
+    if abs(sum(shares) - 1) > 1e-9:
+        raise MetricInputError(f"the shares of the stages sum to {sum(shares)}; they must sum to 1")
+    if len({stage.positives.shape[:-1] for stage in stages}) > 1:
+        raise MetricInputError("the stages differ in repetitions; pass as many of each")
+    left = whole = int(checks.strata_sizes(population).sum())
     parts = []
     for number, (stage, share) in enumerate(zip(stages, shares, strict=True)):
+        if stage.population.sum() != left:
+            raise MetricInputError(
+                f"stage {number + 1} stands for {stage.population.sum()} comments where {left} are "
+                "left; pass all that the stages before it did not label"
+            )
+        left -= int(stage.labels.sum())
         of_stage = share * stage.population / (whole * stage.labels)
         known = sum(shares[number + 1 :]) / whole
         weight = of_stage + known

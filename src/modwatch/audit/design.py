@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from modwatch.audit import allocation
+from modwatch.audit import allocation, checks
 from modwatch.audit.allocation import FLOOR
 from modwatch.audit.recalibration import prior_shift, shifted
 from modwatch.audit.strata import METHODS, Strata, strata
-from modwatch.errors import DesignError
-from modwatch.metrics import inputs
+from modwatch.errors import DesignError, MetricInputError
 from modwatch.metrics.inputs import Floats
 
 Ints = NDArray[np.int64]
@@ -29,7 +28,7 @@ _FLAGGED_FLOOR = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions:
-    """What an auditor may choose.
+    """What an auditor may choose; DesignError for what is impossible.
 
     >>> DesignOptions().method, DesignOptions().bins, DesignOptions().floor
     ('neyman', 8, 0.4)
@@ -51,23 +50,37 @@ class DesignOptions:
             raise DesignError(f"the strata method is {self.method!r}; it must be one of {METHODS}")
         if self.allocation not in ALLOCATIONS:
             raise DesignError(f"the allocation is {self.allocation!r}; choose from {ALLOCATIONS}")
-        if self.flagged_share is not None and not 0 < self.flagged_share < 1:
-            raise DesignError(f"the flagged share is {self.flagged_share}; it must lie in (0, 1)")
+        if self.bins < 1:
+            raise DesignError(f"the number of strata is {self.bins}; it must be at least 1")
+        if not 0 <= self.floor <= 1:
+            raise DesignError(f"the floor of the allocation is {self.floor}; it must lie in [0, 1]")
+        for name in ("flagged_share", "expected_prevalence"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 1:
+                raise DesignError(f"{name} is {value}; it must lie in (0, 1)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreCounts:
-    """The scores of flagged or of unflagged comments: distinct values, and how many have each."""
+    """The scores of flagged or of unflagged comments: distinct values, and how many have each.
+
+    MetricInputError for scores outside [0, 1], negative counts, or more of the one than the other.
+    """
 
     #: (m,) in [0, 1].
     score: Floats
     #: (m,) ≥ 0.
     count: Ints
 
+    def __post_init__(self) -> None:
+        score = checks.shares("score", self.score)
+        if checks.whole_numbers("count", self.count).shape != score.shape:
+            raise MetricInputError("score and count differ in length; pass one count a score")
+
     @classmethod
     def of(cls, score: ArrayLike) -> "ScoreCounts":
         """Return the counts of the scores (n,) of single comments."""
-        value, count = np.unique(inputs.probabilities(score), return_counts=True)
+        value, count = np.unique(checks.shares("score", score), return_counts=True)
         return cls(score=value, count=count.astype(np.int64))
 
     @property
@@ -118,6 +131,7 @@ def design(
     >>> made.labels, made.unflagged.labels.sum() > made.flagged.labels.sum()
     (300, np.True_)
     """
+    checks.budget(labels)
     sides = _stratified(flagged, unflagged, options)
     if not any(sides):
         raise DesignError("the period has no comment; audit one that has some")
@@ -169,17 +183,27 @@ def _side(scores: ScoreCounts, shift: float, options: DesignOptions) -> SideDesi
 def _split(
     sides: tuple[SideDesign | None, SideDesign | None], labels: int, options: DesignOptions
 ) -> tuple[int, int]:
-    """Return how many of the labels each side gets."""
+    """Return how many of the labels each side gets: its strata's minima at least."""
     flagged, unflagged = sides
     sizes = [int(side.population.sum()) if side else 0 for side in sides]
+    least = [
+        int(np.minimum(side.population, allocation.MINIMUM).sum()) if side else 0 for side in sides
+    ]
+    if labels < sum(least):
+        number = sum(len(side.strata) for side in sides if side)
+        raise DesignError(
+            f"{labels} labels are too few for {number} strata of at least {allocation.MINIMUM}; "
+            f"spend {sum(least)} or more, or take fewer strata"
+        )
     if not flagged or not unflagged:
         return min(labels, sizes[0]), min(labels, sizes[1])
     share = options.flagged_share
     if share is None:
         # Recall's relative variance is the sum of both sides', each c/n: n goes by √c.
         costs = [_relative_cost(flagged), _relative_cost(unflagged)]
-        share = float(np.clip(costs[0] / sum(costs), FLAGGED_LEAST, FLAGGED_MOST))
-    first = min(max(round(share * labels), 1), sizes[0])
+        share = costs[0] / max(sum(costs), 1e-300)  # nothing to find where all scores are 0 or 1
+        share = float(np.clip(share, FLAGGED_LEAST, FLAGGED_MOST))
+    first = int(np.clip(round(share * labels), least[0], min(labels - least[1], sizes[0])))
     second = min(labels - first, sizes[1])
     return min(labels - second, sizes[0]), second
 

@@ -5,12 +5,13 @@ the interval of the method of variance estimates recovery (Zou & Donner 2008), w
 intervals of the two and keeps their asymmetry.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from modwatch.audit.counts import Ints, WeightedCounts
 from modwatch.audit.intervals import IntervalRule, interval
+from modwatch.errors import MetricInputError
 from modwatch.metrics.inputs import Floats
 
 #: Positives (for precision also: negatives are no requirement) below which no figure is given.
@@ -80,6 +81,8 @@ class Figure:
 class Audited:
     """The labels of an audit: the flagged side, the unflagged one, and how to tell intervals.
 
+    A side is None when none of its comments is labelled.
+
     >>> from modwatch.audit.counts import StratumCounts
     >>> flagged = StratumCounts.of(population=[100], labels=[50], positives=[40], score=[0.9])
     >>> rest = StratumCounts.of(population=[900, 1000], labels=[100, 100], positives=[0, 4],
@@ -99,22 +102,23 @@ class Audited:
     rule: IntervalRule = field(default_factory=IntervalRule)
 
     def estimate(self, metric: str) -> Estimate:
-        """Return one of `METRICS`, or why there is none."""
+        """Return one of `METRICS`, or why there is none; MetricInputError for another."""
+        _check(metric)
         sides = [(name, self.side(name)) for name in _NEEDS[metric]]
-        labels = sum(side.labels for _, side in sides)
-        positives = sum(int(side.positives) for _, side in sides)
         reason, needed = _lacks(metric, sides)
+        estimate = Estimate(
+            metric=metric,
+            labels=sum(side.labels for _, side in sides),
+            positives=sum(int(side.positives) for _, side in sides),
+            status="insufficient" if reason else "ok",
+            reason=reason,
+            labels_needed=needed,
+        )
         if reason:
-            return Estimate(
-                metric=metric, labels=labels, positives=positives, status="insufficient",
-                reason=reason, labels_needed=needed,
-            )  # fmt: skip
-        figure = self.figure(metric)
-        return Estimate(
-            metric=metric, labels=labels, positives=positives, status="ok",
-            value=float(figure.value), low=float(figure.low), high=float(figure.high),
-            error=float(figure.error),
-        )  # fmt: skip
+            return estimate
+        told = self.figure(metric)
+        value, low, high, error = map(float, (told.value, told.low, told.high, told.error))
+        return replace(estimate, value=value, low=low, high=high, error=error)
 
     def estimates(self) -> list[Estimate]:
         """Return all of `METRICS`."""
@@ -122,6 +126,7 @@ class Audited:
 
     def figure(self, metric: str) -> Figure:
         """Return the metric (…) however few labels there are, as simulations need it."""
+        _check(metric)
         return _FIGURES[metric](self)
 
     def side(self, name: str) -> Shares:
@@ -129,9 +134,9 @@ class Audited:
         counts = self.flagged if name == "flagged" else self.unflagged
         comments = self.comments[0 if name == "flagged" else 1]
         if counts is None:  # no comment, or no label of any: see `_lacks`
-            zero = np.zeros(())
+            zero, high = np.zeros(()), np.ones(()) if comments else np.zeros(())
             return Shares(
-                comments=comments, rate=zero, low=zero, high=zero, variance=zero, labels=0,
+                comments=comments, rate=zero, low=zero, high=high, variance=zero, labels=0,
                 positives=np.zeros((), dtype=np.int64),
             )  # fmt: skip
         return Shares.of(counts, comments, self.rule)
@@ -140,19 +145,23 @@ class Audited:
 #: Labels of flagged comments with which precision is told even when hardly any is right.
 _ENOUGH_LABELS = 30
 
-_BOTH = ("flagged", "unflagged")
 _NEEDS = {
     "prevalence_unflagged": ("unflagged",),
     "precision": ("flagged",),
-    **dict.fromkeys(("recall", "f1", "accuracy", "prevalence"), _BOTH),
+    **dict.fromkeys(("recall", "f1", "accuracy", "prevalence"), ("flagged", "unflagged")),
 }
+
+
+def _check(metric: str) -> None:
+    if metric not in METRICS:
+        raise MetricInputError(f"the metric is {metric!r}; it must be one of {METRICS}")
 
 
 def _lacks(metric: str, sides: list[tuple[str, Shares]]) -> tuple[str, int | None]:
     """Return why there is no figure, and how many labels would do; ("", None) when there is."""
     for name, side in sides:
         if not side.comments:
-            if metric == "precision" or (metric == "recall" and name == "flagged"):
+            if len(sides) == 1 or (metric == "recall" and name == "flagged"):
                 return f"no {name} comment", None
             continue
         if not side.labels:
@@ -170,15 +179,11 @@ def _lacks(metric: str, sides: list[tuple[str, Shares]]) -> tuple[str, int | Non
             f"{ENOUGH_POSITIVES}; about {needed} labels of them would do",
             needed,
         )
+    if not any(side.comments for _, side in sides):
+        return "no comment", None
+    if metric in ("recall", "f1") and not any(side.positives for _, side in sides):
+        return "no comment is positive", None
     return "", None
-
-
-def _prevalence_unflagged(audited: Audited) -> Figure:
-    return _plain(audited.side("unflagged"))
-
-
-def _precision(audited: Audited) -> Figure:
-    return _plain(audited.side("flagged"))
 
 
 def _plain(side: Shares) -> Figure:
@@ -206,13 +211,14 @@ def _f1(audited: Audited) -> Figure:
     low, high = _odds_ends(right, missed, float(right.comments))
     low, high = 2 * low, 2 * high
     # d/dTP and d/dFN of the quotient.
-    whole = np.maximum(right.comments + found + lost, 1e-300)
+    whole = np.maximum(right.comments + found + lost, 1e-100)
     by_found, by_lost = 2 * (right.comments + lost) / whole**2, 2 * found / whole**2
     error = np.sqrt(
         (by_found * right.comments) ** 2 * right.variance
         + (by_lost * missed.comments) ** 2 * missed.variance
     )
-    return Figure(value=value, low=np.minimum(low, value), high=np.minimum(high, 1), error=error)
+    low, high = np.minimum(low, value), np.clip(high, value, 1)
+    return Figure(value=value, low=low, high=high, error=error)
 
 
 def _accuracy(audited: Audited) -> Figure:
@@ -285,8 +291,8 @@ def _quotient(part: Floats, whole: Floats) -> Floats:
 
 
 _FIGURES = {
-    "prevalence_unflagged": _prevalence_unflagged,
-    "precision": _precision,
+    "prevalence_unflagged": lambda audited: _plain(audited.side("unflagged")),
+    "precision": lambda audited: _plain(audited.side("flagged")),
     "recall": _recall,
     "f1": _f1,
     "accuracy": _accuracy,

@@ -6,9 +6,13 @@ is a text of one JSON document a line; with the files beside it, it is all that 
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import UTC, datetime
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
 
 from modwatch.errors import AuditError
 
@@ -39,7 +43,7 @@ _NEEDS = {
 START = "0" * 64
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(strict=True, extra="forbid"))
 class Event:
     """One step of an audit."""
 
@@ -85,7 +89,8 @@ def following(
     """Return the event that goes on with `chain`.
 
     Raises:
-        AuditError: out of order; the message says what has to come first.
+        AuditError: out of order; the message says what has to come first. Or the chain is of
+            another audit, or `at` is before its last event.
 
     >>> now = datetime(2026, 1, 5, tzinfo=UTC)
     >>> first = following([], audit="a", action="planned", actor="ann", at=now)
@@ -96,7 +101,14 @@ def following(
     modwatch.errors.AuditError: audit 'a': it cannot be drawn after it was planned: not before \
 the plan is approved, or the first stage is labelled
     """
+    if chain and chain[0].audit != audit:
+        raise AuditError(f"audit {audit!r}: this is the chain of audit {chain[0].audit!r}")
     refuse_out_of_order(chain, audit=audit, action=action)
+    if chain and at < moment(chain[-1].at):
+        raise AuditError(
+            f"audit {audit!r}: it is {at} and the last step was at {chain[-1].at}; set the clock "
+            "right, or wait"
+        )
     return Event(
         audit=audit,
         position=len(chain),
@@ -126,7 +138,7 @@ def refuse_out_of_order(chain: Sequence[Event], *, audit: str, action: str) -> N
 
 def written(chain: Sequence[Event]) -> str:
     """Return the chain as text: a line an event, with its hash."""
-    return "".join(_canonical(asdict(each) | {"hash": each.digest}) + "\n" for each in chain)
+    return "".join(_line(each) for each in chain)
 
 
 def read(text: str) -> list[Event]:
@@ -142,22 +154,33 @@ def read(text: str) -> list[Event]:
     True
     """
     chain: list[Event] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            fields = json.loads(line)
-            told = fields.pop("hash")
-            event = Event(**fields)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise AuditError(f"line {number} of the chain is no event") from None
-        if event.digest != told or _canonical(fields | {"hash": told}) != line:
-            raise AuditError(f"line {number} of the chain does not have the hash that it tells")
-        if event.previous != (chain[-1].digest if chain else START):
-            raise AuditError(f"line {number} of the chain does not follow the line before it")
-        if event.position != len(chain) or (chain and event.audit != chain[0].audit):
-            raise AuditError(f"line {number} of the chain is of another place or audit")
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        event, told = _read_line(line, number)
+        problem = _misplaced(event, chain)
+        if event.digest != told:
+            problem = "does not have the hash that it tells"
+        elif _line(event) != line:
+            problem = "is not in canonical form: it was edited, reformatted or cut"
+        if problem:
+            raise AuditError(f"line {number} of the chain {problem}")
         refuse_out_of_order(chain, audit=event.audit, action=event.action)
         chain.append(event)
     return chain
+
+
+def moment(text: str) -> datetime:
+    """Return the time that a text in ISO 8601 with an offset tells; AuditError for anything else.
+
+    >>> moment("2026-01-05T12:00:00+00:00").hour
+    12
+    """
+    try:
+        told = datetime.fromisoformat(text)
+        if told.tzinfo is not None:
+            return told.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise AuditError("a time is not in ISO 8601 with its offset from UTC")
 
 
 def sealed_files(chain: Sequence[Event]) -> dict[str, str]:
@@ -167,13 +190,42 @@ def sealed_files(chain: Sequence[Event]) -> dict[str, str]:
 
 def file_problems(chain: Sequence[Event], files: Mapping[str, bytes]) -> list[str]:
     """Return what is wrong with the files beside a chain, in words; empty when all is well."""
-    problems = []
+    times = Counter(name for event in chain for name in event.files)
+    problems = [f"{name} was sealed more than once" for name in times if times[name] > 1]
     for name, digest in sealed_files(chain).items():
         if name not in files:
             problems.append(f"{name} is missing")
         elif file_digest(files[name]) != digest:
             problems.append(f"{name} was changed after it was sealed")
     return problems
+
+
+def _read_line(line: str, number: int) -> tuple[Event, object]:
+    """Return the event of a line, and the hash that the line tells."""
+    try:
+        fields = json.loads(line)
+        told = fields.pop("hash")
+        event = Event(**fields)
+        if event.at != moment(event.at).isoformat():
+            raise AuditError(f"the time on line {number} of the chain is not in UTC")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise AuditError(f"line {number} of the chain is no event") from None
+    return event, told
+
+
+def _misplaced(event: Event, chain: Sequence[Event]) -> str:
+    """Return why an event does not go on with a chain; empty when it does."""
+    if event.previous != (chain[-1].digest if chain else START):
+        return "does not follow the line before it"
+    if event.position != len(chain) or (chain and event.audit != chain[0].audit):
+        return "is of another place or audit"
+    if chain and moment(event.at) < moment(chain[-1].at):
+        return "is of an earlier time than the line before it"
+    return ""
+
+
+def _line(event: Event) -> str:
+    return _canonical(asdict(event) | {"hash": event.digest}) + "\n"
 
 
 def _canonical(fields: Mapping[str, object]) -> str:

@@ -1,10 +1,13 @@
 """The files of an audit's evidence: tables as CSV, in one canonical form, so that they hash alike.
 
-No text of a comment is in them: ids, scores, random numbers, labels and pseudonyms.
+RFC 4180 in UTF-8. Before a text that a spreadsheet might take for a formula stands an apostrophe
+(`review.log.export.neutral`). No text of a comment is in them: ids, scores, random numbers, labels
+and pseudonyms.
 """
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, TypeVar
@@ -12,8 +15,9 @@ from typing import Any, TypeVar
 from modwatch.audit.draw import Drawn, DrawnComment
 from modwatch.audit.labels import AuditLabel
 from modwatch.errors import AuditError
+from modwatch.review.log.export import neutral, original
 
-PLAN, CHAIN, RESULT = "plan.json", "chain.jsonl", "result.json"
+PLAN, CHAIN, RESULT, REPORT = "plan.json", "chain.jsonl", "result.json", "report.html"
 
 _SAMPLE = ("day", "comment_id", "stratum", "score", "key", "traits")
 _POPULATION = ("column", "value", "stratum", "comments")
@@ -46,7 +50,7 @@ def write_sample(drawn: Iterable[DrawnComment]) -> bytes:
                 each.day.isoformat(),
                 each.comment_id,
                 each.stratum,
-                repr(each.score),
+                each.score,
                 each.key,
                 _joined(each.traits),
             )
@@ -68,7 +72,8 @@ def read_sample(content: bytes) -> tuple[DrawnComment, ...]:
             traits=_parted(cells["traits"]),
         )
 
-    return tuple(_read(content, _SAMPLE, row, "sample"))
+    drawn = tuple(_read(content, _SAMPLE, row, "sample"))
+    return _canonical(drawn, write_sample(drawn), content, "sample")
 
 
 def write_population(drawn: Drawn) -> bytes:
@@ -84,7 +89,9 @@ def read_population(content: bytes) -> dict[tuple[str, str, int], int]:
         key = (cells["column"], cells["value"], int(cells["stratum"]))
         return key, int(cells["comments"])
 
-    return dict(_read(content, _POPULATION, row, "population"))
+    found = dict(_read(content, _POPULATION, row, "population"))
+    again = write_population(Drawn(comments=(), population=found))
+    return _canonical(found, again, content, "population")
 
 
 def write_labels(labels: Iterable[AuditLabel]) -> bytes:
@@ -112,38 +119,56 @@ def read_labels(content: bytes) -> list[AuditLabel]:
         words |= {"day": date.fromisoformat(cells["day"]), "label": int(cells["label"])}
         return AuditLabel(**words)
 
-    return list(_read(content, _LABEL, row, "labels"))
+    labels = list(_read(content, _LABEL, row, "labels"))
+    return _canonical(labels, write_labels(labels), content, "labels")
 
 
 def _written(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows(
+        [neutral(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
+    )
     return out.getvalue().encode(errors="surrogatepass")
 
 
 def _read(
     content: bytes, header: Sequence[str], row: Callable[[Mapping[str, str]], T], name: str
-) -> Iterable[T]:
+) -> list[T]:
     """Return the rows, each made by `row`; the message of a refusal quotes none."""
-    text = content.decode(errors="surrogatepass")
-    lines = csv.reader(io.StringIO(text, newline=""))
-    if tuple(next(lines, ())) != tuple(header):
-        raise AuditError(f"the file of the {name} does not have the columns {', '.join(header)}")
-    made = []
-    for number, cells in enumerate(lines, 1):
-        try:
-            made.append(row(dict(zip(header, cells, strict=True))))
-        except (ValueError, TypeError):
-            raise AuditError(f"row {number} of the file of the {name} cannot be read") from None
+    made: list[T] = []
+    try:
+        text = content.decode(errors="surrogatepass")
+        lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+        if tuple(next(lines, ())) != tuple(header):
+            raise AuditError(f"the file of the {name} does not have the columns {','.join(header)}")
+        made.extend(row(dict(zip(header, map(original, cells), strict=True))) for cells in lines)
+    except UnicodeDecodeError:
+        raise AuditError(f"the file of the {name} is no text in UTF-8") from None
+    except (ValueError, OverflowError, csv.Error):
+        number = len(made) + 1
+        raise AuditError(f"row {number} of the file of the {name} cannot be read") from None
     return made
 
 
+def _canonical(read: T, again: bytes, content: bytes, name: str) -> T:
+    """Return what was read, if it would be written as it was."""
+    if again != content:
+        raise AuditError(
+            f"the file of the {name} is not in canonical form: it was edited or reformatted"
+        )
+    return read
+
+
 def _joined(traits: Mapping[str, tuple[str, ...]]) -> str:
-    """Return the values of all columns in one cell: `language=de;groups=a,b`."""
+    """Return the values of all columns in one cell: `groups=a,b;language=de`.
+
+    Of a character that means something in it stands the number, `%2c.` for a comma; `%.` is a value
+    that is empty.
+    """
     return ";".join(
-        f"{_quoted(column)}={','.join(map(_quoted, values))}"
+        f"{_quoted(column)}={','.join(_quoted(value) or '%.' for value in values)}"
         for column, values in sorted(traits.items())
     )
 
@@ -161,6 +186,4 @@ def _quoted(word: str) -> str:
 
 
 def _unquoted(word: str) -> str:
-    parts = word.split("%")
-    rest = (part.split(".", 1) for part in parts[1:])
-    return parts[0] + "".join(chr(int(code, 16)) + left for code, left in rest)
+    return re.sub(r"%([0-9a-f]*)\.", lambda code: chr(int(code[1], 16)) if code[1] else "", word)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
+from modwatch.audit import checks
 from modwatch.audit.counts import WeightedCounts
 from modwatch.audit.inversion import HIDDEN_SHARE, inversion_interval
 from modwatch.errors import DesignError
@@ -29,7 +30,7 @@ class IntervalRule:
     """
 
     method: str = "inversion"
-    #: Confidence level in (0, 1).
+    #: Confidence level in (0.5, 1).
     level: float = 0.95
     #: `lower` and `upper` give one bound at the level; the other end is 0 or 1.
     sides: str = "both"
@@ -43,8 +44,8 @@ class IntervalRule:
             raise DesignError(f"the interval is {self.method!r}; it must be one of {METHODS}")
         if self.sides not in SIDES:
             raise DesignError(f"the sides are {self.sides!r}; they must be one of {SIDES}")
-        if not 0 < self.level < 1:
-            raise DesignError(f"the level is {self.level}; it must lie in (0, 1)")
+        if not 0.5 < self.level < 1:
+            raise DesignError(f"the level is {self.level}; it must lie in (0.5, 1)")
         if not 0 <= self.hidden_share < 1:
             raise DesignError(f"the hidden share is {self.hidden_share}; it must lie in [0, 1)")
 
@@ -60,12 +61,16 @@ class IntervalRule:
 def interval(counts: WeightedCounts, rule: IntervalRule) -> tuple[Floats, Floats]:
     """Return the ends (…) of the interval of the share that `counts` estimate.
 
+    Where every comment is labelled, both are the share itself, whatever the method.
+
     >>> counts = WeightedCounts(weight=np.array([0.01]), labels=np.array([100]),
     ...     positives=np.array([10]), score=np.array([0.1]), unseen=np.array([1.0]))
     >>> ends = interval(counts, IntervalRule(method="korn_graubard"))
     >>> [round(float(end), 3) for end in ends]
     [0.049, 0.177]
     """
+    if not counts.unseen.any():
+        return counts.rate, counts.rate
     if rule.method == "inversion":
         return inversion_interval(counts, tails=rule.tails, hidden_share=rule.hidden_share)
     method = {"korn_graubard": korn_graubard, "logit": logit}.get(rule.method)
@@ -79,8 +84,10 @@ def korn_graubard(
 ) -> tuple[Floats, Floats]:
     """Return the Clopper–Pearson interval on the effective sample size (Korn & Graubard 1998).
 
-    n* = p̂(1−p̂)/V̂ × (t(n−1)/t(df))², df = labels less strata; where nothing varies, n* is n.
+    n* = p̂(1−p̂)/V̂ × (t(n−1)/t(df))², df = labels less strata; where nothing varies, p̂(1−p̂)/V̂ is
+    taken to be n. DesignError for tails outside [0, 0.5).
     """
+    checks.tails(tails)
     rate, variance = counts.rate, counts.variance
     labels, freedom = float(counts.labels.sum()), counts.degrees_of_freedom
     effective = np.where(
@@ -108,17 +115,18 @@ def logit(
 ) -> tuple[Floats, Floats]:
     """Return the interval that is symmetric on the logit scale, with Student's t.
 
-    A share of 0 or 1 has no logit: its interval is Korn–Graubard's.
+    A share of 0 or 1 has no logit, and labels that do not vary tell no error: the interval is
+    Korn–Graubard's then. DesignError for tails outside [0, 0.5).
     """
     rate, error = counts.rate, np.sqrt(counts.variance)
-    inside = (rate > 0) & (rate < 1)
+    inside = (rate > 0) & (rate < 1) & (error > 0)
     safe = np.where(inside, rate, 0.5)
     scale = error / (safe * (1 - safe))
     other = korn_graubard(counts, tails)
     ends = []
     for number, (tail, sign) in enumerate(zip(tails, (-1, 1), strict=True)):
-        step = stats.t.ppf(1 - tail, counts.degrees_of_freedom) if tail > 0 else np.inf
-        end = special.expit(special.logit(safe) + sign * step * np.where(scale > 0, scale, 0.0))
+        step = sign * stats.t.ppf(1 - tail, counts.degrees_of_freedom) if tail > 0 else 0.0
+        end = special.expit(special.logit(safe) + step * scale)
         ends.append(np.where(inside & (tail > 0), end, other[number]))
     return ends[0], ends[1]
 
@@ -129,7 +137,9 @@ def bootstrap(
     """Return the percentile interval of a seeded, stratified bootstrap.
 
     Deviations are scaled by √((1−f) n/(n−1)), so that they vary as the sample did (Rao & Wu 1988).
+    DesignError for tails outside [0, 0.5).
     """
+    checks.tails(tails)
     generator = np.random.default_rng(seed)
     rate = counts.positives / counts.labels
     drawn = generator.binomial(counts.labels, rate, size=(_RESAMPLES, *rate.shape)) / counts.labels

@@ -14,7 +14,9 @@ by what was found, and by the score where little was. What is held is what one s
 import numpy as np
 from scipy import special, stats
 
+from modwatch.audit import checks
 from modwatch.audit.counts import WeightedCounts
+from modwatch.metrics import inputs
 from modwatch.metrics.inputs import Floats
 
 #: Part of the positives that the score may be blind to.
@@ -29,7 +31,10 @@ _POSSIBLE = 0.002
 #: Cells whose positives weigh more than this part of the heaviest are counted one by one.
 _HEAVY = 0.5
 
-_STEPS = 26
+_STEPS = 32
+
+#: No upper end is lower, and a cell whose rate is a smaller part of the others' stays empty.
+_LEAST = 1e-12
 
 
 def pattern(counts: WeightedCounts) -> Floats:
@@ -53,18 +58,22 @@ def inversion_interval(
 ) -> tuple[Floats, Floats]:
     """Return the lower and upper end (…) of the interval; `tails` are the parts beyond each.
 
-    A tail of 0 gives an end at 0 or 1. Cells of which every comment is labelled are known.
+    A tail of 0 gives the least or the largest share there can be: 0 or 1, unless every comment of
+    some cells is labelled, which are known.
+    DesignError for tails outside [0, 0.5), MetricInputError for a hidden share outside [0, 1].
 
     >>> counts = WeightedCounts(weight=np.array([0.002]), labels=np.array([500]),
     ...     positives=np.array([10]), score=np.array([0.02]), unseen=np.array([1.0]))
     >>> [round(float(end), 4) for end in inversion_interval(counts)]
     [0.0102, 0.0354]
     """
+    checks.tails(tails)
+    inputs.fraction("the hidden share", hidden_share)
     certain = counts.unseen <= 0
     known = np.asarray(counts.positives[..., certain] @ counts.weight[certain])
     mass = float((counts.weight * counts.labels)[~certain].sum())
     if mass <= 0:
-        return known, known
+        return np.clip(known, 0, 1), np.clip(known, 0, 1)
     part = WeightedCounts(
         weight=counts.weight[~certain] / mass,
         labels=counts.labels[~certain],
@@ -74,7 +83,7 @@ def inversion_interval(
     )
     low = _lower(part, tails[0]) if tails[0] > 0 else np.zeros(part.rate.shape)
     high = _upper(part, tails[1], hidden_share) if tails[1] > 0 else np.ones(part.rate.shape)
-    return known + mass * low, known + mass * high
+    return np.clip(known + mass * low, 0, 1), np.clip(known + mass * high, 0, 1)
 
 
 def _lower(counts: WeightedCounts, tail: float) -> Floats:
@@ -85,7 +94,7 @@ def _lower(counts: WeightedCounts, tail: float) -> Floats:
         middle = (low + high) / 2
         likely = 1 - _below(counts, middle[..., None] * shape) >= tail
         low, high = np.where(likely, low, middle), np.where(likely, middle, high)
-    return low
+    return _share(counts, low[..., None] * shape)
 
 
 def _upper(counts: WeightedCounts, tail: float, hidden_share: float) -> Floats:
@@ -94,16 +103,23 @@ def _upper(counts: WeightedCounts, tail: float, hidden_share: float) -> Floats:
     highest = counts.rate.copy()
     for hidden in sorted({0.0, hidden_share / 2, hidden_share}):
         shape = (1 - hidden) * visible + hidden
-        low, high = counts.rate.copy(), np.ones(counts.rate.shape)
+        # Factors of the shape, on a logarithmic scale: up to where every cell is full.
+        least = np.where(shape > _LEAST, shape, 1.0).min(-1)
+        low, high = np.log(np.maximum(counts.rate, _LEAST)), -np.log(least)
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            rates = middle[..., None] * shape
+            rates = np.exp(middle)[..., None] * shape
             likely = _below(counts, rates) >= tail
             if hidden:
                 likely &= _possible(counts, rates)
             low, high = np.where(likely, middle, low), np.where(likely, high, middle)
-        highest = np.maximum(highest, high)
+        highest = np.maximum(highest, _share(counts, np.exp(high)[..., None] * shape))
     return highest
+
+
+def _share(counts: WeightedCounts, rates: Floats) -> Floats:
+    """Return the share (…) at rates (…, C), of which no cell's exceeds 1."""
+    return np.asarray(np.minimum(rates, 1) @ (counts.weight * counts.labels))
 
 
 def _possible(counts: WeightedCounts, rates: Floats) -> np.ndarray:
@@ -125,7 +141,7 @@ def _below(counts: WeightedCounts, rates: Floats) -> Floats:
     Positives of the heavy cells are counted by a binomial distribution, the sum of the others has
     the gamma distribution of the same mean and variance, with its mass at none.
     """
-    rates = np.minimum(rates, 1 - 1e-9)
+    rates = np.where(rates < _LEAST**2, 0.0, np.minimum(rates, 1 - 1e-9))
     heavy = _heavy(counts)
     if heavy.all():
         return _binomial_below(counts, rates)

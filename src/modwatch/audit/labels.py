@@ -67,9 +67,10 @@ def _final(said: Sequence[AuditLabel]) -> int | None:
     """Return the label that counts, or None while people differ."""
     settled = [each for each in said if each.action == "adjudicate"]
     first = [each for each in said if each.action == "label"]
-    people = [each.labeller for each in said]
+    people = set[str]()
     for each in said:
-        _refuse(people.count(each.labeller) > 1, each, "is the second by the same person")
+        _refuse(each.labeller in people, each, "is the second by the same person")
+        people.add(each.labeller)
     _refuse(len(settled) > 1, said[-1], "is settled twice")
     if settled:
         return settled[0].label

@@ -6,17 +6,20 @@ a seed, a stratum or a rule afterwards has another plan. Nothing in it depends o
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import field
 from datetime import date
-from typing import Any
+from itertools import chain, pairwise
 
-import numpy as np
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass
 
+from modwatch.audit.allocation import MINIMUM
 from modwatch.audit.design import Design, SideDesign
 from modwatch.audit.intervals import IntervalRule
 from modwatch.audit.strata import Strata
-from modwatch.errors import AuditError
+from modwatch.errors import AuditError, DesignError
 
 #: Of the document; a reader refuses what it does not know.
 FORMAT = 1
@@ -26,8 +29,18 @@ SIDES = ("flagged", "unflagged")
 #: Labels of the second stage of an adaptive audit are at least so many.
 _LEAST_STAGE = 50
 
+#: Comments of a day; far beyond any, and a float holds it exactly.
+_MOST = 2**40
 
-@dataclass(frozen=True, kw_only=True)
+_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,99}")
+
+#: A document holds these fields, all of them and of these types, or it is no plan.
+_STRICT = ConfigDict(
+    strict=True, extra="forbid", allow_inf_nan=False, revalidate_instances="always"
+)
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
 class PopulationDay:
     """The comments of one UTC day that an audit is about, and how they were decided."""
 
@@ -41,7 +54,7 @@ class PopulationDay:
     digest: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
 class PlannedStratum:
     """A range of scores on one side of the decision, and how many of it are drawn."""
 
@@ -58,7 +71,7 @@ class PlannedStratum:
     score: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
 class AuditPlan:
     """A frozen plan.
 
@@ -91,7 +104,7 @@ class AuditPlan:
     #: Days after which people are no longer waited for.
     deadline_days: int = 14
     #: What the design was made by: options of `design.DesignOptions`.
-    options: Mapping[str, Any] | None = None
+    options: Mapping[str, bool | int | float | str | None] | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -111,6 +124,21 @@ class AuditPlan:
         """Last day of the period, included."""
         return self.population[-1].day
 
+    @property
+    def model_version(self) -> str:
+        """The model that scored all comments of the period."""
+        return next(day.model_version for day in self.population if day.comments)
+
+    @property
+    def threshold(self) -> float:
+        """A comment of the period is flagged when prob > threshold."""
+        return next(day.threshold for day in self.population if day.comments)
+
+    @property
+    def stages(self) -> int:
+        """How often the audit draws: once, or twice when it is adaptive."""
+        return 2 if self.second_stage_labels else 1
+
     def edges(self, side: str) -> Strata:
         """Return the ranges of one side."""
         inner = [each.lower for each in self.strata if each.side == side][1:]
@@ -122,8 +150,8 @@ class AuditPlan:
 
     def to_json(self) -> str:
         """Return the canonical document: sorted keys, no spare space, dates as ISO 8601."""
-        fields = asdict(self) | {"format": FORMAT}
-        return json.dumps(fields, sort_keys=True, separators=(",", ":"), default=date.isoformat)
+        fields = _plans.dump_python(self, mode="json") | {"format": FORMAT}
+        return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "AuditPlan":
@@ -134,22 +162,20 @@ class AuditPlan:
         """
         try:
             fields = json.loads(text)
-            if fields.pop("format") != FORMAT:
-                raise AuditError("the plan is of a format that this version does not know")
-            days, strata = fields.pop("population"), fields.pop("strata")
-            plan = cls(
-                population=tuple(
-                    PopulationDay(**day | {"day": date.fromisoformat(day["day"])}) for day in days
-                ),
-                strata=tuple(PlannedStratum(**stratum) for stratum in strata),
-                rule=IntervalRule(**fields.pop("rule")),
-                **fields,
-            )
-        except (ValueError, TypeError, KeyError, AttributeError) as exc:
+            told = fields.pop("format")
+            plan = _plans.validate_json(json.dumps(fields)) if told == FORMAT else None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
             raise AuditError(f"this is no plan of an audit ({type(exc).__name__})") from None
+        except DesignError as exc:
+            raise AuditError(f"this is no plan of an audit: {exc}") from None
+        if plan is None:
+            raise AuditError("the plan is of a format that this version does not know")
         if plan.to_json() != text:
             raise AuditError("the plan is not in canonical form: it was edited or reformatted")
         return plan
+
+
+_plans = TypeAdapter(AuditPlan)
 
 
 def planned_strata(made: Design) -> tuple[PlannedStratum, ...]:
@@ -174,45 +200,79 @@ def _planned(name: str, side: SideDesign) -> list[PlannedStratum]:
 
 
 def _check(plan: AuditPlan) -> None:
-    """Raise AuditError for a plan that cannot be carried out, with the reason."""
+    """Raise AuditError for a plan that cannot be carried out, with the first reason."""
+    for problem in chain(_of_period(plan), _of_strata(plan), _of_rules(plan)):
+        raise AuditError(f"audit {plan.audit[:100]!r}: {problem}")
+
+
+def _of_period(plan: AuditPlan) -> Iterator[str]:
+    """Yield what is wrong with the name and the days."""
+    if not _NAME.fullmatch(plan.audit):
+        yield (
+            "the name of the audit may hold lower-case letters, digits, - and _ alone, and begins "
+            "with a letter or digit"
+        )
     days = [day.day for day in plan.population]
+    if days != sorted(set(days)):
+        yield "the days are not in order"
+    if any(not 0 <= day.flagged <= day.comments <= _MOST for day in plan.population):
+        yield "a day has more flagged comments than comments, or a number that cannot be"
+    if not any(day.comments for day in plan.population):
+        yield "the period has no comment"
     versions = {(day.model_version, day.threshold) for day in plan.population if day.comments}
-    planned = dict.fromkeys(SIDES, 0)
-    for stratum in plan.strata:
-        planned[stratum.side] += stratum.population
+    if len(versions) > 1:
+        yield "the model or its threshold changed within the period: audit each part by itself"
+    if any(not 0 <= day.threshold <= 1 for day in plan.population):
+        yield "the threshold must lie in [0, 1]"
+
+
+def _of_strata(plan: AuditPlan) -> Iterator[str]:
+    """Yield what is wrong with the strata."""
+    sides = [each.side for each in plan.strata]
+    if sides != sorted(sides) or not {*sides} <= {*SIDES}:  # flagged < unflagged
+        yield "each stratum must be flagged or unflagged, the flagged ones first"
+    for side in SIDES:
+        mine = [each for each in plan.strata if each.side == side]
+        if mine and not _is_row(mine):
+            yield f"the {side} strata are not ranges that follow each other, open at both ends"
+    if any(not 0 <= each.score <= 1 for each in plan.strata):
+        yield "a mean score is outside [0, 1]"
+    if any(not 0 <= each.labels <= each.population or not each.population for each in plan.strata):
+        yield "a stratum is empty, or would be drawn from more often than it has comments"
     flagged = sum(day.flagged for day in plan.population)
     unflagged = sum(day.comments for day in plan.population) - flagged
-    name = plan.audit.replace("-", "").replace("_", "")
-    problems = {
-        "the name of the audit may hold lower-case letters, digits, - and _ alone": not (
-            name.isascii() and name.isalnum() and name == name.lower() and len(plan.audit) <= 100
-        ),
-        "the days are not in order": days != sorted(set(days)),
-        "the period has no comment": not flagged + unflagged,
-        "the model or its threshold changed within the period: audit each part by itself": len(
-            versions
-        )
-        > 1,
-        "the strata do not hold the comments of the period": planned
-        != {"flagged": flagged, "unflagged": unflagged},
-        "a stratum is empty, or would be drawn from more often than it has comments": any(
-            not 0 <= each.labels <= each.population or each.population < 1 for each in plan.strata
-        ),
-        "no comment would be drawn": not any(each.labels for each in plan.strata),
-        "the seed is empty": not plan.seed,
-        "the share of the first stage must lie in (0, 1), or be 1 without a second one": not (
-            0 < plan.first_stage_share < 1
-            if plan.second_stage_labels
-            else plan.first_stage_share == 1
-        ),
-        f"a second stage needs {_LEAST_STAGE} labels": 0 < plan.second_stage_labels < _LEAST_STAGE,
-        "the share of items with several labels must lie in [0, 1]": not (
-            0 <= plan.several_labels_share <= 1
-        ),
-        "labels an item must be from 1 to 9": plan.labels_an_item not in range(1, 10),
-        "the deadline must be a day or more": plan.deadline_days < 1,
-        "a score is not a number": not all(np.isfinite(each.score) for each in plan.strata),
-    }
-    for problem, there in problems.items():
-        if there:
-            raise AuditError(f"audit {plan.audit!r}: {problem}")
+    held = [sum(each.population for each in plan.strata if each.side == side) for side in SIDES]
+    if held != [flagged, unflagged]:
+        yield "the strata do not hold the comments of the period"
+    if not any(each.labels for each in plan.strata):
+        yield "no comment would be drawn"
+
+
+def _is_row(strata: list[PlannedStratum]) -> bool:
+    """Return whether each range begins where the one before it ends, and both ends are open."""
+    met = [below.upper for below, _ in pairwise(strata)]
+    edges = [edge for edge in met if edge is not None]
+    return (
+        strata[0].lower is None
+        and strata[-1].upper is None
+        and edges == [above.lower for _, above in pairwise(strata)]
+        and all(below < above for below, above in pairwise(edges))
+    )
+
+
+def _of_rules(plan: AuditPlan) -> Iterator[str]:
+    """Yield what is wrong with the seed, the stages, the labels and the deadline."""
+    if not plan.seed:
+        yield "the seed is empty"
+    share, second = plan.first_stage_share, plan.second_stage_labels
+    if not (0 < share < 1 if second else share == 1):
+        yield "the share of the first stage must lie in (0, 1), or be 1 without a second one"
+    least = max(_LEAST_STAGE, MINIMUM * len(plan.of_side("unflagged")))
+    if second and (second < least or not plan.of_side("unflagged")):
+        yield f"a second stage needs unflagged comments, and {least} labels at least"
+    if not 0 <= plan.several_labels_share <= 1:
+        yield "the share of items with several labels must lie in [0, 1]"
+    if not 1 <= plan.labels_an_item <= 9:
+        yield "labels an item must be from 1 to 9"
+    if plan.deadline_days < 1:
+        yield "the deadline must be a day or more"

@@ -53,7 +53,9 @@ def simulate(
 ) -> SimulatedPopulation:
     """Return a population whose unflagged part has the given prevalence.
 
-    `score` is one of `SCORES`; `hidden` in [0, 1) the part of the positives that it cannot see.
+    `score` is one of `SCORES`; `prevalence` in (0, 0.5); `hidden` in [0, 1) the part of the
+    positives that the score cannot see. DesignError otherwise, or when the score leaves no such
+    prevalence among the comments that it does not flag.
 
     >>> made = simulate(prevalence=0.02, score="sharp", comments=20_000)
     >>> round(float(made.unflagged.label.mean()), 3)
@@ -61,6 +63,11 @@ def simulate(
     """
     if score not in SCORES:
         raise DesignError(f"the score is {score!r}; it must be one of {tuple(SCORES)}")
+    if not 0 < prevalence < 0.5 or not 0 <= hidden < 1:
+        raise DesignError(
+            f"the prevalence is {prevalence} and the hidden part {hidden}; they must lie in "
+            "(0, 0.5) and [0, 1)"
+        )
     draws = _Draws(SCORES[score], hidden, comments, seed)
     low, high = prevalence / 2, min(prevalence * 6, 0.6)
     for _ in range(_STEPS):
@@ -70,6 +77,12 @@ def simulate(
             low = middle
         else:
             high = middle
+    allowed = min(prevalence / 100 + 1 / comments, prevalence / 2)
+    if abs(label[~flagged].mean() - prevalence) > allowed:
+        raise DesignError(
+            f"{comments} comments with a {score} score leave no prevalence of {prevalence}; make "
+            "more comments, or ask for less"
+        )
     if score == "miscalibrated":
         logit = _UNSURE * (logit - special.logit(middle))
     chance = special.expit(logit)

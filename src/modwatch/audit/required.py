@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from modwatch.audit import checks
 from modwatch.errors import DesignError
 from modwatch.metrics.inputs import Floats
 
@@ -24,7 +25,7 @@ def required_labels(
 ) -> int:
     """Return how many labels a random sample needs: ⌈(1−p)/p × (z/ε)²⌉ (Eq. 9, Table 2).
 
-    `prevalence` in (0, 1], `relative_error` ε > 0, `confidence` in (0, 1).
+    `prevalence` in (0, 1], `relative_error` ε > 0, `confidence` in (0, 1); DesignError otherwise.
 
     >>> required_labels(0.059), required_labels(0.001, relative_error=0.05)
     (1532, 1535047)
@@ -46,12 +47,15 @@ def required_labels_stratified(
 
     `population` N_h, `rate` p_h in [0, 1] as expected, `share` > 0 summing to 1, each (H,). Eq. 11
     is this with share 1/H, Eq. 13 with ∝ N_h √(p_h(1−p_h)). No correction for finite strata.
+    DesignError and MetricInputError name what does not fit.
 
     >>> half = [0.5, 0.5]
     >>> required_labels_stratified([500, 500], [0.1, 0.1], half), required_labels(0.1)
     (865, 865)
     """
-    sizes, rates, shares = (np.asarray(v, np.float64) for v in (population, rate, share))
+    sizes, rates = _strata(population, rate)
+    shares = checks.shares("share", share)
+    checks.one_a_stratum(sizes.size, share=shares)
     if not (shares > 0).all() or abs(shares.sum() - 1) > 1e-9:
         raise DesignError("the shares of the strata must be positive and sum to 1")
     weight = sizes / sizes.sum()
@@ -63,11 +67,15 @@ def required_labels_stratified(
 def optimal_shares(population: ArrayLike, rate: ArrayLike) -> Floats:
     """Return the shares (H,) of labels that make the variance least (Eq. 8).
 
+    DesignError where no stratum varies: any allocation does then.
+
     >>> optimal_shares([900, 100], [0.01, 0.5]).round(3).tolist()
     [0.642, 0.358]
     """
-    sizes, rates = np.asarray(population, np.float64), np.asarray(rate, np.float64)
+    sizes, rates = _strata(population, rate)
     mass = sizes * np.sqrt(rates * (1 - rates))
+    if not mass.any():
+        raise DesignError("no stratum varies, so that none needs more labels than another")
     return np.asarray(mass / mass.sum())
 
 
@@ -97,9 +105,9 @@ def costs(
     >>> [(cost.design, cost.labels) for cost in table]
     [('random', 4310), ('equal', 1301)]
     """
-    if not labels_an_hour > 0:
-        raise DesignError(f"{labels_an_hour} labels an hour; it must be more than none")
-    sizes, rates = np.asarray(population, np.float64), np.asarray(rate, np.float64)
+    if not 0 < labels_an_hour < math.inf:
+        raise DesignError(f"{labels_an_hour} labels an hour; it must be a number above 0")
+    sizes, rates = _strata(population, rate)
     accuracy = {"relative_error": relative_error, "confidence": confidence}
     plain = required_labels(float(sizes @ rates / sizes.sum()), **accuracy)
     wanted = {"random": plain} | {
@@ -112,12 +120,19 @@ def costs(
     ]
 
 
+def _strata(population: ArrayLike, rate: ArrayLike) -> tuple[Floats, Floats]:
+    """Return N_h and p_h (H,), checked."""
+    sizes, rates = checks.strata_sizes(population), checks.shares("rate", rate)
+    checks.one_a_stratum(sizes.size, rate=rates)
+    return sizes.astype(np.float64), rates
+
+
 def _standard_error(prevalence: float, relative_error: float, confidence: float) -> float:
     """Return the standard error that is asked for."""
     if not 0 < prevalence <= 1:
         raise DesignError(f"the expected prevalence is {prevalence}; it must lie in (0, 1]")
-    if not relative_error > 0:
-        raise DesignError(f"the relative error is {relative_error}; it must be more than 0")
+    if not 0 < relative_error < math.inf:
+        raise DesignError(f"the relative error is {relative_error}; it must be a number above 0")
     if not 0 < confidence < 1:
         raise DesignError(f"the confidence is {confidence}; it must lie in (0, 1)")
     return relative_error * prevalence / float(stats.norm.ppf((1 + confidence) / 2))

@@ -5,23 +5,21 @@ suffice for is None, with the reason.
 """
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
 
-from modwatch.audit.counts import StratumCounts, WeightedCounts, combine
 from modwatch.audit.draw import DrawnComment
 from modwatch.audit.estimates import Audited, Estimate
 from modwatch.audit.labels import AuditLabel, Key, final_labels
 from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.sensitivity import corrected
-from modwatch.audit.stages import next_stage
+from modwatch.audit.tallies import key_of, side_counts
 from modwatch.metrics.agreement import krippendorff_alpha, observed_agreement
 from modwatch.metrics.moderator_error import error_rate
-from modwatch.routing.design import allocate
 
 #: Values of a column with fewer comments than this have no line: figures on few are on people.
 LEAST_COMMENTS = 50
@@ -56,8 +54,8 @@ def computed(evidence: Evidence) -> Document:
         "plan": plan.digest,
         "first_day": plan.first.isoformat(),
         "last_day": plan.last.isoformat(),
-        "model_version": next(day.model_version for day in plan.population if day.comments),
-        "threshold": next(day.threshold for day in plan.population if day.comments),
+        "model_version": plan.model_version,
+        "threshold": plan.threshold,
         "comments": sum(day.comments for day in plan.population),
         "flagged": sum(day.flagged for day in plan.population),
         "drawn": len(drawn),
@@ -93,94 +91,11 @@ def audited(
     sides = []
     for side in SIDES:
         numbers = [n for n in plan.of_side(side) if population.get(n)]
-        sides.append(_side(evidence, final, {n: population[n] for n in numbers}, drawn))
+        mine = {n: population[n] for n in numbers}
+        sides.append(side_counts(plan, evidence.samples, drawn, final, mine))
     comments = tuple(sum(population.get(n, 0) for n in plan.of_side(side)) for side in SIDES)
     return Audited(
         flagged=sides[0], unflagged=sides[1], comments=(comments[0], comments[1]), rule=plan.rule
-    )
-
-
-def second_stage(
-    plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
-) -> list[int]:
-    """Return how many comments of each stratum (H,) are drawn after both stages.
-
-    The labels of the second stage go to the unflagged side: recall hangs on it. Strata of which
-    no comment was labelled get in proportion to what is left.
-    """
-    final = final_labels(drawn, labels)
-    sizes = [stratum.labels for stratum in plan.strata]
-    numbers = plan.of_side("unflagged")
-    population = {number: plan.strata[number].population for number in numbers}
-    counts = _counts(plan, population, drawn, final)
-    left = sum(population[number] - sizes[number] for number in numbers)
-    more = min(plan.second_stage_labels, left)
-    if counts is None or counts.labels.size < len(numbers):
-        rest = [population[number] - sizes[number] for number in numbers]
-        extra = allocate(np.array(rest, dtype=float), np.array(rest), more, minimum=0)
-    else:
-        extra = next_stage(counts, more)
-    for number, count in zip(numbers, extra.tolist(), strict=True):
-        sizes[number] = min(sizes[number] + count, plan.strata[number].population)
-    return sizes
-
-
-def _side(
-    evidence: Evidence,
-    final: Mapping[Key, int],
-    population: Mapping[int, int],
-    drawn: Sequence[DrawnComment],
-) -> WeightedCounts | None:
-    """Return what the labels of one side tell; None without comments or without labels."""
-    plan = evidence.plan
-    stages, left, earlier = [], dict(population), set[Key]()
-    for sample in evidence.samples:
-        new = {(each.day, each.comment_id) for each in sample} - earlier
-        found = _counts(plan, left, [e for e in drawn if (e.day, e.comment_id) in new], final)
-        if found is not None:
-            stages.append(found)
-        earlier |= new
-        taken = Counter(each.stratum for each in drawn if (each.day, each.comment_id) in new)
-        left = {number: size - taken[number] for number, size in left.items()}
-    if not stages:
-        return None
-    if len(stages) == 1:
-        return stages[0].weighted()
-    shares = (plan.first_stage_share, 1 - plan.first_stage_share)
-    return combine(stages, shares, population=list(population.values()))
-
-
-def _counts(
-    plan: AuditPlan,
-    population: Mapping[int, int],
-    drawn: Sequence[DrawnComment],
-    final: Mapping[Key, int],
-) -> StratumCounts | None:
-    """Return the counts by stratum; strata without a label go together with their neighbours."""
-    said: dict[int, list[int]] = {number: [] for number in population}
-    for each in drawn:
-        label = final.get((each.day, each.comment_id))
-        if label is not None and each.stratum in said:
-            said[each.stratum].append(label)
-    groups: list[list[int]] = []
-    waiting: list[int] = []
-    for number in (n for n, size in population.items() if size):
-        waiting.append(number)
-        if said[number]:
-            groups.append(waiting)
-            waiting = []
-    if not groups:
-        return None
-    groups[-1] += waiting
-    sizes = [sum(population[n] for n in group) for group in groups]
-    return StratumCounts.of(
-        population=sizes,
-        labels=[sum(len(said[n]) for n in group) for group in groups],
-        positives=[sum(sum(said[n]) for n in group) for group in groups],
-        score=[
-            sum(population[n] * plan.strata[n].score for n in group) / size
-            for group, size in zip(groups, sizes, strict=True)
-        ],
     )
 
 
@@ -189,7 +104,7 @@ def _by_stratum(
 ) -> list[Document]:
     rows = []
     for number, stratum in enumerate(plan.strata):
-        mine = [(each.day, each.comment_id) for each in drawn if each.stratum == number]
+        mine = [key_of(each) for each in drawn if each.stratum == number]
         labels = [final[key] for key in mine if key in final]
         rows.append(
             asdict(stratum)
@@ -231,10 +146,14 @@ def _by_domain(evidence: Evidence, final: Mapping[Key, int]) -> list[Document]:
     return rows
 
 
+def _when(label: AuditLabel) -> tuple[str, date, str, str]:
+    return label.decided_at, label.day, label.comment_id, label.labeller
+
+
 def _pairs(labels: Sequence[AuditLabel]) -> list[tuple[int, int, int]]:
     """Return the first two labels of each comment that has two, and its number."""
     said: dict[Key, list[int]] = {}
-    for each in sorted(labels, key=lambda one: one.decided_at):
+    for each in sorted(labels, key=_when):
         if each.action == "label":
             said.setdefault((each.day, each.comment_id), []).append(each.label)
     return [(number, of[0], of[1]) for number, of in enumerate(said.values()) if len(of) > 1]

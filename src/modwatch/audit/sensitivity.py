@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from modwatch.audit import checks
 from modwatch.errors import MetricInputError
+from modwatch.metrics import inputs
 from modwatch.metrics.inputs import Floats
 
 
@@ -22,13 +24,16 @@ class Corrected:
     false_negative: float
     prevalence_unflagged: float
     precision: float
-    recall: float
+    #: None where no positive is left.
+    recall: float | None
     #: Whether the errors could explain all positives of a side, so that its share was cut to 0.
     cut: bool
 
 
 def rogan_gladen(seen: float | Floats, false_positive: float, false_negative: float) -> Floats:
     """Return the true share behind a share that was seen, not cut to [0, 1].
+
+    MetricInputError for error rates outside [0, 1), or that sum to 1 or more.
 
     >>> round(float(rogan_gladen(0.068, 0.02, 0.02)), 6)
     0.05
@@ -51,11 +56,15 @@ def corrected(
 
     `comments` are the numbers of flagged and unflagged comments. Few false positives among many
     negatives are many: at low prevalence recall depends on them more than on anything else.
+    MetricInputError for shares outside [0, 1], negative numbers, or impossible error rates.
 
     >>> table = corrected(0.8, 0.01, (100, 9900), errors=[(0.0, 0.0), (0.005, 0.0)])
     >>> [round(row.recall, 2) for row in table]
     [0.45, 0.62]
     """
+    inputs.fraction("the precision", precision)
+    inputs.fraction("the prevalence of the unflagged", prevalence_unflagged)
+    checks.whole_numbers("comments", comments)
     rows = []
     for false_positive, false_negative in errors:
         shares = [
@@ -70,7 +79,7 @@ def corrected(
                 false_negative=false_negative,
                 prevalence_unflagged=missed,
                 precision=right,
-                recall=found / (found + lost) if found + lost else 0.0,
+                recall=found / (found + lost) if found + lost else None,
                 cut=min(shares) < 0 or max(shares) > 1,
             )
         )

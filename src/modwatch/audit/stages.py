@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from modwatch.audit import allocation
 from modwatch.audit.counts import StratumCounts
 from modwatch.audit.inversion import pattern
+from modwatch.errors import DesignError
 from modwatch.metrics.inputs import Floats
 
 #: Part of the positives that is taken to be spread evenly when labels are allotted.
@@ -22,6 +23,7 @@ def next_stage(
 
     Neyman by what was found and, where little was, by the scores. Strata that are labelled whole
     get none. The stages are put together by `counts.combine`, with shares fixed in the plan.
+    DesignError when everything is labelled, or the labels are fewer than two a stratum.
 
     >>> first = StratumCounts.of(population=[900, 100], labels=[30, 30], positives=[0, 15],
     ...                          score=[0.01, 0.5])
@@ -30,14 +32,20 @@ def next_stage(
     """
     left = stage.population - stage.labels
     some = left > 0
+    if not some.any():
+        raise DesignError("every comment is labelled already; there is nothing left for a stage")
     sizes = np.zeros(left.size, dtype=np.int64)
     sizes[some] = allocation.neyman(left[some], spread(stage)[some], labels, floor=floor)
     return sizes
 
 
 def spread(stage: StratumCounts) -> Floats:
-    """Return the standard deviation (H,) of the label in each stratum, as far as can be told."""
+    """Return the standard deviation (H,) of the label in each stratum, as far as can be told.
+
+    Where all labels are positive, one positive and one negative more are supposed, as in a pilot.
+    """
     counts = stage.weighted()
     share = max(float(counts.rate), 1 / (2 * float(counts.labels.sum())))
-    rate = np.clip(share * ((1 - _HIDDEN) * pattern(counts) + _HIDDEN), 0, 1)
+    rate = share * ((1 - _HIDDEN) * pattern(counts) + _HIDDEN)
+    rate = np.minimum(rate, (stage.labels + 1) / (stage.labels + 2))
     return np.asarray(np.sqrt(rate * (1 - rate)))

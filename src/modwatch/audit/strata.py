@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from modwatch.audit import checks
 from modwatch.errors import DesignError
 from modwatch.metrics import inputs
 from modwatch.metrics.inputs import Floats
@@ -41,12 +43,12 @@ class Strata:
         return len(self.edges) + 1
 
     def assign(self, score: ArrayLike) -> Ints:
-        """Return the stratum (n,) in 0…H−1 of each score (n,).
+        """Return the stratum (n,) in 0…H−1 of each score (n,); MetricInputError outside [0, 1].
 
         >>> Strata(method="quantile", edges=(0.5,)).assign([0.2, 0.5, 0.9]).tolist()
         [0, 1, 1]
         """
-        values = np.asarray(score, dtype=np.float64)
+        values = checks.shares("score", score)
         return np.searchsorted(np.array(self.edges), values, side="right").astype(np.int64)
 
 
@@ -67,7 +69,7 @@ def strata(
 
     Raises:
         DesignError: an unknown method, fewer than one bin, no comment.
-        MetricInputError: scores outside [0, 1].
+        MetricInputError: scores outside [0, 1], negative counts, arrays of different lengths.
 
     >>> strata([0.1, 0.2, 0.3, 0.9], method="quantile", bins=2).edges
     (0.3,)
@@ -76,21 +78,25 @@ def strata(
         raise DesignError(f"the strata method is {method!r}; it must be one of {METHODS}")
     if bins < 1:
         raise DesignError(f"the number of strata is {bins}; it must be at least 1")
-    values = inputs.probabilities(score)
-    number = np.ones(values.size) if counts is None else inputs.column("counts", counts)
+    values = checks.shares("score", score)
+    ones = np.ones(values.size)
+    number = ones if counts is None else checks.whole_numbers("counts", counts)
+    chance = values if expected is None else checks.shares("expected", expected)
+    inputs.same_length(score=values, counts=number, expected=chance)
     value, where = np.unique(values, return_inverse=True)
     frequency = np.bincount(where, weights=number, minlength=value.size).astype(np.float64)
-    chance = values if expected is None else inputs.probabilities(expected)
     chance = np.bincount(where, weights=number * chance, minlength=value.size).astype(np.float64)
     value, chance, frequency = (each[frequency > 0] for each in (value, chance, frequency))
     if not value.size:
         raise DesignError("there is no comment to stratify; audit a period that has some")
     if method == "equal_width":
-        stratum = np.minimum((value * bins).astype(np.int64), bins - 1)
+        place = value * bins
     else:
         mass = _mass(value, frequency, chance / frequency, method)
         middle = np.cumsum(mass) - mass / 2
-        stratum = np.minimum((middle / mass.sum() * bins).astype(np.int64), bins - 1)
+        place = middle / mass.sum() * bins
+    # Rounded, so that the order of a sum does not decide where a tie goes.
+    stratum = np.minimum(np.floor(np.round(place, 9)), bins - 1)
     first = np.flatnonzero(np.diff(stratum)) + 1
     return Strata(method=method, edges=tuple(float(edge) for edge in value[first]))
 
@@ -128,7 +134,8 @@ OTHER = "other"
 def cross(stratum: Ints, values: Sequence[str | None], *, least: int = 1) -> Cells:
     """Cross strata (n,) with a column (n,): one cell for each pair that occurs.
 
-    Values with fewer than `least` comments, and missing ones, share the value `OTHER`.
+    Values with fewer than `least` comments, and missing ones, share the value `OTHER`. DesignError
+    for columns of different lengths.
 
     >>> cells = cross(np.array([0, 0, 1, 1]), ["de", "en", "en", None])
     >>> list(zip(cells.stratum, cells.value)), cells.index.tolist()
@@ -137,9 +144,9 @@ def cross(stratum: Ints, values: Sequence[str | None], *, least: int = 1) -> Cel
     if len(values) != stratum.size:
         raise DesignError(f"{len(values)} values for {stratum.size} comments; pass one each")
     names = np.array([OTHER if value is None else str(value) for value in values], dtype=object)
-    unique, where, number = np.unique(names.astype(str), return_inverse=True, return_counts=True)
-    kept = np.where(number >= least, unique, OTHER)
-    word, code = np.unique(kept, return_inverse=True)
+    where, unique = pd.factorize(names)
+    kept = np.where(np.bincount(where, minlength=unique.size) >= least, unique, OTHER)
+    code, word = pd.factorize(kept, sort=True)
     pair = stratum * max(word.size, 1) + code[where]
     found, index = np.unique(pair, return_inverse=True)
     return Cells(

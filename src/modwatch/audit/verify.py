@@ -1,37 +1,64 @@
 """Checks a finished audit, or what there is of an unfinished one, from its files alone."""
 
-from collections.abc import Iterable, Mapping, Sequence
-
-import numpy as np
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from modwatch.audit import evidence, files
-from modwatch.audit.draw import DrawnComment, Scored, draw, keys_of
-from modwatch.audit.labels import AuditLabel, final_labels
+from modwatch.audit.draw import DrawnComment, Scored, draw
+from modwatch.audit.labels import AuditLabel, Key, final_labels
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.results import Evidence, computed, second_stage, to_json
-from modwatch.errors import AuditError
+from modwatch.audit.plausibility import label_problems, population_problems, sample_problems
+from modwatch.audit.results import Evidence, computed, to_json
+from modwatch.audit.tallies import key_of, second_stage
+from modwatch.errors import AuditError, ModwatchError
+
+#: Numbers of a result may differ by so much, absolutely or of their size: processors round
+#: otherwise, and their ends are found by bisection.
+_ROUNDING = 1e-6
 
 
 def verify(folder: Mapping[str, bytes]) -> list[str]:
     """Return what is wrong with the files of an audit, in words; empty when all is well.
 
-    Chain and hashes, the plan's form, that each drawn comment has the number and the stratum that
-    the plan gives it, that there are as many of each stratum as planned, that labels are of drawn
-    comments and of one person each, and that the result follows from them to the last digit.
-    Whether *other* comments should have been drawn only a `redraw` from the scores can tell.
+    The chain: order, hashes, times that do not run backwards; each step sealed its files, each
+    once, and nothing else lies there. The plan: its form, its strata, its stages. Each sample: as
+    many comments of each stratum as planned, each with the number that the plan gives it and a
+    score of its stratum, numbers as small as the smallest of so many are, and the second stage
+    going on where the first ended. Numbers of comments: that they can be, and could show such a
+    sample. Labels: of drawn comments, one a person, at a time between draw and sealing, and those
+    of the first stage kept. The result: that it follows from all this.
+
+    Who can write all files anew can still, as far as files alone tell:
+
+    - put the next ones in the place of a few drawn comments, be it of all that were missed where
+      they are rare; change scores within the stratum; change traits and numbers of comments by as
+      little as chance does, or the numbers of the plan before it draws: a `redraw` from the scores
+      finds it, and `draw.day_digest` finds scores that were changed as well;
+    - change, leave out or invent labels, and who gave them when: only the log of decisions, whose
+      hashes they hold, tells; of labels left out the result says how many comments have none;
+    - plan and draw again with other seeds until a result pleases, or cut steps off the end of the
+      chain: only a witness who was given the hash of the plan before the draw, and of the last
+      event after it, tells; so does a seed from a public source that came after the plan's strata.
     """
     problems: list[str] = []
     try:
         chain = evidence.read(_text(folder, files.CHAIN))
+        if not chain:
+            return ["the chain is empty"]
         problems += evidence.file_problems(chain, folder)
-        if problems or not chain:
-            return problems or ["the chain is empty"]
+        problems += _sealing(chain, folder)
+        if problems:
+            return problems
         plan = AuditPlan.from_json(_text(folder, files.PLAN))
         if plan.audit != chain[0].audit:
             return ["the plan is of another audit than the chain"]
         for problem in _contents(plan, chain, folder):
             problems.append(problem)  # what is found before a refusal is kept
-    except AuditError as exc:
+        if not problems and any(event.action == "estimated" for event in chain):
+            problems += _result(folder)
+    except ModwatchError as exc:
         problems.append(str(exc))
     return problems
 
@@ -44,92 +71,132 @@ def redraw(plan: AuditPlan, population: Iterable[Scored], sizes: Sequence[int]) 
 def read_evidence(folder: Mapping[str, bytes]) -> Evidence:
     """Return what an audit was made of; AuditError when a file is missing or cannot be read."""
     plan = AuditPlan.from_json(_text(folder, files.PLAN))
-    stages = _stages(folder)
+    stages = range(1, plan.stages + 1)
     return Evidence(
         plan=plan,
-        samples=[files.read_sample(folder[files.sample_file(stage)]) for stage in stages],
-        population=files.read_population(folder[files.population_file(stages[-1])]),
-        labels=files.read_labels(folder[files.labels_file(stages[-1])]),
+        samples=[_drawn(folder, stage) for stage in stages],
+        population=_population(folder, plan.stages),
+        labels=_labels(folder, plan.stages),
     )
 
 
 def planned_sizes(plan: AuditPlan, folder: Mapping[str, bytes], stage: int) -> list[int]:
-    """Return how many comments of each stratum (H,) are to be drawn up to a stage."""
+    """Return how many comments of each stratum (H,) are to be drawn up to a stage.
+
+    Raises:
+        AuditError: the first stage is not labelled yet, or its files cannot be read.
+    """
     if stage == 1:
         return [stratum.labels for stratum in plan.strata]
-    drawn = files.read_sample(folder[files.sample_file(1)])
-    return second_stage(plan, drawn, files.read_labels(folder[files.labels_file(1)]))
+    return second_stage(plan, _drawn(folder, 1), _labels(folder, 1))
+
+
+def _sealing(chain: Sequence[evidence.Event], folder: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield which files are not sealed by their step, and which by none."""
+    done = {"drawn": 0, "labelled": 0}
+    for event in chain:
+        stage = done[event.action] = done.get(event.action, 0) + 1
+        needed = {
+            "planned": (files.PLAN,),
+            "drawn": (files.sample_file(stage), files.population_file(stage)),
+            "labelled": (files.labels_file(stage),),
+            "estimated": (files.RESULT,),
+        }
+        for name in needed.get(event.action, ()):
+            if name not in event.files:
+                yield f"{name} was not sealed when the audit was {event.action}"
+    for name in sorted(folder.keys() - evidence.sealed_files(chain).keys() - {files.CHAIN}):
+        yield f"{name} is there, and no step has sealed it"
 
 
 def _contents(
     plan: AuditPlan, chain: Sequence[evidence.Event], folder: Mapping[str, bytes]
-) -> Iterable[str]:
+) -> Iterator[str]:
     """Yield what does not follow from the plan."""
-    actions = [event.action for event in chain]
-    for stage in range(1, actions.count("drawn") + 1):
-        drawn = files.read_sample(folder[files.sample_file(stage)])
-        yield from _sample(plan, drawn, planned_sizes(plan, folder, stage), stage)
-        if actions.count("labelled") >= stage:
-            labels = files.read_labels(folder[files.labels_file(stage)])
-            final_labels(drawn, labels)  # refuses what cannot be
-            yield from _kept(files.labels_file(stage), labels, folder, stage)
-    if "estimated" in actions:
-        redone = to_json(computed(read_evidence(folder)))
-        if redone != folder[files.RESULT]:
-            yield f"{files.RESULT} does not follow from the sample and the labels"
-
-
-def _kept(
-    name: str, labels: Sequence[AuditLabel], folder: Mapping[str, bytes], stage: int
-) -> Iterable[str]:
-    """Yield whether labels of the first stage were changed in the second."""
-    if stage > 1:
-        earlier = set(files.read_labels(folder[files.labels_file(1)]))
-        if not earlier <= set(labels):
-            yield f"{name} does not hold all labels of the stage before"
+    draws = [event for event in chain if event.action == "drawn"]
+    seals = [event for event in chain if event.action == "labelled"]
+    if len(draws) > plan.stages:
+        yield f"the audit was drawn {len(draws)} times; {plan.stages} were planned"
+        return
+    if len(seals) < plan.stages and any(event.action == "estimated" for event in chain):
+        yield f"the audit was estimated after {len(seals)} of {plan.stages} stages"
+    drawn_at: dict[Key, str] = {}
+    earlier: tuple[DrawnComment, ...] = ()
+    for stage, event in enumerate(draws, 1):
+        drawn = _drawn(folder, stage)
+        yield from _sample(plan, folder, stage, earlier)
+        for each in drawn:
+            drawn_at.setdefault(key_of(each), event.at)
+        if stage <= len(seals):
+            final_labels(drawn, _labels(folder, stage))  # refuses what cannot be
+            before = _labels(folder, stage - 1) if stage > 1 else []
+            labels = _labels(folder, stage)
+            for problem in label_problems(labels, before, drawn_at, seals[stage - 1].at):
+                yield f"{files.labels_file(stage)} {problem}"
+        earlier = drawn
 
 
 def _sample(
-    plan: AuditPlan, drawn: Sequence[DrawnComment], sizes: Sequence[int], stage: int
-) -> Iterable[str]:
-    name = files.sample_file(stage)
-    ids = [(each.day, each.comment_id) for each in drawn]
-    if len(set(ids)) < len(ids):
-        yield f"{name} holds a comment twice"
-    if [each.key for each in drawn] != sorted(each.key for each in drawn):
-        yield f"{name} is not in the order of its keys"
-    counts = np.bincount([each.stratum for each in drawn], minlength=len(plan.strata)).tolist()
-    if counts != list(sizes):
-        yield f"{name} does not hold as many comments of each stratum as the plan says"
-    for day in sorted({each.day for each in drawn}):
-        mine = [each for each in drawn if each.day == day]
-        keys = keys_of(plan, day, [each.comment_id for each in mine]).tolist()
-        if keys != [each.key for each in mine]:
-            yield f"{name}: a comment of {day} does not have the number that the plan gives it"
-    for each in drawn:
-        if each.stratum >= len(plan.strata) or not _within(plan, each):
-            yield f"{name}: the score of a comment of {each.day} is outside its stratum"
-            return
+    plan: AuditPlan, folder: Mapping[str, bytes], stage: int, earlier: Sequence[DrawnComment]
+) -> Iterator[str]:
+    """Yield what is wrong with the sample of a stage, and with what it stands for."""
+    drawn, population = _drawn(folder, stage), _population(folder, stage)
+    for problem in sample_problems(plan, drawn, planned_sizes(plan, folder, stage), earlier):
+        yield f"{files.sample_file(stage)} {problem}"
+    for problem in population_problems(plan, drawn, population):
+        yield f"{files.population_file(stage)} {problem}"
+    if stage > 1 and population != _population(folder, stage - 1):
+        yield f"{files.population_file(stage)} differs from that of the stage before"
 
 
-def _within(plan: AuditPlan, each: DrawnComment) -> bool:
-    stratum = plan.strata[each.stratum]
-    lower = -np.inf if stratum.lower is None else stratum.lower
-    upper = np.inf if stratum.upper is None else stratum.upper
-    return bool(lower <= each.score < upper)
+def _result(folder: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield whether the result is another than the rest gives."""
+    told, redone = folder[files.RESULT], to_json(computed(read_evidence(folder)))
+    if told != redone and not _rounded(told, redone):
+        yield f"{files.RESULT} does not follow from the sample and the labels"
 
 
-def _stages(folder: Mapping[str, bytes]) -> list[int]:
-    stages = [stage for stage in (1, 2) if files.sample_file(stage) in folder]
-    if not stages:
-        raise AuditError("there is no sample; draw it first")
-    return stages
+def _rounded(told: bytes, redone: bytes) -> bool:
+    """Return whether a result differs from another by the last digits of its numbers alone."""
+    try:
+        found = json.loads(told)
+        return to_json(found) == told and _close(found, json.loads(redone))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _close(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_close(one[name], other[name]) for name in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_close, one, other))
+    if isinstance(one, float):
+        return math.isclose(one, other, rel_tol=_ROUNDING, abs_tol=_ROUNDING**2)
+    return bool(one == other)
+
+
+def _drawn(folder: Mapping[str, bytes], stage: int) -> tuple[DrawnComment, ...]:
+    return files.read_sample(_content(folder, files.sample_file(stage)))
+
+
+def _population(folder: Mapping[str, bytes], stage: int) -> dict[tuple[str, str, int], int]:
+    return files.read_population(_content(folder, files.population_file(stage)))
+
+
+def _labels(folder: Mapping[str, bytes], stage: int) -> list[AuditLabel]:
+    return files.read_labels(_content(folder, files.labels_file(stage)))
 
 
 def _text(folder: Mapping[str, bytes], name: str) -> str:
-    if name not in folder:
-        raise AuditError(f"{name} is missing")
     try:
-        return folder[name].decode()
+        return _content(folder, name).decode()
     except UnicodeDecodeError:
         raise AuditError(f"{name} is no text in UTF-8") from None
+
+
+def _content(folder: Mapping[str, bytes], name: str) -> bytes:
+    if name not in folder:
+        raise AuditError(f"{name} is missing")
+    return folder[name]

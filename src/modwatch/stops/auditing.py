@@ -4,6 +4,7 @@ Each takes what the one before left, seals what it makes, and may be killed and 
 """
 
 import datetime
+import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,7 +16,8 @@ from modwatch.audit.draw import DrawnComment, Scored, draw, labels_wanted
 from modwatch.audit.intervals import IntervalRule
 from modwatch.audit.labels import AuditLabel, refuse_conflicts
 from modwatch.audit.plan import AuditPlan, planned_strata
-from modwatch.audit.results import computed, to_json
+from modwatch.audit.report import render_report
+from modwatch.audit.results import Document, computed, to_json
 from modwatch.audit.verify import planned_sizes, read_evidence, redraw, verify
 from modwatch.errors import AuditError
 from modwatch.review.queue.audits import (
@@ -178,6 +180,26 @@ def sign_off(at: Wiring, audit: str, *, actor: str, note: str = "") -> None:
     kept.record(audit, "signed_off", actor=actor, note=note)
 
 
+def publish(at: Wiring, audit: str, *, service: str = "") -> str:
+    """Write the report of a signed audit, and seal it; return its name in the folder.
+
+    `service` is the name of the service that the report speaks of. The trend shows the audits that
+    were published before.
+    """
+    kept = store(at)
+    folder, chain = kept.ready(audit, "published"), kept.chain(audit)
+    signed = [event for event in chain if event.action != "published"]
+    report = render_report(
+        AuditPlan.from_json(folder[files.PLAN].decode()),
+        json.loads(folder[files.RESULT]),
+        signed,
+        _published(kept, audit),
+        service=service,
+    )
+    kept.record(audit, "published", content={files.REPORT: report.encode()})
+    return files.REPORT
+
+
 def cancel(at: Wiring, audit: str, *, actor: str, note: str = "") -> None:
     """Give an audit up; its evidence stays."""
     store(at).record(audit, "cancelled", actor=actor, note=note)
@@ -222,6 +244,16 @@ def _replanned(kept: AuditStore, request: AuditRequest) -> AuditPlan:
             f"audit {request.audit!r} was planned before, and otherwise; give another name"
         )
     return frozen
+
+
+def _published(kept: AuditStore, audit: str) -> list[Document]:
+    """Return the results of the other audits that were published, oldest period first."""
+    found = []
+    for name in kept.names():
+        chain = kept.chain(name)
+        if name != audit and chain and chain[-1].action == "published":
+            found.append(json.loads(kept.read(name)[files.RESULT]))
+    return sorted(found, key=lambda result: (result["last_day"], result["audit"]))
 
 
 def _population(at: Wiring, frozen: AuditPlan) -> Iterator[Scored]:

@@ -1,0 +1,184 @@
+"""Allocations: whole labels, as the rule wants them, never beyond the population."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.audit import allocation
+from modwatch.audit.counts import StratumCounts
+from modwatch.errors import DesignError, MetricInputError, ModwatchError
+
+SPREADS = st.just(0.0) | st.floats(1e-6, 0.5)
+STRATA = st.lists(st.tuples(st.integers(1, 10**7), SPREADS, st.floats(0, 1)), min_size=1)
+
+
+def every_rule(population, spread, labels, minimum):
+    yield allocation.equal(population, labels, minimum=minimum)
+    yield allocation.proportional(population, labels, minimum=minimum)
+    for floor in (0.0, 0.4, 1.0):
+        yield allocation.neyman(population, spread, labels, floor=floor, minimum=minimum)
+
+
+@given(STRATA, st.integers(0, 5), st.integers(0, 10**5))
+def test_labels_are_spent_between_minimum_and_population(rows, minimum, more):
+    population, spread, _ = (np.array(column) for column in zip(*rows, strict=True))
+    least = np.minimum(population, minimum)
+    labels = int(least.sum()) + more
+    for found in every_rule(population, spread, labels, minimum):
+        assert found.sum() == min(labels, population.sum())
+        assert (found >= least).all()
+        assert (found <= population).all()
+
+
+@given(STRATA, st.integers(0, 10**4), st.randoms(use_true_random=False))
+def test_the_order_of_the_strata_moves_no_more_than_what_was_rounded(rows, more, random):
+    """What is left of rounding, less than a label a stratum, goes to the first of equal masses."""
+    shuffled = rows.copy()
+    random.shuffle(shuffled)
+    found = []
+    for each in (rows, shuffled):
+        population, spread, _ = (np.array(column) for column in zip(*each, strict=True))
+        rules = every_rule(population, spread, 2 * len(rows) + more, 2)
+        found.append([sorted(zip(each, sizes.tolist(), strict=True)) for sizes in rules])
+    for one, other in zip(*found, strict=True):
+        moved = sum(abs(a[1] - b[1]) for a, b in zip(one, other, strict=True))
+        assert moved <= 2 * len(rows)
+
+
+def test_without_ties_the_order_of_the_strata_moves_nothing():
+    population, spread = np.array([50_000, 7_000, 900, 30]), np.array([0.05, 0.21, 0.43, 0.37])
+    expected = allocation.neyman(population, spread, 613)
+    for order in itertools.permutations(range(4)):
+        chosen = list(order)
+        found = allocation.neyman(population[chosen], spread[chosen], 613)
+        assert found.tolist() == expected[chosen].tolist()
+
+
+def test_shares_are_those_of_the_rules():
+    population = np.array([90_000, 9_000, 1_000])
+    spread = np.array([0.03, 0.2, 0.5])
+    assert allocation.equal(population, 3000, minimum=0).tolist() == [1000, 1000, 1000]
+    even, by_score = population / population.sum(), population * spread
+    for floor in (0.0, 0.25, 1.0):
+        wanted = 900 * ((1 - floor) * by_score / by_score.sum() + floor * even)
+        found = allocation.neyman(population, spread, 900, floor=floor, minimum=0)
+        assert found == pytest.approx(wanted, abs=2)
+    assert allocation.proportional(population, 900, minimum=0) == pytest.approx(900 * even, abs=2)
+
+
+def test_a_spread_of_nothing_is_proportional():
+    found = allocation.neyman([900, 100], [0.0, 0.0], 50, floor=0.0)
+    assert found.tolist() == allocation.proportional([900, 100], 50).tolist()
+
+
+def test_a_full_stratum_leaves_its_labels_to_the_others():
+    assert allocation.equal([5, 1000], 100).tolist() == [5, 95]
+    assert allocation.neyman([10, 1000], [0.5, 0.001], 200, floor=0.0).tolist() == [10, 190]
+
+
+def test_a_budget_beyond_the_population_labels_everything():
+    for rule in (allocation.equal, allocation.proportional):
+        assert rule([5, 7], 100).tolist() == [5, 7]
+    assert allocation.pilot([5, 7], [2, 2], [0, 1], 100).tolist() == [5, 7]
+
+
+def test_the_optimal_allocation_has_the_least_variance():
+    population, positives = np.array([900, 300, 60]), np.array([9, 60, 30])
+    rate = positives / population
+
+    def variance(labels):
+        kept = (population * rate * (1 - rate) / (population - 1)) * (population - labels) / labels
+        return float((population * kept).sum())
+
+    found = allocation.optimal(population, positives, 40)
+    every = ([a, b, 40 - a - b] for a in range(2, 37) for b in range(2, 39 - a))
+    assert variance(found) <= 1.01 * min(variance(np.array(each)) for each in every)
+
+
+def test_one_stratum_that_varies_gets_all_but_the_minima():
+    assert allocation.optimal([1000, 1000, 1000], [0, 500, 1000], 100).tolist() == [2, 96, 2]
+
+
+class TestPilot:
+    """Wei et al., section 4.4, item 3."""
+
+    def test_a_pilot_beyond_the_optimum_gets_no_more(self):
+        population, first, found = [1000] * 3, [50] * 3, [0, 5, 25]
+        total = allocation.pilot(population, first, found, 200)
+        spread = allocation.pilot_spread(first, found)
+        assert 200 * spread[0] / spread.sum() < 50
+        assert total[0] == 50
+        assert total.sum() == 200
+
+    def test_the_others_get_what_the_optimum_is_beyond_the_pilot(self):
+        first, found = [50] * 3, [0, 5, 25]
+        total = allocation.pilot([1000] * 3, first, found, 300)
+        spread = allocation.pilot_spread(first, found)
+        share = 250 * spread[1:] / spread[1:].sum()
+        assert total[1:] == pytest.approx(share, abs=1)
+
+    def test_pseudo_counts_give_labels_where_nothing_was_found(self):
+        rate = 1 / 52
+        spread = allocation.pilot_spread([50], [0])[0]
+        assert spread == pytest.approx(np.sqrt(rate * (1 - rate)))
+        assert allocation.pilot([10_000] * 2, [50] * 2, [0, 0], 1000).tolist() == [500, 500]
+
+    @given(STRATA, st.integers(1, 60), st.integers(0, 10**5))
+    def test_labels_are_spent_and_the_pilot_is_kept(self, rows, each, more):
+        population = np.array([row[0] for row in rows])
+        first = np.minimum(population, each)
+        found = np.round(first * [row[2] for row in rows]).astype(int)
+        labels = int(first.sum()) + more
+        total = allocation.pilot(population, first, found, labels)
+        assert total.sum() == min(labels, population.sum())
+        assert (total >= first).all()
+        assert (total <= population).all()
+        # And they are the labels of an audit.
+        StratumCounts.of(population=population, labels=total, positives=found, score=found * 0.0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: allocation.equal([], 10),
+        lambda: allocation.equal([10, 0], 10),
+        lambda: allocation.equal([10, np.nan], 10),
+        lambda: allocation.equal([10, 2.5], 10),
+        lambda: allocation.equal([[10], [10]], 10),
+        lambda: allocation.equal([10, 10], 3),
+        lambda: allocation.equal([10, 10], -1),
+        lambda: allocation.equal([10, 10], 10.5),
+        lambda: allocation.equal([10, 10], np.nan),
+        lambda: allocation.equal([10, 10], 10, minimum=-1),
+        lambda: allocation.proportional(["many"], 10),
+        lambda: allocation.neyman([10, 10], [0.1], 10),
+        lambda: allocation.neyman([10, 10], [0.1, np.nan], 10),
+        lambda: allocation.neyman([10, 10], [0.1, -0.1], 10),
+        lambda: allocation.neyman([10, 10], [0.1, 0.1], 10, floor=1.5),
+        lambda: allocation.neyman([10, 10], [0.1, 0.1], 10, floor=np.nan),
+        lambda: allocation.pilot_spread([50], [51]),
+        lambda: allocation.pilot_spread([50], [-1]),
+        lambda: allocation.pilot_spread([50, 50], [1]),
+        lambda: allocation.pilot([10], [11], [0], 20),
+        lambda: allocation.pilot([10, 10], [5], [0], 20),
+        lambda: allocation.pilot([100], [50], [0], 49),
+        lambda: allocation.optimal([10], [11], 5),
+        lambda: allocation.optimal([10, 10], [1], 5),
+    ],
+)
+def test_what_does_not_fit_is_refused(call):
+    with pytest.raises(ModwatchError):
+        call()
+
+
+def test_too_few_labels_are_told_with_what_would_do():
+    with pytest.raises(DesignError, match="3 labels are too few for 2 strata of at least 2; spend"):
+        allocation.equal([10, 10], 3)
+
+
+def test_a_stratum_cannot_show_more_than_it_has():
+    with pytest.raises(MetricInputError, match="more positives than comments"):
+        allocation.optimal([10], [11], 5)
