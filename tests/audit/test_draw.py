@@ -122,14 +122,30 @@ def test_it_is_a_plain_sort_by_key_in_any_order_and_in_any_parts(
     assert found.population == stands_for
 
 
+@pytest.mark.parametrize("labels", [1, 3, 10, 100])
+@pytest.mark.parametrize("step", [1, 7, 400])
+def test_of_a_long_stream_the_smallest_are_kept(labels: int, step: int) -> None:
+    rows = [Row(number % 2, f"c{number}", number / 400) for number in range(400)]
+    plan = plan_of(parts_of(rows), {"unflagged": [0.125]}, labels)
+    found = draw(plan, parts_of(rows, range(0, 400, step)), sizes_of(plan)).comments
+    for number, planned in enumerate(plan.strata):
+        days = [FIRST, FIRST + datetime.timedelta(days=1)]
+        mine = [row for row in rows if stratum_of(plan, row) == number]
+        keys = [int(keys_of(plan, days[row.day], [row.comment_id])[0]) for row in mine]
+        assert [each.key for each in found if each.stratum == number] == sorted(keys)[
+            : planned.labels
+        ]
+
+
 @given(streams(), st.data())
 def test_a_second_stage_goes_on_where_the_first_ended(
     stream: tuple[list[Row], AuditPlan], data: st.DataObject
 ) -> None:
     rows, plan = stream
-    more = [data.draw(st.integers(each.labels, each.population)) for each in plan.strata]
-    first, second = (draw(plan, parts_of(rows), sizes).comments for sizes in (sizes_of(plan), more))
-    for number, size in enumerate(sizes_of(plan)):
+    more = [data.draw(st.integers(0, each.population)) for each in plan.strata]
+    sizes = [data.draw(st.integers(0, size)) for size in more]
+    first, second = (draw(plan, parts_of(rows), each).comments for each in (sizes, more))
+    for number, size in enumerate(sizes):
         mine = [each for each in second if each.stratum == number]
         assert mine[:size] == [each for each in first if each.stratum == number]
         assert len(mine) == more[number]
@@ -185,7 +201,7 @@ def test_memory_holds_the_sample_and_one_part() -> None:
                 flagged=prob > 0.5,
             )
 
-    plan, times = plan_of([next(stream())], {}, 100), size // part
+    plan, times = plan_of([next(stream())], {}, 500), size // part
     day = plan.population[0]
     plan = replace(
         plan,
@@ -197,7 +213,7 @@ def test_memory_holds_the_sample_and_one_part() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert len(drawn.comments) == 200
+    assert len(drawn.comments) == 1000
     assert peak < 5_000_000  # the ids of that tenth alone would be twice as much
 
 

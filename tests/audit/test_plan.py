@@ -9,9 +9,11 @@ from dataclasses import FrozenInstanceError, replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from audit.making import FIRST, make_comments, make_plan
 from modwatch.audit.intervals import IntervalRule
@@ -196,6 +198,10 @@ def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
         ({"strata": (a_stratum("flagged", labels=0), a_stratum(labels=0))},
          "no comment would be drawn"),
         ({"seed": ""}, "the seed is empty"),
+        ({"seed": "\ud800"}, "no Unicode"),
+        ({"options": {"\ud800": 1}}, "no Unicode"),
+        ({"options": {"a": "\ud800"}}, "no Unicode"),
+        ({"population": (a_day(model_version="\ud800"),)}, "no Unicode"),
         ({"first_stage_share": 0.5}, "or be 1 without a second one"),
         *(({"second_stage_labels": 50, "first_stage_share": share}, "must lie in")
           for share in (0.0, 1.0, -0.1, 1.1)),
@@ -226,6 +232,25 @@ def test_a_second_stage_has_labels_for_each_stratum() -> None:
     with pytest.raises(AuditError, match="80 labels at least"):
         a_plan(**fields, second_stage_labels=79, first_stage_share=0.5)
     assert a_plan(**fields, second_stage_labels=80, first_stage_share=0.5).stages == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"more": 1}, {"deadline_days": "14"}, {"labels_an_item": 2.0}, {"seed": b"s"}, {"seed": 5},
+     {"labels_an_item": np.int64(2)}, {"first_stage_share": "1.0"},
+     {"options": {"bins": float("nan")}}, {"options": {"bins": [8]}}, {"population": [a_day()]}],
+)  # fmt: skip
+def test_a_plan_of_other_types_cannot_be_made(changes: dict[str, Any]) -> None:
+    """They would be written otherwise, or not at all."""
+    with pytest.raises((ValidationError, TypeError)):
+        a_plan(**changes)
+
+
+def test_whole_numbers_and_floats_are_written_alike() -> None:
+    one, other = (a_plan(first_stage_share=share, several_labels_share=0) for share in (1, 1.0))
+    assert one.digest == other.digest
+    assert '"first_stage_share":1.0' in one.to_json()
+    assert AuditPlan.from_json(one.to_json()) == one
 
 
 def edited(change: Callable[[dict[str, Any]], object], **how: Any) -> str:
@@ -281,6 +306,7 @@ def test_hostile_types_are_refused_wherever_they_stand(path: tuple[Any, ...]) ->
         with contextlib.suppress(AuditError):
             # A value of the right type and range is none of an edited plan.
             assert AuditPlan.from_json(text).to_json() == text
+            json.loads(text, parse_constant=pytest.fail)
 
 
 @pytest.mark.parametrize(

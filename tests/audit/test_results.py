@@ -272,6 +272,19 @@ def test_figures_are_free_of_bias_when_half_of_the_labels_is_missing(
     assert_unbiased(found[None], truth_of(comments))
 
 
+def test_two_stages_have_the_weights_of_the_plan() -> None:
+    """100 comments: of 10 one is positive, of 30 of the 90 others four are; shares 1/4 and 3/4."""
+    comments = small(200)
+    plan = plan_of(comments.parts, {}, 10, rule=QUICK)
+    plan = replace(plan, second_stage_labels=50, first_stage_share=0.25)
+    mine = draw(plan, comments.parts, [0, 40]).comments
+    positive = [mine[3], *mine[20:24]]
+    final = {(each.day, each.comment_id): int(each in positive) for each in mine}
+    found = side_counts(plan, [mine[:10], mine], mine, final, {1: 100})
+    assert found is not None
+    assert float(found.rate) == pytest.approx(0.25 * 1 / 10 + 0.75 * (1 + 90 * 4 / 30) / 100)
+
+
 def test_a_stratum_that_the_first_stage_drew_whole_and_half_labelled_is_told_by_it(
     comments: Comments,
 ) -> None:
@@ -439,7 +452,7 @@ def with_a_second_opinion(comments: Comments, differing: int) -> People:
                 decided_at=(NOW + timedelta(hours=1)).isoformat(),
             )
             for each in labels
-            if each.labeller == "ann" and each.comment_id in wrong
+            if each.labeller == "ann" and each.comment_id in [*wrong, labels[-1].comment_id]
         ]  # fmt: skip
         return said + settled
 
@@ -454,7 +467,7 @@ def test_agreement_is_that_before_anything_was_settled(comments: Comments) -> No
     assert observed["n"] == alpha["n"] == 150
     assert observed["value"] == pytest.approx(135 / 150)
     assert alpha["low"] < alpha["value"] < alpha["high"] < 1
-    assert (result["labellers"], result["labelled"], result["decisions"]) == (3, 300, 465)
+    assert (result["labellers"], result["labelled"], result["decisions"]) == (3, 300, 466)
     sources = [row["source"] for row in result["sensitivity"]]
     assert sources == ["measured", "assumed", "assumed", "assumed"]
     measured = result["sensitivity"][0]
@@ -494,6 +507,25 @@ def test_the_same_evidence_gives_the_same_bytes() -> None:
     assert document["plan"] == evidence.plan.digest
     with pytest.raises(ValueError, match="not JSON compliant"):
         to_json({"figure": float("nan")})
+
+
+def test_labels_given_at_once_are_taken_in_one_order(comments: Comments) -> None:
+    """Of three labels of a comment two count, and not those that happen to come first."""
+    chance = random.Random(1)
+
+    def people(drawn: Sequence[DrawnComment]) -> list[AuditLabel]:
+        return [
+            replace(each, labeller=name, label=int(chance.random() < 0.3))
+            for each in label_all(drawn, comments.truth, several=0)
+            for name in ("ann", "bob", "cem")
+        ]
+
+    evidence = carried_out(comments, make_plan(comments, 300, rule=QUICK), people)
+    content = to_json(computed(evidence))
+    for _ in range(3):
+        labels = [*evidence.labels]
+        chance.shuffle(labels)
+        assert to_json(computed(replace(evidence, labels=labels))) == content
 
 
 def test_labels_that_cannot_be_give_no_result(comments: Comments) -> None:

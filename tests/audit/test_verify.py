@@ -265,6 +265,13 @@ def test_numbers_of_comments_that_cannot_be_are_found(
     assert why in problems[0]
 
 
+def test_a_stratum_has_no_fewer_comments_without_a_value_than_were_drawn(done: Auditor) -> None:
+    whole = {key: done.plan.strata[key[2]].population for key in population(done)}
+    assert verify(resealed(done, {"population-1.csv": write_population(whole)})) == [
+        "population-1.csv holds fewer comments of a value, or without it, than were drawn"
+    ]
+
+
 @pytest.mark.parametrize(
     ("language", "why"), [("fr", "does not fit the sample"), ("eo", "fewer comments of a value")]
 )

@@ -278,5 +278,5 @@ class _Smallest:
     def _cut(self) -> None:
         self._kept.sort(key=_place)
         del self._kept[self._size :]
-        if len(self._kept) == self._size:
+        if self._kept and len(self._kept) == self._size:
             self._largest = self._kept[-1].key

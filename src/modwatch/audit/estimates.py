@@ -8,6 +8,7 @@ intervals of the two and keeps their asymmetry.
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy import special
 
 from modwatch.audit.counts import Ints, WeightedCounts
 from modwatch.audit.intervals import IntervalRule, interval
@@ -267,18 +268,14 @@ def _sum(
 
 def _odds_ends(right: Shares, missed: Shares, fixed: float) -> tuple[Floats, Floats]:
     """Return the ends of TP/(fixed + TP + FN), from the logarithm of (fixed + FN)/TP."""
-    tiny = 1e-300
-    found, least, most = (right.comments * v for v in (right.rate, right.low, right.high))
-    other, few, many = (fixed + missed.comments * v for v in (missed.rate, missed.low, missed.high))
+    right_, missed_ = (np.stack([side.rate, side.low, side.high]) for side in (right, missed))
+    tp, fn = right.comments * right_, fixed + missed.comments * missed_
     # Nothing found of one of the two has no logarithm; its end alone decides then.
-    centre = np.log(np.maximum(other, tiny)) - np.log(np.maximum(found, tiny))
-
-    def step(end: Floats, value: Floats) -> Floats:
-        return np.asarray(np.log(np.maximum(end, tiny)) - np.log(np.maximum(value, tiny)))
-
-    up = centre + np.hypot(step(many, other), step(least, found))
-    down = centre - np.hypot(step(few, other), step(most, found))
-    return 1 / (1 + np.exp(np.minimum(up, 700))), 1 / (1 + np.exp(np.maximum(down, -700)))
+    (found, least, most), (other, few, many) = (np.log(np.maximum(v, 1e-300)) for v in (tp, fn))
+    up = other - found + np.hypot(many - other, least - found)
+    down = other - found - np.hypot(few - other, most - found)
+    low, high = special.expit(-up), special.expit(-down)
+    return np.where(tp[1] > 0, low, 0.0), np.where(tp[2] > 0, high, 0.0)
 
 
 def _relative(side: Shares) -> Floats:

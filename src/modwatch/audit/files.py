@@ -182,7 +182,7 @@ def _parted(cell: str) -> dict[str, tuple[str, ...]]:
 
 
 def _quoted(word: str) -> str:
-    return "".join(f"%{ord(c):x}." if c in "%;=,." else c for c in word)
+    return "".join(f"%{ord(c):x}." if c in "%;=," else c for c in word)
 
 
 def _unquoted(word: str) -> str:

@@ -264,6 +264,11 @@ def _of_rules(plan: AuditPlan) -> Iterator[str]:
     """Yield what is wrong with the seed, the stages, the labels and the deadline."""
     if not plan.seed:
         yield "the seed is empty"
+    texts = [plan.seed, *(plan.options or {}), *map(str, (plan.options or {}).values())]
+    try:
+        "".join([*texts, *(day.model_version + day.digest for day in plan.population)]).encode()
+    except UnicodeEncodeError:
+        yield "a text of it is no Unicode: it holds half of a character"
     share, second = plan.first_stage_share, plan.second_stage_labels
     if not (0 < share < 1 if second else share == 1):
         yield "the share of the first stage must lie in (0, 1), or be 1 without a second one"

@@ -35,7 +35,8 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
     - put the next ones in the place of a few drawn comments, be it of all that were missed where
       they are rare; change scores within the stratum; change traits and numbers of comments by as
       little as chance does, or the numbers of the plan before it draws: a `redraw` from the scores
-      finds it, and `draw.day_digest` finds scores that were changed as well;
+      finds it. `Drawn.population` of the same draw is to be compared as well, `draw.day_digest`
+      finds scores that were changed too, and mean scores in the plan only planning anew tells;
     - change, leave out or invent labels, and who gave them when: only the log of decisions, whose
       hashes they hold, tells; of labels left out the result says how many comments have none;
     - plan and draw again with other seeds until a result pleases, or cut steps off the end of the
