@@ -106,7 +106,8 @@ def test_korn_graubard_of_a_random_sample_is_clopper_pearson_when_n_is_large():
 
 
 def test_the_bootstrap_varies_as_the_estimate_does():
-    made = sampled([4_000, 400], [400, 200], [60, 90])
+    """Half of the comments are labelled, so that the factor for finite strata tells."""
+    made = sampled([4_000, 400], [2_000, 200], [300, 90])
     low, high = bootstrap(made)
     error = float(np.sqrt(made.variance))
     assert high - low == pytest.approx(2 * 1.96 * error, rel=0.06)
