@@ -2,12 +2,13 @@
 
 import itertools
 import logging
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -21,6 +22,9 @@ from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer, embedded
 from modwatch.review.migrate import upgrade
 from modwatch.wiring import open_wiring
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Machines are busy: how long an example takes says nothing about the code.
 hypothesis.settings.register_profile("modwatch", deadline=None)
@@ -161,3 +165,19 @@ def files(install: Callable[..., Installation], incoming: Path) -> Installation:
     """An installation that reads `incoming/{dt}.jsonl`, with 40 sound comments on Monday."""
     write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
     return install(source={"kind": "files", "path": str(incoming / "{dt}.jsonl")})
+
+
+# Not for the whole session: as long as it is open, no other test can have an event loop.
+@pytest.fixture(scope="module")
+def chromium() -> Iterator["Browser"]:
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium was found; install it with `apt-get install chromium`")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()

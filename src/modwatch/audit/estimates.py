@@ -6,6 +6,7 @@ intervals of the two and keeps their asymmetry.
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import special
@@ -132,15 +133,27 @@ class Audited:
 
     def side(self, name: str) -> Shares:
         """Return the share of positives among `flagged` or `unflagged` comments."""
-        counts = self.flagged if name == "flagged" else self.unflagged
-        comments = self.comments[0 if name == "flagged" else 1]
-        if counts is None:  # no comment, or no label of any: see `_lacks`
-            zero, high = np.zeros(()), np.ones(()) if comments else np.zeros(())
-            return Shares(
-                comments=comments, rate=zero, low=zero, high=high, variance=zero, labels=0,
-                positives=np.zeros((), dtype=np.int64),
-            )  # fmt: skip
-        return Shares.of(counts, comments, self.rule)
+        return self._flagged if name == "flagged" else self._unflagged
+
+    # Every metric is made of these two, and an interval is the costly part of them.
+    @cached_property
+    def _flagged(self) -> Shares:
+        return _shares(self.flagged, self.comments[0], self.rule)
+
+    @cached_property
+    def _unflagged(self) -> Shares:
+        return _shares(self.unflagged, self.comments[1], self.rule)
+
+
+def _shares(counts: WeightedCounts | None, comments: int, rule: IntervalRule) -> Shares:
+    if counts is not None:
+        return Shares.of(counts, comments, rule)
+    # No comment, or no label of any: see `_lacks`.
+    zero, high = np.zeros(()), np.ones(()) if comments else np.zeros(())
+    return Shares(
+        comments=comments, rate=zero, low=zero, high=high, variance=zero, labels=0,
+        positives=np.zeros((), dtype=np.int64),
+    )  # fmt: skip
 
 
 #: Labels of flagged comments with which precision is told even when hardly any is right.

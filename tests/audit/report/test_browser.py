@@ -1,13 +1,12 @@
 """Everybody can read it: both themes, a phone, and on paper."""
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from audit.making import Auditor
 from modwatch.audit.report import render_report
@@ -19,20 +18,6 @@ RULES = {
 
 #: Screens by width and theme.
 SCREENS = [(1100, "light"), (1100, "dark"), (390, "light"), (390, "dark")]
-
-
-# Not for longer: as long as it is open, no other test can have an event loop.
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no Chromium was found; install it with `apt-get install chromium`")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 def test_it_is_accessible_fits_and_prints(

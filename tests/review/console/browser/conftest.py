@@ -1,13 +1,12 @@
 """A console that listens, and a browser that moderators might have."""
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 from sqlalchemy import Engine
 
 from modwatch.review import people, queue
@@ -18,20 +17,6 @@ from modwatch.review.queue.items import NewItem
 
 #: Whoever decides sooner after a new comment has pressed twice; milliseconds, see `console.js`.
 SETTLE = 280
-
-
-# Not for the whole session: as long as it is open, no other test can have an event loop.
-@pytest.fixture(scope="package")
-def chromium() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no Chromium was found; install it with `apt-get install chromium`")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -110,6 +95,8 @@ def desk_of(chromium: Browser, address: str, engine: Engine) -> Iterator[Callabl
 
     def seat(person: Moderator, *, lands_on: str = "", **context: Any) -> Desk:
         contexts.append(chromium.new_context(**context))
+        # Chromium may let requests of a page pass by a route that is the first and came later.
+        contexts[-1].route("**/nothing", lambda route: route.abort())
         page = contexts[-1].new_page()
         page.set_default_timeout(15_000)
         desks.append(Desk(page, address))
