@@ -1,6 +1,6 @@
 """How well an audit's interval holds the truth, and how many labels its design saves.
 
-    python benchmarks/audit.py [--repetitions 2000] [--cells all|calibrated]
+    python benchmarks/audit.py [--repetitions 2000] [--csv FILE]
 
 Made-up populations of 400,000 comments (`audit.populations`): prevalence of the unflagged 0.1, 0.5,
 1, 2, 4 and 8 %, a sharp, a dull and a miscalibrated score, 0 or 20 % of the positives invisible to
@@ -14,7 +14,8 @@ it, 500, 1,000 and 3,000 labels. All designs see the same populations. Named bas
 
 Labels for the same width: (width / width of the baseline)² at the same number of labels, both with
 the default interval; and by the estimators' own standard deviations, without any interval. With
-the published data at hand (MODWATCH_DATA), the same on the real stream.
+the published data at hand (MODWATCH_DATA), the same on the real stream. `audit_curves.py` draws the
+pictures of docs/auditors.md from the CSV.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -43,8 +45,9 @@ PREVALENCES = (0.001, 0.005, 0.01, 0.02, 0.04, 0.08)
 SCORES = ("sharp", "dull", "miscalibrated")
 HIDDEN = (0.0, 0.2)
 LABELS = (500, 1000, 3000)
-#: Repetitions of the pilot: its labels differ each time, so each has an interval of its own.
-PILOTS, PILOT_WIDTHS = 1000, 60
+CELLS = tuple(product(PREVALENCES, SCORES, HIDDEN, LABELS))
+#: Repetitions of the pilot, and of a baseline where intervals are asked for.
+PILOTS, WIDTHS = 1000, 400
 LOWEST, HIGHEST, MOST_BIAS = 0.94, 0.99, 0.25
 
 
@@ -75,12 +78,16 @@ def audited(made, population, generator, repetitions, rule):
 
 
 def judged(name, figure, truth, enough):
-    """Return coverage, of all audits and of those with a figure, bias and width."""
+    """Return coverage, of all audits and of those with a figure, bias and width.
+
+    `above`: the part of the figures whose interval ends below the truth.
+    """
     holds = (figure.low <= truth) & (truth <= figure.high)
     deviation = float(figure.value.std()) or np.nan
     return {
         f"{name}_coverage_all": holds.mean(),
         f"{name}_coverage": holds[enough].mean() if enough.any() else np.nan,
+        f"{name}_above": (truth > figure.high)[enough].mean() if enough.any() else np.nan,
         f"{name}_given": enough.mean(),
         f"{name}_bias": (figure.value.mean() - truth) / deviation,
         f"{name}_width": float(np.median(figure.high - figure.low)),
@@ -88,17 +95,19 @@ def judged(name, figure, truth, enough):
     }
 
 
-def cell(prevalence, score, hidden, labels, repetitions):
-    """Return the line of one cell."""
+def cell(number, repetitions):
+    """Return the line of one of `CELLS`."""
+    prevalence, score, hidden, labels = CELLS[number]
     population = simulate(prevalence=prevalence, score=score, hidden=hidden)
-    return measured(population, labels, repetitions, prevalence) | {
+    return measured(population, labels, repetitions, prevalence, number) | {
         "prevalence": prevalence, "score": score, "hidden": hidden, "labels": labels,
+        "repetitions": repetitions,
     }  # fmt: skip
 
 
-def measured(population: SimulatedPopulation, labels, repetitions, expected) -> dict[str, float]:
-    """Try the default design and the baselines on a population."""
-    generator = np.random.default_rng(labels)
+def measured(population: SimulatedPopulation, labels, repetitions, expected, seed):
+    """Return what the default design and the baselines give on a population."""
+    generator = np.random.default_rng(seed)
     flagged, missed = population.flagged, population.unflagged
     options = DesignOptions(expected_prevalence=expected)
     made = design(ScoreCounts.of(flagged.score), ScoreCounts.of(missed.score), labels, options)
@@ -133,14 +142,14 @@ def baselines(side: Side, cut, labels, generator, line) -> dict[str, float]:
     fewer = labels / pilot_labels
     pilots = pilot_counts(side, pilot_labels, generator)
     shares = np.array([float(each.rate()) for each in pilots])
-    widths = [width(each) for each in pilots[:PILOT_WIDTHS]]
-    random = draw([comments], [int(side.label.sum())], [labels], generator, repetitions=400)
+    widths = [width(each) for each in pilots[:WIDTHS]]
+    random = draw([comments], [int(side.label.sum())], [labels], generator, repetitions=WIDTHS)
     plain = StratumCounts.of(
         population=[comments], labels=[labels], positives=random, score=[truth]
     )
     oracle = StratumCounts.of(
         population=sizes, labels=best_labels, score=means,
-        positives=draw(sizes, positives, best_labels, generator, repetitions=400),
+        positives=draw(sizes, positives, best_labels, generator, repetitions=WIDTHS),
     )  # fmt: skip
     ratio = {
         "pilot": np.median(widths) / fewer**0.5, "random": width(plain), "oracle": width(oracle),
@@ -203,16 +212,14 @@ def main() -> int:
     parser.add_argument("--csv", type=Path, help="write all figures there too")
     asked = parser.parse_args()
     started = time.perf_counter()
-    cells = list(product(PREVALENCES, SCORES, HIDDEN, LABELS))
     with ProcessPoolExecutor() as pool:
-        jobs = [pool.submit(cell, *each, asked.repetitions) for each in cells]
-        table = pd.DataFrame([job.result() for job in jobs])
+        lines = pool.map(partial(cell, repetitions=asked.repetitions), range(len(CELLS)))
+        table = pd.DataFrame(list(lines))
     if asked.csv:
         table.to_csv(asked.csv, index=False)
     index = ["prevalence", "score", "hidden", "labels"]
     shown = table.set_index(index)[list(SHOWN)].rename(columns=SHOWN).sort_index()
-    with pd.option_context("display.width", 220, "display.max_rows", 200, "display.precision", 3):
-        print(shown)
+    print(shown.round(3).to_string())
     report(table)
     stream = real_stream()
     if stream is None:
@@ -220,7 +227,8 @@ def main() -> int:
     else:
         print("Real stream, Wikipedia Talk, by resampling:")
         for labels in (500, 1000, 3000):
-            line = measured(stream, labels, asked.repetitions, stream.unflagged.label.mean())
+            expected = stream.unflagged.label.mean()
+            line = measured(stream, labels, asked.repetitions, expected, labels)
             print(labels, {SHOWN[name]: round(float(line[name]), 3) for name in SHOWN})
     print(f"{time.perf_counter() - started:.0f} s")
     return 0
@@ -234,10 +242,15 @@ def report(table: pd.DataFrame) -> None:
         cover, bias = some[f"{name}_coverage"], some[f"{name}_bias"].abs()
         print(
             f"{name}: {len(some)} of {len(table)} cells with figures; coverage "
-            f"{cover.min():.3f}–{cover.max():.3f}, outside [{LOWEST}, {HIGHEST}]: "
-            f"{int(((cover < LOWEST) | (cover > HIGHEST)).sum())}; largest bias {bias.max():.2f} "
+            f"{cover.min():.3f}–{cover.max():.3f}, under {LOWEST}: {int((cover < LOWEST).sum())}, "
+            f"over {HIGHEST}: {int((cover > HIGHEST).sum())}; largest bias {bias.max():.2f} "
             f"standard errors, above {MOST_BIAS}: {int((bias > MOST_BIAS).sum())}"
         )
+    few, four = given & (table["prevalence"] <= 0.01), given & (table["prevalence"] == 0.04)
+    for name, part, most in (("pilot", few, 0.6), ("pilot", four, 0.8), ("oracle", given, 1.3)):
+        for by in ("width", "sd"):
+            ratio = table[part][f"{by}_{name}"]
+            print(f"{by}: at most {most} x the {name}'s: {(ratio <= most).sum()} of {len(ratio)}")
     for (score, hidden), part in table[given].groupby(["score", "hidden"]):
         low, four = part[part["prevalence"] <= 0.01], part[part["prevalence"] == 0.04]
         print(

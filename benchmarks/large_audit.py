@@ -26,7 +26,7 @@ from modwatch.audit.labels import AuditLabel
 from modwatch.records import COMMENTS, SCORES
 from modwatch.review.embedded import embedded
 from modwatch.settings import Settings
-from modwatch.stops import auditing
+from modwatch.stops import audit_checks, auditing
 from modwatch.wiring import Wiring, open_wiring
 
 FIRST = datetime.date(2026, 1, 5)
@@ -104,7 +104,7 @@ def read_baseline(at: Wiring, number: int) -> int:
 
 
 def plan(at: Wiring, number: int) -> int:
-    request = auditing.AuditRequest(
+    request = AuditRequest(
         audit="large", first=FIRST, last=days(number)[-1], labels=LABELS, seed="s"
     )
     frozen = auditing.plan(at, request, actor="eva")
@@ -145,7 +145,7 @@ def estimate(at: Wiring, _number: int) -> int:
 
 
 def redraw_and_verify(at: Wiring, _number: int) -> int:
-    return len(auditing.redrawn(at, auditing.store(at).read("large")))
+    return len(audit_checks.redrawn(at, auditing.store(at).read("large")))
 
 
 STEPS = (read_baseline, plan, draw, label, estimate, redraw_and_verify)

@@ -11,7 +11,7 @@ from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labe
 from killing import after, never, new_files, run_until
 from modwatch.cli import main
 from modwatch.review.people import create_moderator
-from modwatch.stops import auditing
+from modwatch.stops import audit_checks, auditing
 from modwatch.wiring import open_wiring
 from review.labelling import label_all
 
@@ -113,7 +113,7 @@ def test_a_step_killed_anywhere_and_run_again_leaves_what_an_undisturbed_one_lea
         assert run_until(arguments, home.env, never).status == 0
     assert kills >= 5
     with open_wiring() as at:
-        assert auditing.check(at, "january") == []
+        assert audit_checks.check(at, "january") == []
         assert auditing.progress(at, "january").items == 100
         actions = [event.action for event in auditing.store(at).chain("january")]
     assert actions == ["planned", "approved", "drawn", "labelled", "estimated"]

@@ -51,17 +51,17 @@ def add_commands(commands: Any) -> None:
 
 def _add_design(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--labels", type=int, default=1000, help="of all stages; default 1000")
-    plan.add_argument("--bins", type=int, default=8, help="strata of the unflagged; default 8")
-    plan.add_argument("--method", default="neyman", help="of the strata; default neyman")
-    plan.add_argument("--floor", type=float, default=0.4, help="part of the labels spread evenly")
+    plan.add_argument("--bins", type=int, help="strata of the unflagged; default 8")
+    plan.add_argument("--method", help="of the strata; default neyman")
+    plan.add_argument("--floor", type=float, help="part of the labels spread evenly")
     plan.add_argument("--flagged-share", type=float, help="part of the labels for flagged comments")
     plan.add_argument("--expected-prevalence", type=float, help="of the unflagged, as far as known")
-    plan.add_argument("--level", type=float, default=0.95, help="of the intervals; default 0.95")
-    plan.add_argument("--second-stage", type=float, default=0.0, help="part of the labels")
-    plan.add_argument("--several", type=float, default=0.2, help="part that several people label")
-    plan.add_argument("--labels-an-item", type=int, default=2, help="how many people that are")
-    plan.add_argument("--deadline-days", type=int, default=14)
-    plan.add_argument("--seed", default="", help="made at random unless given")
+    plan.add_argument("--level", type=float, help="of the intervals; default 0.95")
+    plan.add_argument("--second-stage-share", type=float, help="part of the labels; default 0")
+    plan.add_argument("--several-labels-share", type=float, help="part labelled by several")
+    plan.add_argument("--labels-an-item", type=int, help="how many people that are; default 2")
+    plan.add_argument("--deadline-days", type=int, help="people are waited for; default 14")
+    plan.add_argument("--seed", help="made at random unless given")
     _by(plan)
 
 
@@ -71,30 +71,11 @@ def _by(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(options: argparse.Namespace) -> None:
-    from modwatch.audit.design import DesignOptions
-    from modwatch.audit.intervals import IntervalRule
     from modwatch.stops import auditing
+    from modwatch.stops.audit_request import requested
     from modwatch.wiring import open_wiring
 
-    request = auditing.AuditRequest(
-        audit=options.audit,
-        first=options.first,
-        last=options.last,
-        labels=options.labels,
-        options=DesignOptions(
-            method=options.method,
-            bins=options.bins,
-            floor=options.floor,
-            flagged_share=options.flagged_share,
-            expected_prevalence=options.expected_prevalence,
-        ),
-        rule=IntervalRule(level=options.level),
-        second_stage_share=options.second_stage,
-        several_labels_share=options.several,
-        labels_an_item=options.labels_an_item,
-        deadline_days=options.deadline_days,
-        seed=options.seed,
-    )
+    request = requested(vars(options))
     with open_wiring() as at:
         frozen = auditing.plan(at, request, actor=options.by)
     print("side       score                 comments   labels")
@@ -178,13 +159,13 @@ def _list(_: argparse.Namespace) -> None:
 
 
 def _redraw(options: argparse.Namespace) -> None:
-    from modwatch.stops import auditing
+    from modwatch.stops.audit_checks import redrawn
     from modwatch.wiring import open_wiring
 
     if not options.plan.is_file():
         raise AuditError(f"there is no plan at {options.plan}")
     with open_wiring() as at:
-        sample = auditing.redrawn(at, _folder(options.plan.parent), options.stage)
+        sample = redrawn(at, _folder(options.plan.parent), options.stage)
     sys.stdout.buffer.write(sample)
 
 
@@ -194,7 +175,11 @@ def _verify(options: argparse.Namespace) -> int:
 
         problems = verify(_folder(Path(options.audit)))
     else:
-        problems = _step("check", options)
+        from modwatch.stops.audit_checks import check
+        from modwatch.wiring import open_wiring
+
+        with open_wiring() as at:
+            problems = check(at, options.audit)
     for problem in problems:
         print(problem)
     if not problems:

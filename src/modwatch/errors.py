@@ -11,6 +11,7 @@
     ├── DesignError          a routing design is impossible (α outside (0, 1], unknown strategy)
     ├── MetricInputError     arrays handed to a statistic do not fit (also a ValueError)
     ├── AuditError           a step of an audit is impossible, or out of order
+    │   └── AuditCancelledError  somebody gave the audit up
     ├── TrackingError        MLflow cannot be reached or refused a call
     ├── AlertError           an alert could not be delivered
     │   └── AlertRefusedError    the receiver does not want it, now or later
@@ -69,6 +70,10 @@ class MetricInputError(ModwatchError, ValueError):
 
 class AuditError(ModwatchError):
     """A step of an audit is impossible or out of order; the message names the audit and why."""
+
+
+class AuditCancelledError(AuditError):
+    """Somebody gave the audit up; its evidence stays, and nothing more happens to it."""
 
 
 class TrackingError(ModwatchError):

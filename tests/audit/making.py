@@ -145,11 +145,12 @@ class Auditor:
     chain: list[evidence.Event] = field(default_factory=list)
     people: Callable[..., list[AuditLabel]] = label_all
 
-    def record(self, action: str, **content: bytes) -> None:
+    def record(self, action: str, note: str = "", **content: bytes) -> None:
         made = {name.replace("__", ".").replace("_", "-"): each for name, each in content.items()}
         event = evidence.following(
-            self.chain, audit=self.plan.audit, action=action, actor="eva", at=NOW, files=made
-        )
+            self.chain, audit=self.plan.audit, action=action, actor="eva", at=NOW, files=made,
+            note=note,
+        )  # fmt: skip
         self.folder |= made
         self.chain.append(event)
         self.folder[files.CHAIN] = evidence.written(self.chain).encode()
@@ -158,7 +159,7 @@ class Auditor:
         self.record("planned", plan__json=self.plan.to_json().encode())
         self.record("approved")
 
-    def draw_and_label(self, stage: int = 1, sample: bytes | None = None) -> None:
+    def draw_and_label(self, stage: int = 1, sample: bytes | None = None, note: str = "") -> None:
         """Draw and label a stage; a forger's `sample` takes the place of the drawn one."""
         drawn = draw(self.plan, self.comments.parts, planned_sizes(self.plan, self.folder, stage))
         content = sample or files.write_sample(drawn.comments)
@@ -170,12 +171,12 @@ class Auditor:
             },
         )
         labels = files.write_labels(self.people(files.read_sample(content), self.comments.truth))
-        self.record("labelled", **{f"labels_{stage}__csv": labels})
+        self.record("labelled", note, **{f"labels_{stage}__csv": labels})
 
     def finish(self) -> None:
         self.record("estimated", result__json=to_json(computed(read_evidence(self.folder))))
         self.record("signed_off")
-        self.record("published")
+        self.record("published", report__html=b"<!doctype html>")
 
 
 def finished(*, stages: int = 1, **changes: object) -> Auditor:

@@ -101,6 +101,7 @@ def test_a_side_without_labels_or_comments_gives_no_numbers_that_are_none(
         assert told.status == "insufficient"
         if labelled.positives.sum() >= ENOUGH_POSITIVES:
             assert told.reason.startswith(f"no label of {others} ")
+            assert told.reason.endswith("comment" if others == 1 else "comments")
 
 
 def test_figures_are_those_of_the_formulas_on_a_sample():
@@ -169,9 +170,21 @@ class TestInsufficient:
         assert (told.status, told.value, told.low, told.high) == ("insufficient", None, None, None)
         assert told.labels_needed == 900
         assert told.reason == (
-            "2 positive(s) among 300 labels of unflagged comments, fewer than 3; "
+            "2 positives among 300 labels of unflagged comments, fewer than 3; "
             "about 900 labels of them would do"
         )
+
+    @pytest.mark.parametrize(
+        ("labels", "positives", "words"),
+        [
+            (1, 0, "0 positives among 1 label of flagged"),
+            (9, 1, "1 positive among 9 labels of flagged"),
+            (20, 2, "2 positives among 20 labels of flagged"),
+        ],
+    )
+    def test_one_and_many_are_told_apart(self, labels, positives, words):
+        told = audit(([100], [labels], [positives]), ([9_900], [300], [9])).estimate("precision")
+        assert told.reason.startswith(words)
 
     def test_none_found_asks_for_more(self):
         told = audit(([100], [50], [40]), ([9_900], [300], [0])).estimate("recall")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from audit.making import FIRST, NOW
 from modwatch.audit.draw import DrawnComment
-from modwatch.audit.labels import AuditLabel, Key, final_labels, refuse_conflicts
+from modwatch.audit.labels import AuditLabel, Key, changed, final_labels, refuse_conflicts
 from modwatch.errors import AuditError
 
 DRAWN = [
@@ -119,3 +119,26 @@ def test_the_order_of_the_labels_does_not_matter(
             expected[name] = found.pop()
     random.shuffle(labels)  # type: ignore[attr-defined]
     assert final(*labels) == expected
+
+
+SEALED = [said("a", "ann", 1), said("a", "bob", 1), said("b", "ann", 0)]
+
+
+@pytest.mark.parametrize(
+    ("now", "names"),
+    [
+        (SEALED, set()),
+        (SEALED[::-1], set()),
+        ([*SEALED, said("c", "ann", 1)], set()),  # of the next stage
+        (SEALED[:2], {"b"}),
+        (SEALED[1:], {"a"}),
+        ([], {"a", "b"}),
+        ([*SEALED, said("b", "bob", 0)], {"b"}),
+        ([*SEALED[:2], said("b", "ann", 1)], {"b"}),
+        ([*SEALED[:2], said("b", "ann", 0, "adjudicate")], {"b"}),
+        ([*SEALED[:2], replace(SEALED[2], decision="11")], {"b"}),
+    ],
+)
+def test_labels_that_changed_since_they_were_sealed(now: list[AuditLabel], names: set[str]) -> None:
+    assert changed(SEALED, now) == {(FIRST, name) for name in names}
+    assert changed([], now) == set()

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from modwatch.audit.counts import Ints, StratumCounts
-from modwatch.audit.estimates import Audited, Shares
+from modwatch.audit.estimates import Audited
+from modwatch.audit.figures import Shares
 from modwatch.audit.required import required_labels
 
 TABLE_2 = {

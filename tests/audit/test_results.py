@@ -1,6 +1,7 @@
 """From labels to figures: right on a census, free of bias on samples, and the same every time."""
 
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from audit.making import (
     make_plan,
     plan_of,
 )
-from modwatch.audit.draw import DrawnComment, Scored, draw
+from modwatch.audit.draw import DrawnComment, Scored, draw, labels_wanted
 from modwatch.audit.intervals import IntervalRule
 from modwatch.audit.labels import AuditLabel, final_labels
 from modwatch.audit.plan import AuditPlan
@@ -489,9 +490,49 @@ def test_too_few_second_opinions_measure_nothing(comments: Comments) -> None:
 def test_a_random_sample_as_good_would_have_taken_more_labels(comments: Comments) -> None:
     result = computed(carried_out(comments, make_plan(comments, 300), perfect(comments)))
     missed = figures_of(result)["prevalence_unflagged"]
-    needed = missed["value"] * (1 - missed["value"]) / missed["error"] ** 2
-    assert needed <= result["random_labels"] < needed + 1
-    assert result["random_labels"] > missed["labels"]
+    size = result["comments"] - result["flagged"]
+
+    def error(labels: int) -> float:
+        """Return the standard error of a random sample of the unflagged comments."""
+        spread = missed["value"] * (1 - missed["value"]) * size / (size - 1)
+        return math.sqrt((1 - labels / size) * spread / labels)
+
+    needed = result["random_labels"]
+    assert error(needed) <= missed["error"] < error(needed - 1)
+    assert missed["labels"] < needed < size
+
+
+def test_a_comment_that_fewer_people_labelled_than_planned_counts_and_is_told(
+    comments: Comments,
+) -> None:
+    plan = make_plan(comments, 300, rule=QUICK, several_labels_share=0.4, labels_an_item=3)
+    several: set[str] = set()
+
+    def all_said(drawn: Sequence[DrawnComment]) -> list[AuditLabel]:
+        several.update(each.comment_id for each in drawn if labels_wanted(plan, each) == 3)
+        return [
+            replace(each, labeller=name)
+            for each in label_all(drawn, comments.truth, several=0)
+            for name in ("ann", "bob", "cem")
+            if name == "ann" or each.comment_id in several
+        ]
+
+    whole = carried_out(comments, plan, all_said)
+    some = sorted(several)[:20]
+    gone = {("bob", name) for name in some} | {("cem", name) for name in some[:10]}
+    left = [each for each in whole.labels if (each.labeller, each.comment_id) not in gone]
+    settled = [
+        replace(each, labeller="lea", action="adjudicate")
+        for each in left
+        if each.labeller == "ann" and each.comment_id in some[:5]
+    ]
+    unlabelled = [each for each in left if each.comment_id not in some]
+    for labels, short, labelled in (
+        (whole.labels, 0, 300), (left, 20, 300), ([*left, *settled], 15, 300), (unlabelled, 0, 280)
+    ):  # fmt: skip
+        result = computed(replace(whole, labels=labels))
+        assert (result["short_of_labels"], result["labelled"]) == (short, labelled)
+    assert len(several) > 100
 
 
 def test_the_same_evidence_gives_the_same_bytes() -> None:

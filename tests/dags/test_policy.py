@@ -88,15 +88,16 @@ def test_every_task_has_the_defaults(parsed) -> None:
 
 
 @pytest.mark.parametrize("path", DAG_FILES, ids=lambda path: path.stem)
-def test_every_stop_is_a_function_of_the_pipeline(path: Path) -> None:
-    from modwatch import pipeline
+def test_every_stop_is_a_function_of_a_path(path: Path) -> None:
+    from modwatch import audit_pipeline, pipeline
 
+    paths = {"stop": pipeline, "audit_stop": audit_pipeline}
     calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     stops = [
-        node.args[0].value
+        (node.func.id, node.args[0].value)
         for node in calls
-        if isinstance(node.func, ast.Name) and node.func.id == "stop"
+        if isinstance(node.func, ast.Name) and node.func.id in paths
     ]
     assert stops
-    for name in stops:
-        assert callable(getattr(pipeline, name)), f"pipeline has no {name}"
+    for kind, name in stops:
+        assert callable(getattr(paths[kind], name)), f"{paths[kind].__name__} has no {name}"

@@ -15,8 +15,8 @@ from modwatch.audit.verify import verify
 from modwatch.errors import AuditError, DesignError
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.audits import AuditProgress
-from modwatch.stops import auditing
-from modwatch.stops.auditing import AuditRequest
+from modwatch.stops import audit_checks, auditing
+from modwatch.stops.audit_request import AuditRequest
 from modwatch.wiring import Wiring, open_wiring
 from review.labelling import label_all, label_next
 
@@ -60,7 +60,7 @@ def test_from_the_plan_to_a_signed_result(at: Wiring) -> None:
     auditing.sign_off(at, "january", actor="eva")
     for _ in range(2):
         assert auditing.publish(at, "january", service="Forum") == "report.html"
-    assert auditing.check(at, "january") == []
+    assert audit_checks.check(at, "january") == []
     kept = auditing.store(at).read("january")
     assert json.loads(kept[files.RESULT]) == result
     assert verify(kept) == []
@@ -101,7 +101,7 @@ def test_an_adaptive_audit_draws_twice(at: Wiring) -> None:
         auditing.draw_stage(at, "january")
     auditing.estimate(at, "january")
     auditing.sign_off(at, "january", actor="eva")
-    assert auditing.check(at, "january") == []
+    assert audit_checks.check(at, "january") == []
 
 
 def test_every_step_may_be_taken_twice(at: Wiring) -> None:
@@ -135,7 +135,7 @@ def test_a_cancelled_audit_leaves_its_evidence(at: Wiring) -> None:
     to_the_labels(at)
     label_next(at.database, create_moderator(at.database, "ann", "moderator"))
     auditing.cancel(at, "january", actor="eva", note="the wrong period")
-    assert auditing.check(at, "january") == []
+    assert audit_checks.check(at, "january") == []
     assert auditing.progress(at, "january").left == 0
     assert auditing.store(at).chain("january")[-1].note == "the wrong period"
     with pytest.raises(AuditError, match="after it was cancelled"):
@@ -165,7 +165,7 @@ def test_two_audits_at_once_do_not_disturb_each_other(at: Wiring) -> None:
     for name, labels in (("january", 120), ("other", 90)):
         assert auditing.seal_labels(at, name) == labels
         auditing.estimate(at, name)
-        assert auditing.check(at, name) == []
+        assert audit_checks.check(at, name) == []
 
 
 def test_a_label_that_changes_after_it_was_sealed_is_found(at: Wiring) -> None:
@@ -175,7 +175,7 @@ def test_a_label_that_changes_after_it_was_sealed_is_found(at: Wiring) -> None:
     with at.database.begin() as connection:
         connection.execute(text("SET LOCAL session_replication_role = replica"))  # no triggers
         connection.execute(text("UPDATE decision SET label = 1 - label WHERE id = 7"))
-    assert auditing.check(at, "january") == [
+    assert audit_checks.check(at, "january") == [
         "a label was changed in the decision log after it was sealed"
     ]
 

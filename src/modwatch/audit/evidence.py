@@ -42,6 +42,9 @@ _NEEDS = {
 
 START = "0" * 64
 
+#: Note of a labelling that somebody stopped: they wait for no more labels, and for no later stage.
+STOPPED = "stopped before all were labelled"
+
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(strict=True, extra="forbid"))
 class Event:
@@ -186,6 +189,18 @@ def moment(text: str) -> datetime:
 def sealed_files(chain: Sequence[Event]) -> dict[str, str]:
     """Return the SHA-256 of every file of the chain, by name."""
     return {name: digest for event in chain for name, digest in event.files.items()}
+
+
+def stopped(chain: Sequence[Event]) -> bool:
+    """Return whether somebody stopped the labelling that was sealed last.
+
+    >>> now = datetime(2026, 1, 5, tzinfo=UTC)
+    >>> first = following([], audit="a", action="planned", actor="ann", at=now)
+    >>> stopped([first])
+    False
+    """
+    notes = [event.note for event in chain if event.action == "labelled"]
+    return notes[-1:] == [STOPPED]
 
 
 def file_problems(chain: Sequence[Event], files: Mapping[str, bytes]) -> list[str]:

@@ -1,7 +1,7 @@
 """The files of an audit's evidence: tables as CSV, in one canonical form, so that they hash alike.
 
 RFC 4180 in UTF-8. Before a text that a spreadsheet might take for a formula stands an apostrophe
-(`review.log.export.neutral`). No text of a comment is in them: ids, scores, random numbers, labels
+(`cells.neutral`). No text of a comment is in them: ids, scores, random numbers, labels
 and pseudonyms.
 """
 
@@ -14,10 +14,16 @@ from typing import Any, TypeVar
 
 from modwatch.audit.draw import Drawn, DrawnComment
 from modwatch.audit.labels import AuditLabel
+from modwatch.cells import neutral, original
 from modwatch.errors import AuditError
-from modwatch.review.log.export import neutral, original
 
 PLAN, CHAIN, RESULT, REPORT = "plan.json", "chain.jsonl", "result.json", "report.html"
+
+#: Parts 8 and 11 of the transparency report that the Digital Services Act asks for.
+AUTOMATED_MEANS_FILE, QUALITATIVE_FILE = "dsa-automated-means.csv", "dsa-qualitative.csv"
+
+#: What may be shown where people are not to see single comments and who labelled them.
+SHOWN = (PLAN, RESULT, REPORT, AUTOMATED_MEANS_FILE, QUALITATIVE_FILE)
 
 _SAMPLE = ("day", "comment_id", "stratum", "score", "key", "traits")
 _POPULATION = ("column", "value", "stratum", "comments")

@@ -63,6 +63,16 @@ def refuse_conflicts(labels: Iterable[AuditLabel], moderated: Mapping[Key, set[s
         _refuse(label.labeller in before, label, "is by who decided the comment as a moderator")
 
 
+def changed(sealed: Iterable[AuditLabel], now: Iterable[AuditLabel]) -> set[Key]:
+    """Return the comments whose labels are no longer those that were sealed.
+
+    A label was corrected, taken back or added; comments without a sealed label do not count.
+    """
+    before, after = {*sealed}, {*now}
+    there = {(each.day, each.comment_id) for each in before}
+    return there & {(each.day, each.comment_id) for each in before ^ after}
+
+
 def _final(said: Sequence[AuditLabel]) -> int | None:
     """Return the label that counts, or None while people differ."""
     settled = [each for each in said if each.action == "adjudicate"]

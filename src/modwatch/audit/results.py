@@ -5,6 +5,7 @@ suffice for is None, with the reason.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from modwatch.audit.draw import DrawnComment
+from modwatch.audit.draw import DrawnComment, labels_wanted
 from modwatch.audit.estimates import Audited, Estimate
 from modwatch.audit.labels import AuditLabel, Key, final_labels
 from modwatch.audit.plan import SIDES, AuditPlan
@@ -43,7 +44,13 @@ class Evidence:
 
 
 def computed(evidence: Evidence) -> Document:
-    """Return every figure of the audit."""
+    """Return every figure of the audit.
+
+    `short_of_labels` says how many comments count by fewer labels than were planned, as when the
+    labelling was stopped: the label of one person counts as that of any comment that one person was
+    to label. Comments that somebody settled are not among them. `stages` were labelled of
+    `stages_planned`. `random_labels` are those of `_random_labels`.
+    """
     plan, drawn = evidence.plan, evidence.samples[-1]
     final = final_labels(drawn, evidence.labels)
     whole = {number: each.population for number, each in enumerate(plan.strata)}
@@ -60,6 +67,9 @@ def computed(evidence: Evidence) -> Document:
         "flagged": sum(day.flagged for day in plan.population),
         "drawn": len(drawn),
         "labelled": len(final),
+        "short_of_labels": _short_of_labels(plan, drawn, final, evidence.labels),
+        "stages": len(evidence.samples),
+        "stages_planned": plan.stages,
         "decisions": len(evidence.labels),
         "labellers": len({each.labeller for each in evidence.labels}),
         "figures": [asdict(figure) for figure in figures],
@@ -67,7 +77,9 @@ def computed(evidence: Evidence) -> Document:
         "domains": _by_domain(evidence, final),
         "agreement": _agreement(evidence.labels),
         "sensitivity": _sensitivity(told, plan, evidence.labels),
-        "random_labels": _random_labels(told["prevalence_unflagged"]),
+        "random_labels": _random_labels(
+            told["prevalence_unflagged"], sum(whole[n] for n in plan.of_side("unflagged"))
+        ),
     }
 
 
@@ -97,6 +109,19 @@ def audited(
     return Audited(
         flagged=sides[0], unflagged=sides[1], comments=(comments[0], comments[1]), rule=plan.rule
     )
+
+
+def _short_of_labels(
+    plan: AuditPlan,
+    drawn: Sequence[DrawnComment],
+    final: Mapping[Key, int],
+    labels: Sequence[AuditLabel],
+) -> int:
+    """Return how many comments count by fewer labels than planned, nobody having settled them."""
+    said = Counter((each.day, each.comment_id) for each in labels if each.action == "label")
+    settled = {(each.day, each.comment_id) for each in labels if each.action != "label"}
+    counting = [each for each in drawn if key_of(each) in final.keys() - settled]
+    return sum(said[key_of(each)] < labels_wanted(plan, each) for each in counting)
 
 
 def _by_stratum(
@@ -192,8 +217,13 @@ def _sensitivity(
     return [{"source": source} | asdict(row) for source, row in zip(sources, rows, strict=True)]
 
 
-def _random_labels(missed: Estimate) -> int | None:
-    """Return how many labels a random sample would need for the same standard error (Eq. 9)."""
+def _random_labels(missed: Estimate, comments: int) -> int | None:
+    """Return how many labels a random sample of `comments` would need for the same standard error.
+
+    Eq. 9 of the paper, n₀ = p(1−p)/SE², which is for a population without end, corrected as the
+    standard error is: n = n₀ / (1 + (n₀−1)/N) (Cochran 1977, eq. 4.2).
+    """
     if missed.value is None or not missed.error:
         return None
-    return int(np.ceil(missed.value * (1 - missed.value) / missed.error**2))
+    endless = missed.value * (1 - missed.value) / missed.error**2
+    return int(np.ceil(endless / (1 + (endless - 1) / comments)))

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,9 @@ from modwatch.errors import AuditError, ModwatchError
 #: Numbers of a result may differ by so much, absolutely or of their size: processors round
 #: otherwise, and their ends are found by bisection.
 _ROUNDING = 1e-6
+
+#: Files that are made when the service is named.
+_OPTIONAL = (files.AUTOMATED_MEANS_FILE, files.QUALITATIVE_FILE)
 
 
 def verify(folder: Mapping[str, bytes]) -> list[str]:
@@ -35,8 +39,9 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
     - put the next ones in the place of a few drawn comments, be it of all that were missed where
       they are rare; change scores within the stratum; change traits and numbers of comments by as
       little as chance does, or the numbers of the plan before it draws: a `redraw` from the scores
-      finds it. `Drawn.population` of the same draw is to be compared as well, `draw.day_digest`
-      finds scores that were changed too, and mean scores in the plan only planning anew tells;
+      finds it. `Drawn.population` of the same draw is to be compared as well; digests of days and
+      mean scores in the plan `replanning.plan_problems` holds against the scores;
+    - write another report: what it says is to be compared with the result;
     - change, leave out or invent labels, and who gave them when: only the log of decisions, whose
       hashes they hold, tells; of labels left out the result says how many comments have none;
     - plan and draw again with other seeds until a result pleases, or cut steps off the end of the
@@ -70,14 +75,28 @@ def redraw(plan: AuditPlan, population: Iterable[Scored], sizes: Sequence[int]) 
 
 
 def read_evidence(folder: Mapping[str, bytes]) -> Evidence:
-    """Return what an audit was made of; AuditError when a file is missing or cannot be read."""
+    """Return what an audit was made of.
+
+    An audit of two stages that somebody stopped after the first is made of that one alone. Its
+    estimate is free of bias if they did not look at the labels before they stopped it.
+
+    Raises:
+        AuditError: a stage is not labelled and nobody stopped the audit, or a file is missing or
+            cannot be read.
+    """
     plan = AuditPlan.from_json(_text(folder, files.PLAN))
-    stages = range(1, plan.stages + 1)
+    chain = evidence.read(_text(folder, files.CHAIN))
+    done = sum(event.action == "labelled" for event in chain)
+    if not _enough(plan, chain):
+        raise AuditError(
+            f"audit {plan.audit!r}: {done} of {plan.stages} stages are labelled, and nobody "
+            "stopped the labelling; draw the next stage, and stop it if it is not wanted"
+        )
     return Evidence(
         plan=plan,
-        samples=[_drawn(folder, stage) for stage in stages],
-        population=_population(folder, plan.stages),
-        labels=_labels(folder, plan.stages),
+        samples=[_drawn(folder, stage) for stage in range(1, done + 1)],
+        population=_population(folder, done),
+        labels=_labels(folder, done),
     )
 
 
@@ -92,22 +111,42 @@ def planned_sizes(plan: AuditPlan, folder: Mapping[str, bytes], stage: int) -> l
     return second_stage(plan, _drawn(folder, 1), _labels(folder, 1))
 
 
+def _enough(plan: AuditPlan, chain: Sequence[evidence.Event]) -> bool:
+    """Return whether all stages are labelled, or as many as somebody waited for."""
+    done = sum(event.action == "labelled" for event in chain)
+    return done >= plan.stages or evidence.stopped(chain)
+
+
+def _step_files(action: str, stage: int) -> tuple[str, ...]:
+    """Return the files that a step may make when it is taken for the `stage`th time."""
+    made = {
+        "planned": (files.PLAN,),
+        "drawn": (files.sample_file(stage), files.population_file(stage)),
+        "labelled": (files.labels_file(stage),),
+        "estimated": (files.RESULT,),
+        "published": (files.REPORT, *_OPTIONAL),
+    }
+    return made.get(action, ())
+
+
 def _sealing(chain: Sequence[evidence.Event], folder: Mapping[str, bytes]) -> Iterator[str]:
     """Yield which files are not sealed by their step, and which by none."""
-    done = {"drawn": 0, "labelled": 0}
+    done = Counter[str]()
     for event in chain:
-        stage = done[event.action] = done.get(event.action, 0) + 1
-        needed = {
-            "planned": (files.PLAN,),
-            "drawn": (files.sample_file(stage), files.population_file(stage)),
-            "labelled": (files.labels_file(stage),),
-            "estimated": (files.RESULT,),
-        }
-        for name in needed.get(event.action, ()):
-            if name not in event.files:
+        done[event.action] += 1
+        for name in _step_files(event.action, done[event.action]):
+            if name not in event.files and name not in _OPTIONAL:
                 yield f"{name} was not sealed when the audit was {event.action}"
+    begun = {
+        name
+        for action in evidence.FOLLOWS[chain[-1].action]
+        for name in _step_files(action, done[action] + 1)
+    }
     for name in sorted(folder.keys() - evidence.sealed_files(chain).keys() - {files.CHAIN}):
-        yield f"{name} is there, and no step has sealed it"
+        if name in begun:
+            yield f"{name} is there and not sealed: its step was begun, not finished; take it again"
+        else:
+            yield f"{name} is there, and no step has sealed it"
 
 
 def _contents(
@@ -119,7 +158,7 @@ def _contents(
     if len(draws) > plan.stages:
         yield f"the audit was drawn {len(draws)} times; {plan.stages} were planned"
         return
-    if len(seals) < plan.stages and any(event.action == "estimated" for event in chain):
+    if not _enough(plan, chain) and any(event.action == "estimated" for event in chain):
         yield f"the audit was estimated after {len(seals)} of {plan.stages} stages"
     drawn_at: dict[Key, str] = {}
     earlier: tuple[DrawnComment, ...] = ()

@@ -99,13 +99,20 @@ def report_failure(at: Wiring, failure: Alert, day: datetime.date) -> None:
     Raises:
         AlertError: some channel did not take it.
     """
-    message = _message(failure, topic=_FAILURE, series=failure.key, sequence=1, day=day)
     try:
-        _post(at, message)
+        tell(at, failure, day, topic=_FAILURE)
     except DatabaseError:
         _send_unkept(at, failure)
-    else:
-        deliver(at)
+
+
+def tell(at: Wiring, alert: Alert, day: datetime.date, *, topic: str) -> None:
+    """Tell something on every channel once; `topic` says what kind of message it is.
+
+    Raises:
+        AlertError: some channel did not take it; it is kept for the next call.
+    """
+    _post(at, _message(alert, topic=topic, series=alert.key, sequence=1, day=day))
+    deliver(at)
 
 
 def _send_unkept(at: Wiring, alert: Alert) -> None:

@@ -28,6 +28,10 @@ class AuditStore:
         """Return the names of all audits."""
         return self._folder.names()
 
+    def place(self, audit: str) -> str:
+        """Return path or URL of an audit's folder."""
+        return f"{self.root.rstrip('/')}/{audit}"
+
     def chain(self, audit: str) -> list[Event]:
         """Return what was done so far; nothing of an audit that there is not.
 

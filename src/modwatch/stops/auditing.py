@@ -3,57 +3,39 @@
 Each takes what the one before left, seals what it makes, and may be killed and run again.
 """
 
-import datetime
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict
 
-from modwatch.audit import files
-from modwatch.audit.design import DesignOptions, design
-from modwatch.audit.draw import DrawnComment, Scored, draw, labels_wanted
-from modwatch.audit.intervals import IntervalRule
-from modwatch.audit.labels import AuditLabel, refuse_conflicts
+from modwatch.audit import evidence, files
+from modwatch.audit.design import design
+from modwatch.audit.draw import draw
+from modwatch.audit.evidence import file_problems
+from modwatch.audit.labels import refuse_conflicts
 from modwatch.audit.plan import AuditPlan, planned_strata
 from modwatch.audit.report import render_report
 from modwatch.audit.results import Document, computed, to_json
-from modwatch.audit.verify import planned_sizes, read_evidence, redraw, verify
+from modwatch.audit.verify import planned_sizes, read_evidence, verify
 from modwatch.errors import AuditError
 from modwatch.review.queue.audits import (
     AuditProgress,
-    audit_labels,
     audit_progress,
     enqueue_audit,
     moderated_before,
     withdraw_audit,
 )
-from modwatch.review.queue.items import NewItem
-from modwatch.stops.audit_population import days_between, scored, survey
+from modwatch.stops.audit_dsa import dsa_files
+from modwatch.stops.audit_population import days_between, survey
+from modwatch.stops.audit_request import AuditRequest
+from modwatch.stops.audit_sources import (
+    population,
+    queue_items,
+    refuse_changed_labels,
+    standing_labels,
+)
 from modwatch.stops.audit_store import AuditStore
 from modwatch.wiring import Wiring
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditRequest:
-    """What an auditor asks for; `modwatch audit plan` and the form of the DAG fill it in."""
-
-    #: Name of the audit.
-    audit: str
-    first: datetime.date
-    #: Included.
-    last: datetime.date
-    #: Labels of all stages together.
-    labels: int
-    options: DesignOptions = field(default_factory=DesignOptions)
-    rule: IntervalRule = field(default_factory=IntervalRule)
-    #: Part of the labels in [0, 1) of a second stage, allotted by what the first one found.
-    second_stage_share: float = 0.0
-    several_labels_share: float = 0.2
-    labels_an_item: int = 2
-    deadline_days: int = 14
-    #: Makes the draw; made at random when empty.
-    seed: str = ""
 
 
 def store(at: Wiring) -> AuditStore:
@@ -73,7 +55,7 @@ def plan(at: Wiring, request: AuditRequest, *, actor: str) -> AuditPlan:
     if kept.chain(request.audit):
         return _replanned(kept, request)
     days, flagged, unflagged = survey(at.lake, days_between(request.first, request.last))
-    second = round(request.second_stage_share * request.labels)
+    second = request.second_stage_labels
     if not flagged.comments + unflagged.comments:
         raise AuditError(f"there is no comment from {request.first} to {request.last}")
     made = design(flagged, unflagged, request.labels - second, request.options)
@@ -91,7 +73,11 @@ def plan(at: Wiring, request: AuditRequest, *, actor: str) -> AuditPlan:
         options=asdict(request.options),
     )
     kept.record(
-        request.audit, "planned", actor=actor, content={files.PLAN: frozen.to_json().encode()}
+        request.audit,
+        "planned",
+        actor=actor,
+        content={files.PLAN: frozen.to_json().encode()},
+        note=request.origin,
     )
     return frozen
 
@@ -102,7 +88,11 @@ def approve(at: Wiring, audit: str, *, actor: str, note: str = "") -> None:
 
 
 def draw_stage(at: Wiring, audit: str) -> int:
-    """Draw the next stage and queue it blind; return how many comments are drawn in all."""
+    """Draw the next stage and queue it blind; return how many comments are drawn in all.
+
+    Raises:
+        AuditError: out of order, or scores, or labels of the stage before, were changed since.
+    """
     kept = store(at)
     folder = kept.ready(audit, "drawn")
     actions = [event.action for event in kept.chain(audit)]
@@ -110,7 +100,9 @@ def draw_stage(at: Wiring, audit: str) -> int:
     stage = max(actions.count("labelled") + 1, actions.count("drawn"))
     if stage > (2 if frozen.second_stage_labels else 1):
         raise AuditError(f"audit {audit!r}: all stages of the plan are drawn and labelled")
-    drawn = draw(frozen, _population(at, frozen), planned_sizes(frozen, folder, stage))
+    refuse_changed_labels(at, audit, folder)
+    sizes = planned_sizes(frozen, folder, stage)
+    drawn = draw(frozen, population(at, frozen), sizes)
     kept.record(
         audit,
         "drawn",
@@ -119,7 +111,8 @@ def draw_stage(at: Wiring, audit: str) -> int:
             files.population_file(stage): files.write_population(drawn),
         },
     )
-    enqueue_audit(at.database, audit, _items(at, frozen, drawn.comments), at.lanes)
+    items = queue_items(at, frozen, drawn.comments, sizes)
+    enqueue_audit(at.database, audit, items, at.lanes)
     return len(drawn.comments)
 
 
@@ -131,11 +124,16 @@ def progress(at: Wiring, audit: str) -> AuditProgress:
 def seal_labels(at: Wiring, audit: str, *, stop: bool = False, actor: str = "modwatch") -> int:
     """Seal the labels of a stage; return how many comments have one.
 
-    `stop` gives up what nobody has labelled yet. Raises AuditError while items are left, and for a
-    label by somebody who decided the comment as a moderator.
+    `stop` gives up what nobody has labelled yet, and a second stage, unless it is drawn after all.
+    Decide it without looking at the labels: otherwise the estimate is not free of bias.
+
+    Raises:
+        AuditError: items are left, a label is by somebody who decided the comment as a moderator,
+            or labels of an earlier stage were changed after they were sealed. Those cannot be
+            sealed again: cancel the audit, and plan it anew.
     """
     kept = store(at)
-    kept.ready(audit, "labelled")
+    refuse_changed_labels(at, audit, kept.ready(audit, "labelled"))
     if stop:
         withdraw_audit(at.database, audit)
     left = audit_progress(at.database, audit).left
@@ -143,7 +141,7 @@ def seal_labels(at: Wiring, audit: str, *, stop: bool = False, actor: str = "mod
         raise AuditError(
             f"audit {audit!r}: {left} items are not decided; wait for them, or stop the labelling"
         )
-    labels = _labels(at, audit)
+    labels = standing_labels(at, audit)
     refuse_conflicts(labels, moderated_before(at.database, audit))
     stage = [event.action for event in kept.chain(audit)].count("drawn")
     kept.record(
@@ -151,7 +149,7 @@ def seal_labels(at: Wiring, audit: str, *, stop: bool = False, actor: str = "mod
         "labelled",
         actor=actor,
         content={files.labels_file(stage): files.write_labels(labels)},
-        note="stopped before all were labelled" if stop else "",
+        note=evidence.STOPPED if stop else "",
     )
     return len({(label.day, label.comment_id) for label in labels})
 
@@ -164,11 +162,26 @@ def estimate(at: Wiring, audit: str) -> Mapping[str, object]:
     return result
 
 
+def result_of(at: Wiring, audit: str) -> Document:
+    """Return the sealed result.
+
+    Raises:
+        AuditError: there is none yet, or a file was changed since it was sealed.
+    """
+    kept = store(at)
+    folder = kept.read(audit)
+    problems = file_problems(kept.chain(audit), folder)
+    if problems or files.RESULT not in folder:
+        raise AuditError(f"audit {audit!r}: {problems[0] if problems else 'there is no result'}")
+    return dict(json.loads(folder[files.RESULT]))
+
+
 def sign_off(at: Wiring, audit: str, *, actor: str, note: str = "") -> None:
     """Record that somebody signed the result.
 
     Raises:
-        AuditError: they labelled items of the audit themselves, or the evidence is not sound.
+        AuditError: they labelled items of the audit themselves, the evidence is not sound, or
+            labels were changed after they were sealed: cancel the audit, and plan it anew.
     """
     kept = store(at)
     folder = kept.ready(audit, "signed_off")
@@ -177,26 +190,32 @@ def sign_off(at: Wiring, audit: str, *, actor: str, note: str = "") -> None:
     problems = verify(folder)
     if problems:
         raise AuditError(f"audit {audit!r} cannot be signed off: {problems[0]}")
+    refuse_changed_labels(at, audit, folder)
     kept.record(audit, "signed_off", actor=actor, note=note)
 
 
 def publish(at: Wiring, audit: str, *, service: str = "") -> str:
-    """Write the report of a signed audit, and seal it; return its name in the folder.
+    """Write and seal report and DSA files of a signed audit; return the name of the report.
 
-    `service` is the name of the service that the report speaks of. The trend shows the audits that
-    were published before.
+    `service` is the name of the service that they speak of; without it there are no DSA files. The
+    trend shows the audits that were published before. Once published, an audit stays as it is.
+
+    Raises:
+        AuditError: out of order, or labels were changed after they were sealed: cancel the audit,
+            and plan it anew.
     """
     kept = store(at)
     folder, chain = kept.ready(audit, "published"), kept.chain(audit)
-    signed = [event for event in chain if event.action != "published"]
-    report = render_report(
-        AuditPlan.from_json(folder[files.PLAN].decode()),
-        json.loads(folder[files.RESULT]),
-        signed,
-        _published(kept, audit),
-        service=service,
-    )
-    kept.record(audit, "published", content={files.REPORT: report.encode()})
+    if chain[-1].action == "published":
+        return files.REPORT
+    refuse_changed_labels(at, audit, folder)
+    frozen = AuditPlan.from_json(folder[files.PLAN].decode())
+    result = json.loads(folder[files.RESULT])
+    report = render_report(frozen, result, chain, _published(kept, audit), service=service)
+    content = {files.REPORT: report.encode()}
+    if service:
+        content |= dsa_files(at, frozen, result, service=service)
+    kept.record(audit, "published", content=content)
     return files.REPORT
 
 
@@ -206,40 +225,10 @@ def cancel(at: Wiring, audit: str, *, actor: str, note: str = "") -> None:
     withdraw_audit(at.database, audit)
 
 
-def check(at: Wiring, audit: str, *, with_scores: bool = True) -> list[str]:
-    """Return what is wrong with an audit: its files, its draw, and its labels since.
-
-    `with_scores` draws the sample anew from the lake and compares the labels with the decision log.
-    """
-    folder = store(at).read(audit)
-    problems = verify(folder)
-    if problems or not with_scores:
-        return problems
-    for stage in (1, 2):
-        sample = folder.get(files.sample_file(stage))
-        if sample is None:
-            continue
-        if redrawn(at, folder, stage) != sample:
-            problems.append(
-                f"{files.sample_file(stage)} is not what the plan draws from the scores"
-            )
-        labels = folder.get(files.labels_file(stage))
-        if labels is not None and not set(files.read_labels(labels)) <= set(_labels(at, audit)):
-            problems.append("a label was changed in the decision log after it was sealed")
-    return problems
-
-
-def redrawn(at: Wiring, folder: Mapping[str, bytes], stage: int = 1) -> bytes:
-    """Return the file of a stage's sample, drawn anew from the scores by the plan in `folder`."""
-    frozen = AuditPlan.from_json(folder[files.PLAN].decode())
-    return redraw(frozen, _population(at, frozen), planned_sizes(frozen, folder, stage))
-
-
 def _replanned(kept: AuditStore, request: AuditRequest) -> AuditPlan:
     """Return the plan that is there, if it is the one that is asked for."""
     frozen = AuditPlan.from_json(kept.read(request.audit)[files.PLAN].decode())
-    same = (frozen.first, frozen.last) == (request.first, request.last)
-    if not same or (request.seed and request.seed != frozen.seed):
+    if request.origin != kept.chain(request.audit)[0].note or not request.fits(frozen):
         raise AuditError(
             f"audit {request.audit!r} was planned before, and otherwise; give another name"
         )
@@ -254,53 +243,3 @@ def _published(kept: AuditStore, audit: str) -> list[Document]:
         if name != audit and chain and chain[-1].action == "published":
             found.append(json.loads(kept.read(name)[files.RESULT]))
     return sorted(found, key=lambda result: (result["last_day"], result["audit"]))
-
-
-def _population(at: Wiring, frozen: AuditPlan) -> Iterator[Scored]:
-    for day in frozen.population:
-        yield from scored(at.lake, day.day)
-
-
-def _labels(at: Wiring, audit: str) -> list[AuditLabel]:
-    return [AuditLabel(**row) for row in audit_labels(at.database, audit)]
-
-
-def _items(
-    at: Wiring, frozen: AuditPlan, drawn: Sequence[DrawnComment]
-) -> list[tuple[datetime.date, NewItem]]:
-    """Return the drawn comments as the queue takes them, in the order of the draw."""
-    texts: dict[tuple[datetime.date, str], dict[str, Any]] = {}
-    columns = ["comment_id", "text", "parent_text", "language", "platform"]
-    version = next(day.model_version for day in frozen.population if day.comments)
-    for day in sorted({each.day for each in drawn}):
-        wanted = {each.comment_id for each in drawn if each.day == day}
-        for batch in at.lake.read("comments", day, columns=columns):
-            texts |= {
-                (day, row["comment_id"]): row
-                for row in batch.to_pylist()
-                if row["comment_id"] in wanted
-            }
-    return [
-        (
-            each.day,
-            NewItem(
-                **texts[each.day, each.comment_id],
-                kind="audit",
-                reason="audit",
-                stratum=each.stratum,
-                inclusion_probability=_chance(frozen, each.stratum),
-                rank=rank,
-                review_score=0.0,
-                prob=each.score,
-                uncertainty=each.score * (1 - each.score),
-                model_version=version,
-                labels_wanted=labels_wanted(frozen, each),
-            ),
-        )
-        for rank, each in enumerate(drawn, 1)
-    ]
-
-
-def _chance(frozen: AuditPlan, stratum: int) -> float:
-    planned = frozen.strata[stratum]
-    return max(planned.labels, 1) / planned.population

@@ -143,6 +143,46 @@ def failure_alert(
     )
 
 
+def question_alert(audit: str, action: str, page: str) -> Alert:
+    """Return what is told when an audit waits to be approved or signed off, on a page of Airflow.
+
+    >>> question_alert("2026-01", "signed_off", "http://airflow").title
+    'info: audit 2026-01 waits to be signed off'
+    """
+    words = action.replace("_", " ")
+    return Alert(
+        key=header_safe(f"audit/{audit}/{action}"),
+        title=f"info: audit {audit} waits to be {words}",
+        text=f"Nothing happens until somebody has it {words}, or gives it up.",
+        facts={"event": "question", "severity": "info", "audit": audit, "action": action},
+        links={"answer": page},
+    )
+
+
+def reminder_alert(
+    *,
+    audit: str,
+    key: str,
+    decided: int,
+    items: int,
+    escalated: int,
+    deadline: datetime.datetime,
+    links: Mapping[str, str],
+) -> Alert:
+    """Return what is told, while the labels of an audit are waited for."""
+    facts = {"event": "reminder", "severity": "info", "audit": audit, "decided": decided}
+    until = f"{deadline:%Y-%m-%d %H:%M} UTC"
+    lead = f" {escalated:,} of them wait for a lead." if escalated else ""
+    return Alert(
+        key=header_safe(key),
+        title=f"info: audit {audit} waits for {items - decided:,} labels until {until}",
+        text=f"{decided:,} of {items:,} comments of the audit {audit} are decided.{lead} What is "
+        f"not decided by {until} is left out, and the intervals are wider for it.",
+        facts={**facts, "items": items, "escalated": escalated, "deadline": deadline.isoformat()},
+        links=links,
+    )
+
+
 def described(rule: Rule, figure: Figure) -> str:
     """Return a figure beside the bound of its rule, in words.
 

@@ -1,5 +1,6 @@
 import csv
 import io
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from modwatch.audit.dsa import (
     validate,
 )
 from modwatch.audit.dsa.characters import FORMULA_SIGNS
+from modwatch.audit.dsa.errors import DsaReportError
 from modwatch.audit.dsa.vocabulary import (
     COLUMNS,
     LANGUAGES,
@@ -222,3 +224,30 @@ def test_texts_that_are_written_break_no_rule(texts):
     assert [row["Value"].removeprefix("'") for row in cells(content)] == [
         text.removeprefix("'") for text in texts[1:]
     ]
+
+
+def test_a_note_goes_into_the_context_of_the_counts_alone(report):
+    scopes = dict(report().scopes)
+    scopes[TOTAL] = replace(scopes[TOTAL], note="One day is missing")
+    content = automated_means_csv(report(scopes=scopes))
+
+    noted = [
+        row for row in cells(content) if "One day is missing." in row["Contextual Information"]
+    ]
+    assert [(row["Scope"], row["Value"]) for row in noted] == [(TOTAL, "900"), (TOTAL, "400")]
+    assert validate(content) == []
+
+
+def test_a_note_holds_no_control_characters(report):
+    with pytest.raises(DsaReportError, match="note: character 2"):
+        replace(report().scopes[TOTAL], note="a\x00b")
+
+
+@pytest.mark.parametrize(("reviewed", "words"), [(True, "afterwards or not"), (False, "alone")])
+def test_what_rates_are_of_is_said_of_each(report, reviewed, words):
+    content = automated_means_csv(report(reviewed_in_rates=reviewed))
+    rates = [row for row in cells(content) if "Labels: " in row["Contextual Information"]]
+
+    assert len(rates) == 9
+    for row in rates:
+        assert row["Contextual Information"].split(".")[0].endswith(words)

@@ -8,47 +8,19 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
+from formulas import FORMULAS
+from modwatch.cells import original
 from modwatch.errors import QueueError
 from modwatch.review import queue
 from modwatch.review.log import export as module
 from modwatch.review.log.check import verify_export, verify_log
-from modwatch.review.log.export import export, neutral, original, schema
+from modwatch.review.log.export import export, schema
 from modwatch.review.people import Moderator
 from review.labelling import decide_all
 
 Fill = Callable[[int], None]
-
-#: What people try in a cell, each of which some spreadsheet has run or swallowed.
-FORMULAS = [
-    "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", '"=1', "'=1", "\u00a0=1",
-    "\ufeff=1", "\u200b=1", "\u202e=1", "“=1", "＝1", "＋1", "－1", "＠a", "\x00=1", "\x0b-1",
-    ' " =cmd|"/c calc"!A1', "'", "\t", "\u2028=1", "\x1b=1",
-]  # fmt: skip
-HARMLESS = ["fine", "", "a=b", "1", "2026-01-01", "é", "😀", "x\n=1", "(-1)", "c-1"]
-
-
-@pytest.mark.parametrize("cell", FORMULAS)
-def test_what_a_spreadsheet_might_run_is_neutralised(cell: str) -> None:
-    assert neutral(cell) == f"'{cell}"
-
-
-@pytest.mark.parametrize("cell", [*HARMLESS, None])
-def test_what_is_harmless_stays_as_it_is(cell: str | None) -> None:
-    assert neutral(cell) == cell
-
-
-@given(st.text() | st.sampled_from("=+-@\t\r'\" ").flatmap(lambda c: st.text().map(c.__add__)))
-def test_neutralising_can_be_undone(cell: str) -> None:
-    made = neutral(cell)
-    assert made is not None
-    assert original(made) == cell
-    assert made.lstrip()[:1] not in {"=", "+", "-", "@"}
-    assert made[:1] not in {"\t", "\r", "\n"}
-
 
 NOTES = [*(each for each in FORMULAS if "\0" not in each), 'two\r\nlines, "quoted"\n\rend', "é😀"]
 

@@ -1,7 +1,8 @@
 """What a provider states about its automated means in one reporting period.
 
-Accuracy, precision and recall are those of decisions that were taken solely by automated means.
-Decisions that a person took or confirmed are counted apart and enter no rate.
+Accuracy, precision and recall are those of decisions that automated means took. What a person
+decided is counted apart, and enters the rates by what automated means had decided of it before, or
+not at all: `AutomatedMeans.reviewed_in_rates` says which.
 """
 
 import operator
@@ -71,7 +72,7 @@ class ScopeFigures:
     """The five figures of one scope.
 
     The counts are of measures, for the two NAM scopes of notices. The rates are those of decisions
-    that automated means took alone.
+    that automated means took.
     """
 
     #: By automated means alone.
@@ -81,8 +82,12 @@ class ScopeFigures:
     accuracy: Rate | Missing
     precision: Rate | Missing
     recall: Rate | Missing
+    #: What else the public is to know of the two counts; it goes into their context.
+    note: str = ""
 
     def __post_init__(self) -> None:
+        if self.note:
+            _words("note", self.note)
         for name, count in (("solely", self.solely), ("not_solely", self.not_solely)):
             if not isinstance(count, Missing):
                 _whole(name, count)
@@ -128,6 +133,9 @@ class AutomatedMeans:
     audit: str
     #: By scope: exactly those of `provider.scopes`.
     scopes: Mapping[str, ScopeFigures]
+    #: Whether the rates are of all that automated means decided, also where a person decided
+    #: afterwards; otherwise they are of what no person looked at.
+    reviewed_in_rates: bool = False
 
     def __post_init__(self) -> None:
         _about(self.service, self.start, self.end)

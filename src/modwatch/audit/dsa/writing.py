@@ -12,7 +12,13 @@ from datetime import date
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from modwatch.audit.dsa.characters import FORMULA_SIGNS
-from modwatch.audit.dsa.statement import AutomatedMeans, Missing, Qualitative, Rate
+from modwatch.audit.dsa.statement import (
+    AutomatedMeans,
+    Missing,
+    Qualitative,
+    Rate,
+    ScopeFigures,
+)
 from modwatch.audit.dsa.vocabulary import (
     ACCURACY_DESCRIPTION,
     ALL_QUALITATIVE,
@@ -36,14 +42,20 @@ _PLACES = Decimal("0.0001")
 _CONTEXT = {
     Indicator.MEASURES_SOLELY: "Measures that no person took, confirmed or changed.",
     Indicator.MEASURES_NOT: (
-        "Measures that a person took, confirmed or changed, with or without automated help; none "
-        "is in accuracy, precision or recall."
+        "Measures that a person took, confirmed or changed, with or without automated help;"
     ),
     Indicator.NOTICES_SOLELY: "Notices that no person processed.",
-    Indicator.NOTICES_NOT: (
-        "Notices that a person processed, with or without automated help; none is in accuracy, "
-        "precision or recall."
-    ),
+    Indicator.NOTICES_NOT: "Notices that a person processed, with or without automated help;",
+}
+#: How the context of what people did goes on, and that of a rate begins; by whether rates are also
+#: of what people decided afterwards.
+_IN_RATES = {
+    True: "accuracy, precision and recall are of what automated means decided of them before.",
+    False: "none is in accuracy, precision or recall.",
+}
+_RATES_OF = {
+    True: "Of all that automated means decided, whether a person decided afterwards or not.",
+    False: "Of decisions that automated means took alone.",
 }
 
 
@@ -67,7 +79,7 @@ def automated_means_csv(report: AutomatedMeans) -> bytes:
     period = _period(report.start, report.end)
     rows = []
     for scope, indicator in _order(report.provider.scopes):
-        value, context = _told(report.scopes[scope].of(indicator), indicator, report.audit)
+        value, context = _told(report, report.scopes[scope], indicator)
         rows.append(
             (
                 APPLICABILITY[ASKED_OF[scope]],
@@ -103,6 +115,26 @@ def qualitative_csv(statement: Qualitative) -> bytes:
     return _csv(QUALITATIVE_COLUMNS, rows)
 
 
+def interval_in_words(rate: Rate) -> str:
+    """Return the interval of a rate, rounded outwards, and the number of its labels.
+
+    >>> interval_in_words(Rate(value=0.9, low=0.85, high=0.94, labels=300, method="a sample"))
+    '95 % interval: 0.8500 to 0.9400. Labels: 300.'
+    """
+    level = format((Decimal(repr(float(rate.level))) * 100).normalize(), "f")
+    low, high = _rounded(rate.low, ROUND_FLOOR), _rounded(rate.high, ROUND_CEILING)
+    return f"{level} % interval: {low} to {high}. Labels: {int(rate.labels)}."
+
+
+def value_in_words(rate: Rate) -> str:
+    """Return a rate as a fraction with four decimals, rounded half to even.
+
+    >>> value_in_words(Rate(value=0.9, low=0.85, high=0.94, labels=300, method="a sample"))
+    '0.9000'
+    """
+    return _rounded(rate.value, ROUND_HALF_EVEN)
+
+
 def _order(scopes: Sequence[str]) -> Iterator[tuple[str, Indicator]]:
     """Yield the rows in the template's order: the origins one by one, then languages."""
     languages = [scope for scope in scopes if scope in LANGUAGES]
@@ -113,13 +145,21 @@ def _order(scopes: Sequence[str]) -> Iterator[tuple[str, Indicator]]:
         yield from ((language, indicator) for language in languages)
 
 
-def _told(figure: int | Rate | Missing, indicator: Indicator, audit: str) -> tuple[str, str]:
+def _told(report: AutomatedMeans, figures: ScopeFigures, indicator: Indicator) -> tuple[str, str]:
     """Return value and context of one row."""
+    figure = figures.of(indicator)
     if isinstance(figure, Missing):
-        return "", f"{_why(figure)} Audit: {_sentence(audit)}"
+        return "", f"{_why(figure)} Audit: {_sentence(report.audit)}"
     if isinstance(figure, Rate):
-        return _rounded(figure.value, ROUND_HALF_EVEN), _how(figure, audit)
-    return str(int(figure)), _CONTEXT[indicator]
+        context = f"{_RATES_OF[report.reviewed_in_rates]} {interval_in_words(figure)} "
+        context += f"Method: {_sentence(figure.method)} Audit: {_sentence(report.audit)}"
+        return value_in_words(figure), context
+    words = [_CONTEXT[indicator]]
+    if indicator in (Indicator.MEASURES_NOT, Indicator.NOTICES_NOT):
+        words.append(_IN_RATES[report.reviewed_in_rates])
+    if figures.note:
+        words.append(_sentence(figures.note))
+    return str(int(figure)), " ".join(words)
 
 
 def _why(missing: Missing) -> str:
@@ -129,16 +169,6 @@ def _why(missing: Missing) -> str:
     if missing.needed is not None:
         words.append(f"About {int(missing.needed)} labels would do.")
     return " ".join(words)
-
-
-def _how(rate: Rate, audit: str) -> str:
-    level = format((Decimal(repr(float(rate.level))) * 100).normalize(), "f")
-    low, high = _rounded(rate.low, ROUND_FLOOR), _rounded(rate.high, ROUND_CEILING)
-    return (
-        "Of decisions that automated means took alone. "
-        f"{level} % interval: {low} to {high}. Labels: {int(rate.labels)}. "
-        f"Method: {_sentence(rate.method)} Audit: {_sentence(audit)}"
-    )
 
 
 def _sentence(text: str) -> str:

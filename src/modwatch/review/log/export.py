@@ -11,7 +11,6 @@ import csv
 import datetime as dt
 import io
 import json
-import re
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Literal, get_args
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import Engine, Select, select
 
+from modwatch.cells import neutral
 from modwatch.errors import QueueError
 from modwatch.review.log.formats import COVERED
 from modwatch.review.tables import ACTIONS, decision, moderator
@@ -56,13 +56,6 @@ _NULLABLE = ("label", "policy_version", "policy_code", "reason", "note", "second
 _FREE = ("moderator", "comment_id", "policy_version", "policy_code", "reason", "note",
          "idempotency_key")  # fmt: skip
 
-#: What a spreadsheet may run, whatever it drops from the front: spaces, quotation marks, marks that
-#: nobody sees. And the apostrophe itself, so that taking one away is always right.
-_RISKY = re.compile(
-    "[\\t\\r\\n']|[\\s\\x00-\\x20\\x7f-\\xa0\\xad\"'`´‘’‚‛“”„«»\\u061c\\u180e\\u200b-\\u200f"
-    "\\u2028-\\u202f\\u2060-\\u206f\\ufe00-\\ufe0f\\ufeff]*[=+\\-@＝＋－−＠﹢﹣﹦﹫]"
-)
-
 
 def schema(*, with_notes: bool = False) -> pa.Schema:
     """Return the columns of an export; in CSV and JSON, dates are ISO 8601 and hashes hex.
@@ -94,7 +87,7 @@ def export(
 
     `first` and `last` are the UTC days on which decisions were made, both included; None: from
     the beginning, to the end. One consistent snapshot. Raises `QueueError` at once for an unknown
-    format or action. CSV follows RFC 4180; `neutral` says what is done to its cells.
+    format or action. CSV follows RFC 4180; `cells.neutral` says what is done to its cells.
     """
     if format not in get_args(Format):
         raise QueueError(f"unknown format {format!r}; choose one of {', '.join(get_args(Format))}")
@@ -104,28 +97,6 @@ def export(
     columns = schema(with_notes=with_notes)
     log = _log(columns, first, last, actions)
     return _WRITERS[format](_read(engine, log), columns)
-
-
-def neutral(cell: str | None) -> str | None:
-    """Return `cell` so that no spreadsheet takes it for a formula; undone by `original`.
-
-    An apostrophe is put before a text that begins with `= + - @`, a tab or a line break, also
-    after spaces, quotation marks and invisible marks, and before one that begins with an
-    apostrophe. Numbers and dates are left as they are.
-
-    >>> neutral("=1+1"), neutral("  -2"), neutral("'s"), neutral("fine = fine")
-    ("'=1+1", "'  -2", "''s", 'fine = fine')
-    """
-    return f"'{cell}" if cell and _RISKY.match(cell) else cell
-
-
-def original(cell: str) -> str:
-    """Return what `neutral` was given: a text cell of the CSV without its first apostrophe.
-
-    >>> original("'=1+1"), original("fine")
-    ('=1+1', 'fine')
-    """
-    return cell.removeprefix("'")
 
 
 def _log(

@@ -17,6 +17,7 @@ from modwatch.settings import load_settings
 
 #: Errors that trying again cannot mend: somebody must act first.
 _NEEDS_A_PERSON = [
+    "modwatch.errors.AuditError",
     "modwatch.errors.DayRejectedError",
     "modwatch.errors.DesignError",
     "modwatch.errors.ModelError",
@@ -79,6 +80,14 @@ def daily(cron: str) -> dict[str, Any]:
         "max_active_runs": 1,
         "default_args": TASK_DEFAULTS,
     }
+
+
+def monthly(cron: str) -> dict[str, Any]:
+    """Return the schedule arguments of a DAG that covers one month a run, or what a form says.
+
+    Runs do not wait for each other: an audit takes days.
+    """
+    return {**daily(cron), "max_active_runs": 16}
 
 
 def stop(name: str) -> Any:

@@ -1,0 +1,114 @@
+"""What somebody reads before they approve a plan or sign a result: figures in Markdown."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from modwatch.audit.plan import AuditPlan, PlannedStratum
+from modwatch.audit.required import LABELS_AN_HOUR
+
+_TOLD = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged")
+
+
+def plan_in_words(plan: AuditPlan) -> str:
+    """Return what a plan asks of people: the period, strata with their labels, and the hours.
+
+    >>> from datetime import date
+    >>> from modwatch.audit.plan import PopulationDay
+    >>> day = PopulationDay(day=date(2026, 1, 5), comments=9000, flagged=0, model_version="3",
+    ...                     threshold=0.5, digest="00")
+    >>> stratum = PlannedStratum(side="unflagged", lower=None, upper=None, population=9000,
+    ...                          labels=500, score=0.02)
+    >>> plan = AuditPlan(audit="2026-01", population=(day,), strata=(stratum,), seed="s")
+    >>> print(plan_in_words(plan))  # doctest: +ELLIPSIS
+    **2026-01-05 to 2026-01-05**: 9,000 comments, 0 flagged by model 3 (score above 0.5).
+    <BLANKLINE>
+    | decided | score | comments | to label |
+    |---|---|---:|---:|
+    | unflagged | 0 to 1 | 9,000 | 500 |
+    <BLANKLINE>
+    500 comments are labelled, 20 % of them by 2 people: about 600 decisions, 1.0 hours at 600 an \
+hour. Labels are waited for 14 days. The interval is at 95 %.
+    <BLANKLINE>
+    Plan `...`
+    """
+    comments = sum(day.comments for day in plan.population)
+    flagged = sum(day.flagged for day in plan.population)
+    wanted = sum(each.labels for each in plan.strata)
+    rows = [
+        f"| {each.side} | {_range(each)} | {each.population:,} | {each.labels:,} |"
+        for each in plan.strata
+    ]
+    return "\n\n".join(
+        [
+            f"**{plan.first} to {plan.last}**: {comments:,} comments, {flagged:,} flagged by model "
+            f"{plan.model_version} (score above {plan.threshold:g}).",
+            "\n".join(["| decided | score | comments | to label |", "|---|---|---:|---:|", *rows]),
+            f"{_stages(plan, wanted)} {_percent(plan.several_labels_share)} of them by "
+            f"{plan.labels_an_item} people: {_effort(plan, wanted)}. Labels are waited for "
+            f"{plan.deadline_days} days{' a stage' if plan.stages > 1 else ''}. The interval is at "
+            f"{_percent(plan.rule.level)}.",
+            f"Plan `{plan.digest}`",
+        ]
+    )
+
+
+def result_in_words(result: Mapping[str, Any], folder: str) -> str:
+    """Return what a result says, and where its files lie: `folder` is a path or URL.
+
+    >>> figure = {"metric": "recall", "status": "ok", "value": 0.8, "low": 0.7, "high": 0.88,
+    ...           "labels": 500, "reason": ""}
+    >>> result = {"labelled": 490, "drawn": 500, "figures": [figure]}
+    >>> print(result_in_words(result, "lake/_audits/a"))
+    490 of 500 drawn comments are labelled.
+    <BLANKLINE>
+    | figure | value | interval | labels |
+    |---|---:|---|---:|
+    | recall | 0.8000 | 0.7000 to 0.8800 | 500 |
+    <BLANKLINE>
+    All files are in `lake/_audits/a`. Whoever labelled for the audit cannot sign it.
+    """
+    rows = [
+        _figure_row(figure)
+        for metric in _TOLD
+        for figure in result["figures"]
+        if figure["metric"] == metric
+    ]
+    return "\n\n".join(
+        [
+            f"{result['labelled']:,} of {result['drawn']:,} drawn comments are labelled.",
+            "\n".join(["| figure | value | interval | labels |", "|---|---:|---|---:|", *rows]),
+            f"All files are in `{folder}`. Whoever labelled for the audit cannot sign it.",
+        ]
+    )
+
+
+def _figure_row(figure: Mapping[str, Any]) -> str:
+    name = figure["metric"].replace("_", " ")
+    if figure["status"] != "ok":
+        return f"| {name} | insufficient | {figure['reason']} | {figure['labels']:,} |"
+    ends = f"{figure['low']:.4f} to {figure['high']:.4f}"
+    return f"| {name} | {figure['value']:.4f} | {ends} | {figure['labels']:,} |"
+
+
+def _range(stratum: PlannedStratum) -> str:
+    lower = 0 if stratum.lower is None else stratum.lower
+    upper = 1 if stratum.upper is None else stratum.upper
+    return f"{lower:.4g} to {upper:.4g}"
+
+
+def _stages(plan: AuditPlan, wanted: int) -> str:
+    if plan.stages == 1:
+        return f"{wanted:,} comments are labelled,"
+    later = plan.second_stage_labels
+    return f"{wanted:,} comments are labelled, and {later:,} more by what these show,"
+
+
+def _effort(plan: AuditPlan, wanted: int) -> str:
+    again = plan.several_labels_share * (plan.labels_an_item - 1)
+    decisions = round((wanted + plan.second_stage_labels) * (1 + again))
+    hours = decisions / LABELS_AN_HOUR
+    return f"about {decisions:,} decisions, {hours:.1f} hours at {LABELS_AN_HOUR} an hour"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %"

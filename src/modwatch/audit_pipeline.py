@@ -1,0 +1,194 @@
+"""The path of an audit, one function a stop, as the DAG `audit_recall` takes it.
+
+    plan → (approve) → draw → (people label) → seal → estimate → (sign_off) → publish → track
+
+An audit of two stages draws and seals twice. Somebody may `cancel` on the way. What stands in
+brackets people do. Each stop may come again, even after later ones, as when its process was killed
+or its task is cleared: what has been done stays, and the answer is the same.
+"""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from modwatch.audit import files
+from modwatch.audit.evidence import Event, moment, stopped
+from modwatch.audit.plan import AuditPlan
+from modwatch.audit.words import plan_in_words, result_in_words
+from modwatch.errors import AuditCancelledError
+from modwatch.review.queue.audits import AuditProgress
+from modwatch.stops import alerting, auditing
+from modwatch.stops.audit_request import requested
+from modwatch.tracking import audit_runs
+from modwatch.tracking.alert_messages import question_alert, reminder_alert
+from modwatch.wiring import Wiring
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelling:
+    """How far people are with the labels of a stage."""
+
+    progress: AuditProgress
+    #: When people are no longer waited for, UTC.
+    deadline: datetime.datetime
+    #: When the stage was drawn, UTC.
+    since: datetime.datetime
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to wait for."""
+        return not self.progress.left or datetime.datetime.now(datetime.UTC) >= self.deadline
+
+    @property
+    def words(self) -> str:
+        """How far it is, in a sentence."""
+        found = self.progress
+        lead = f", {found.escalated:,} wait for a lead" if found.escalated else ""
+        return (
+            f"{found.decided:,} of {found.items:,} comments are decided{lead}; the deadline is "
+            f"{self.deadline:%Y-%m-%d %H:%M} UTC."
+        )
+
+
+def plan(at: Wiring, form: Mapping[str, Any], *, actor: str = "modwatch") -> str:
+    """Freeze the plan that a form asks for; return the audit's name. See `requested`."""
+    return auditing.plan(at, requested(form), actor=actor).audit
+
+
+def approve(at: Wiring, audit: str, *, actor: str, note: str = "") -> None:
+    """Record that somebody approved the plan, unless that is done."""
+    if not done(at, audit, "approved"):
+        auditing.approve(at, audit, actor=actor, note=note)
+
+
+def draw(at: Wiring, audit: str, stage: int) -> int:
+    """Draw and queue a stage, unless it is done; return how many comments are drawn in all.
+
+    There is no second stage, and 0 is returned, if the plan has none or labelling was stopped.
+    """
+    chain = _going_on(at, audit)
+    if _frozen(at, audit).stages < stage or (stage > 1 and stopped(chain)):
+        return 0
+    if len(_stages(chain, "labelled")) >= stage:
+        kept = auditing.store(at).read(audit)
+        return len(files.read_sample(kept[files.sample_file(stage)]))
+    return auditing.draw_stage(at, audit)
+
+
+def labelling(at: Wiring, audit: str, stage: int) -> Labelling | None:
+    """Return how far the labels of a stage are; None if they are sealed, or there is no stage."""
+    chain = _going_on(at, audit)
+    drawn = _stages(chain, "drawn")
+    if len(drawn) < stage or len(_stages(chain, "labelled")) >= stage:
+        return None
+    since = moment(drawn[-1].at)
+    wait = datetime.timedelta(days=_frozen(at, audit).deadline_days)
+    return Labelling(progress=auditing.progress(at, audit), since=since, deadline=since + wait)
+
+
+def seal(at: Wiring, audit: str, stage: int, *, stop: bool = False, actor: str = "modwatch") -> int:
+    """Seal the labels of a stage, unless that is done; return how many comments are labelled."""
+    if labelling(at, audit, stage) is None:
+        return 0
+    return auditing.seal_labels(at, audit, stop=stop, actor=actor)
+
+
+def ask(at: Wiring, audit: str, action: str, *, page: str) -> str:
+    """Tell people once that somebody is asked to approve or to sign; return what they must know.
+
+    `page` is where the answer is given, what is returned is Markdown.
+
+    Raises:
+        AlertError: some channel did not take it; it is kept for the next call.
+    """
+    chain = _going_on(at, audit)
+    alerting.tell(
+        at, question_alert(audit, action, page), moment(chain[-1].at).date(), topic="audit"
+    )
+    if action == "approved":
+        return plan_in_words(_frozen(at, audit))
+    return result_in_words(auditing.result_of(at, audit), auditing.store(at).place(audit))
+
+
+def remind(at: Wiring, audit: str, stage: int, number: int) -> None:
+    """Tell people on every channel how far the labels are; each number of a stage once.
+
+    Raises:
+        AlertError: some channel did not take it; it is kept for the next call.
+    """
+    found = labelling(at, audit, stage)
+    if found is not None:
+        alert = reminder_alert(
+            audit=audit,
+            key=f"audit/{audit}/{stage}/{number}",
+            decided=found.progress.decided,
+            items=found.progress.items,
+            escalated=found.progress.escalated,
+            deadline=found.deadline,
+            links={"review queue": at.settings.console_url},
+        )
+        alerting.tell(at, alert, found.since.date(), topic="audit")
+
+
+def estimate(at: Wiring, audit: str) -> str:
+    """Compute and seal the result, unless that is done; return the status of recall."""
+    if not done(at, audit, "estimated"):
+        auditing.estimate(at, audit)
+    figures = auditing.result_of(at, audit)["figures"]
+    return str(next(each["status"] for each in figures if each["metric"] == "recall"))
+
+
+def sign_off(at: Wiring, audit: str, *, actor: str, note: str = "") -> None:
+    """Record that somebody signed the result, unless that is done."""
+    if not done(at, audit, "signed_off"):
+        auditing.sign_off(at, audit, actor=actor, note=note)
+
+
+def publish(at: Wiring, audit: str, *, service: str = "") -> str:
+    """Write the report and the DSA files, unless that is done; return the report's name."""
+    if done(at, audit, "published"):
+        return files.REPORT
+    return auditing.publish(at, audit, service=service)
+
+
+def track(at: Wiring, audit: str) -> str:
+    """Show a published audit in MLflow, in place of an earlier run; return the run's id."""
+    _going_on(at, audit)
+    kept, result = auditing.store(at), auditing.result_of(at, audit)
+    return audit_runs.publish_audit(
+        result,
+        words=result_in_words(result, kept.place(audit)),
+        files={name: each for name, each in kept.read(audit).items() if name in files.SHOWN},
+        tracking_uri=at.settings.mlflow_url,
+    )
+
+
+def cancel(at: Wiring, audit: str, *, actor: str, note: str = "") -> None:
+    """Give an audit up, unless that is done; its evidence stays."""
+    if auditing.store(at).chain(audit)[-1].action != "cancelled":
+        auditing.cancel(at, audit, actor=actor, note=note)
+
+
+def done(at: Wiring, audit: str, action: str) -> bool:
+    """Return whether an audit that goes on has this step behind it.
+
+    Raises:
+        AuditCancelledError: it was given up.
+    """
+    return any(event.action == action for event in _going_on(at, audit))
+
+
+def _going_on(at: Wiring, audit: str) -> list[Event]:
+    chain = auditing.store(at).chain(audit)
+    if chain and chain[-1].action == "cancelled":
+        raise AuditCancelledError(f"audit {audit!r} was cancelled by {chain[-1].actor!r}")
+    return chain
+
+
+def _stages(chain: list[Event], action: str) -> list[Event]:
+    return [event for event in chain if event.action == action]
+
+
+def _frozen(at: Wiring, audit: str) -> AuditPlan:
+    return AuditPlan.from_json(auditing.store(at).read(audit)[files.PLAN].decode())

@@ -1,0 +1,101 @@
+"""What an auditor asks for, as the form of the DAG and the command line have it."""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from modwatch.audit.design import DesignOptions
+from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.plan import AuditPlan
+from modwatch.errors import AuditError
+
+_NOT_RULE = ("method", "seed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditRequest:
+    """An audit to be planned; AuditError for what is impossible."""
+
+    #: Name of the audit.
+    audit: str
+    first: datetime.date
+    #: Included.
+    last: datetime.date
+    #: Labels of all stages together.
+    labels: int
+    options: DesignOptions = field(default_factory=DesignOptions)
+    rule: IntervalRule = field(default_factory=IntervalRule)
+    #: Part of the labels in [0, 1) of a second stage, allotted by what the first one found.
+    second_stage_share: float = 0.0
+    several_labels_share: float = 0.2
+    labels_an_item: int = 2
+    deadline_days: int = 14
+    #: Makes the draw; made at random when empty.
+    seed: str = ""
+    #: What asks, such as a run of the DAG: nothing else may plan the audit again.
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.second_stage_share < 1:
+            raise AuditError(
+                f"the second stage has a part of {self.second_stage_share} of the labels; it must "
+                "lie in [0, 1)"
+            )
+
+    @property
+    def second_stage_labels(self) -> int:
+        """Labels of the second stage."""
+        return round(self.second_stage_share * self.labels)
+
+    def fits(self, plan: AuditPlan) -> bool:
+        """Return whether `plan` is what is asked for, as far as a plan tells."""
+        mine = {
+            "first": self.first,
+            "last": self.last,
+            "rule": self.rule,
+            "second_stage_labels": self.second_stage_labels,
+            "several_labels_share": self.several_labels_share,
+            "labels_an_item": self.labels_an_item,
+            "deadline_days": self.deadline_days,
+            "options": asdict(self.options),
+            "seed": self.seed or plan.seed,
+        }
+        return all(getattr(plan, name) == value for name, value in mine.items())
+
+
+def requested(form: Mapping[str, Any]) -> AuditRequest:
+    """Return the request of a form: fields of AuditRequest, of its options and of its rule by name.
+
+    The method of the interval is called `interval`, since `method` is that of the strata. Days may
+    be text, YYYY-MM-DD; what is missing or None is as by default.
+
+    >>> form = {"audit": "a", "first": "2026-01-05", "last": "2026-01-06", "labels": 500, "bins": 6}
+    >>> asked = requested(form)
+    >>> asked.last, asked.options.bins, asked.rule.level
+    (datetime.date(2026, 1, 6), 6, 0.95)
+    """
+    given = {name: value for name, value in form.items() if value is not None}
+    own = _of(AuditRequest, given)
+    days = {name: _day(name, own.get(name)) for name in ("first", "last")}
+    options, rule = DesignOptions(**_of(DesignOptions, given)), IntervalRule(**_of_rule(given))
+    return AuditRequest(**{**own, **days, "options": options, "rule": rule})
+
+
+def _of(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {each.name: given[each.name] for each in fields(kind) if each.name in given}
+
+
+def _of_rule(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the rule; `method` and `seed` of a form are those of the design."""
+    own = _of(IntervalRule, {name: each for name, each in given.items() if name not in _NOT_RULE})
+    return own | ({"method": given["interval"]} if "interval" in given else {})
+
+
+def _day(name: str, given: object) -> datetime.date:
+    try:
+        return (
+            given if isinstance(given, datetime.date) else datetime.date.fromisoformat(str(given))
+        )
+    except ValueError:
+        raise AuditError(f"the {name} day is no day in the form YYYY-MM-DD") from None

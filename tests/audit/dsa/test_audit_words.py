@@ -1,0 +1,47 @@
+"""Part 11 from an audit in memory."""
+
+import pytest
+
+from audit.dsa.half_year import GOLDEN, MEASURES, audited, part_11
+from modwatch.audit.dsa import validate
+from modwatch.audit.dsa.audit_words import qualitative
+from modwatch.audit.dsa.from_audit import automated_means
+from modwatch.audit.dsa.vocabulary import TOTAL
+from modwatch.audit.dsa.writing import value_in_words
+
+
+@pytest.mark.parametrize("kind", ["ordinary", "insufficient", "no language", "one-sided"])
+def test_the_validator_finds_nothing_wrong(kind: str) -> None:
+    assert validate(part_11(kind)) == []
+
+
+def test_it_reads_as_in_the_golden_file() -> None:
+    name = "audit_qualitative.csv"
+    assert part_11() == (GOLDEN / name).read_bytes(), (
+        f"{name} changed; if meant, write it to {GOLDEN}"
+    )
+
+
+def test_a_bound_is_called_one() -> None:
+    assert "only the lower end is a bound" in part_11("one-sided").decode()
+
+
+def test_the_words_hold_every_figure_and_whose_decision_stands() -> None:
+    plan, result = audited()
+    words = qualitative(plan, result, MEASURES, service="Forum")
+    means = automated_means(plan, result, MEASURES, service="Forum").scopes[TOTAL]
+    for rate in (means.accuracy, means.precision, means.recall):
+        assert f"{value_in_words(rate)}. 95 % interval" in words.accuracy
+    assert "version 7" in words.description
+    assert "People decided 105 of the period's 6000 comments" in words.safeguards
+    assert plan.digest in words.safeguards
+
+
+def test_the_words_say_what_is_not_known() -> None:
+    plan, result = audited("insufficient")
+    errors = {"source": "assumed", "false_positive": 0.01, "false_negative": 0.1}
+    nothing_left = errors | {"precision": 0.0, "recall": None, "cut": True}
+    result = result | {"sensitivity": [nothing_left]}
+    words = qualitative(plan, result, MEASURES, service="Forum").accuracy
+    assert "being missed: not known. 0 positive" in words
+    assert "precision without their errors is 0.0000 and recall unknown, cut to" in words
