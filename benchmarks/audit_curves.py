@@ -174,7 +174,7 @@ def coverage(table: pd.DataFrame, metric: str, name: str) -> str:
     picture.text(LEFT, 27, f"How often the 95 % interval holds {name}, %", "key head")
     x = picture.key([f"{score} score" for score in SCORES])
     picture.mark("one", x + 6, 56, "hollow")
-    picture.text(x + 16, 60.5, "fewer than half of the audits give one", "key")
+    picture.text(x + 16, 60.5, "fewer than half of the audits give a figure", "key")
     ticks = {each / 100: f"{each}" for each in range(round(least * 100), 101, 2)}
     for (row, hidden), (column, labels) in product(enumerate(HIDDEN), enumerate(LABELS)):
         panel = Panel(picture, row, column, lambda value: (value - least) / (1.0 - least))
@@ -207,7 +207,7 @@ def labels_needed(table: pd.DataFrame) -> str:
     picture.line("floor", x, 56, x + 26, 56)
     picture.text(x + 33, 60.5, "at most, as wanted", "key")
     ticks = {each: f"{each:g} ×" for each in (TENTH, 0.2, 0.4, 0.6, 1.0, 1.5)}
-    least, most = np.log(0.08), np.log(1.6)
+    least, most = np.log(0.08), np.log(1.8)
     for (row, hidden), (column, score) in product(enumerate(HIDDEN), enumerate(SCORES)):
         panel = Panel(picture, row, column, lambda v: (np.log(v) - least) / (most - least))
         panel.axes(f"{score.capitalize()} score, {SEEN[hidden]}", ticks, None)
@@ -218,7 +218,8 @@ def labels_needed(table: pd.DataFrame) -> str:
         cells = part(table, score=score, hidden=hidden, labels=1000)
         for colour, baseline in zip(COLOURS, BASELINES, strict=True):
             panel.points(colour, cells[f"width_{baseline}"], cells["prevalence_given"] >= 0.5)
-    foot(picture, "Below 1 × the default needs fewer. 1,000 labels of the default.")
+    told = "1,000 labels of the default. Hollow: fewer than half of its audits give a figure."
+    foot(picture, f"Below 1 × the default needs fewer. {told}")
     return picture.svg()
 
 

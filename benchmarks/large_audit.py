@@ -5,7 +5,9 @@
 Each step runs in a process of its own, as in Airflow, and reports the most memory that the process
 had resident. Scores are made up; texts are one letter, since no step but the queueing of the drawn
 comments reads them. The baseline of a step's time is the plain read of all scores. Floor: 50
-million comments in 2 GiB.
+million comments in 2 GiB. Measured with 50 million in ten days on two shared cores: plan 63 s,
+0.98 GiB; draw 340 s, 1.56 GiB; estimate 0.2 s, 0.23 GiB; redraw 283 s, 1.55 GiB; one read of all
+scores 4 s, 0.40 GiB.
 """
 
 import datetime
@@ -27,6 +29,7 @@ from modwatch.records import COMMENTS, SCORES
 from modwatch.review.embedded import embedded
 from modwatch.settings import Settings
 from modwatch.stops import audit_checks, auditing
+from modwatch.stops.audit_request import AuditRequest
 from modwatch.wiring import Wiring, open_wiring
 
 FIRST = datetime.date(2026, 1, 5)
@@ -144,11 +147,11 @@ def estimate(at: Wiring, _number: int) -> int:
     return len(auditing.estimate(at, "large")["figures"])
 
 
-def redraw_and_verify(at: Wiring, _number: int) -> int:
+def redraw(at: Wiring, _number: int) -> int:
     return len(audit_checks.redrawn(at, auditing.store(at).read("large")))
 
 
-STEPS = (read_baseline, plan, draw, label, estimate, redraw_and_verify)
+STEPS = (read_baseline, plan, draw, label, estimate, redraw)
 
 
 def measured(call, settings: Settings, arguments, results: "multiprocessing.Queue") -> None:

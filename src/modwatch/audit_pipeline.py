@@ -14,7 +14,6 @@ from typing import Any
 
 from modwatch.audit import files
 from modwatch.audit.evidence import Event, moment, stopped
-from modwatch.audit.plan import AuditPlan
 from modwatch.audit.words import plan_in_words, result_in_words
 from modwatch.errors import AuditCancelledError
 from modwatch.review.queue.audits import AuditProgress
@@ -67,12 +66,11 @@ def draw(at: Wiring, audit: str, stage: int) -> int:
 
     There is no second stage, and 0 is returned, if the plan has none or labelling was stopped.
     """
-    chain = _going_on(at, audit)
-    if _frozen(at, audit).stages < stage or (stage > 1 and stopped(chain)):
-        return 0
+    chain, drawn = _going_on(at, audit), files.sample_file(stage)
     if len(_stages(chain, "labelled")) >= stage:
-        kept = auditing.store(at).read(audit)
-        return len(files.read_sample(kept[files.sample_file(stage)]))
+        return len(files.read_sample(auditing.store(at).read(audit)[drawn]))
+    if auditing.plan_of(at, audit).stages < stage or (stage > 1 and stopped(chain)):
+        return 0
     return auditing.draw_stage(at, audit)
 
 
@@ -83,7 +81,7 @@ def labelling(at: Wiring, audit: str, stage: int) -> Labelling | None:
     if len(drawn) < stage or len(_stages(chain, "labelled")) >= stage:
         return None
     since = moment(drawn[-1].at)
-    wait = datetime.timedelta(days=_frozen(at, audit).deadline_days)
+    wait = datetime.timedelta(days=auditing.plan_of(at, audit).deadline_days)
     return Labelling(progress=auditing.progress(at, audit), since=since, deadline=since + wait)
 
 
@@ -107,7 +105,7 @@ def ask(at: Wiring, audit: str, action: str, *, page: str) -> str:
         at, question_alert(audit, action, page), moment(chain[-1].at).date(), topic="audit"
     )
     if action == "approved":
-        return plan_in_words(_frozen(at, audit))
+        return plan_in_words(auditing.plan_of(at, audit))
     return result_in_words(auditing.result_of(at, audit), auditing.store(at).place(audit))
 
 
@@ -188,7 +186,3 @@ def _going_on(at: Wiring, audit: str) -> list[Event]:
 
 def _stages(chain: list[Event], action: str) -> list[Event]:
     return [event for event in chain if event.action == action]
-
-
-def _frozen(at: Wiring, audit: str) -> AuditPlan:
-    return AuditPlan.from_json(auditing.store(at).read(audit)[files.PLAN].decode())

@@ -33,6 +33,7 @@ def add_commands(commands: Any) -> None:
         if name == "publish":
             sub.add_argument("--service", default="", help="its name, for the report")
         if name == "seal":
+            sub.add_argument("--by", default="modwatch", metavar="PSEUDONYM", help="who does it")
             sub.add_argument("--stop", action="store_true", help="give up what is not labelled")
     command("list", _list, "every audit, and what was done last")
 
@@ -102,7 +103,8 @@ def _status(options: argparse.Namespace) -> None:
 
 
 def _seal(options: argparse.Namespace) -> None:
-    print(f"{_step('seal_labels', options, stop=options.stop)} comments have a label")
+    labelled = _step("seal_labels", options, stop=options.stop, actor=options.by)
+    print(f"{labelled} comments have a label")
 
 
 def _estimate(options: argparse.Namespace) -> None:

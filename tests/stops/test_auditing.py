@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
 from modwatch.audit import files
@@ -15,10 +15,13 @@ from modwatch.audit.verify import verify
 from modwatch.errors import AuditError, DesignError
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.audits import AuditProgress
+from modwatch.review.tables import review_item
 from modwatch.stops import audit_checks, auditing
 from modwatch.stops.audit_request import AuditRequest
+from modwatch.stops.audit_sources import standing_labels
 from modwatch.wiring import Wiring, open_wiring
 from review.labelling import label_all, label_next
+from stops import small_audits
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -94,14 +97,46 @@ def test_an_adaptive_audit_draws_twice(at: Wiring) -> None:
         auditing.seal_labels(at, "january")
     label_everything(at)
     auditing.seal_labels(at, "january")
+    with pytest.raises(AuditError, match="1 of 2 stages are labelled, and nobody stopped"):
+        auditing.estimate(at, "january")
     assert auditing.draw_stage(at, "january") == 160
     label_everything(at)
     assert auditing.seal_labels(at, "january") == 160
     with pytest.raises(AuditError, match="all stages"):
         auditing.draw_stage(at, "january")
-    auditing.estimate(at, "january")
+    result = auditing.estimate(at, "january")
+    assert (result["stages"], result["stages_planned"], result["short_of_labels"]) == (2, 2, 0)
     auditing.sign_off(at, "january", actor="eva")
     assert audit_checks.check(at, "january") == []
+
+
+def test_an_adaptive_audit_may_be_stopped_after_its_first_stage(small: Wiring) -> None:
+    small_audits.begin(small, small_audits.ADAPTIVE)
+    small_audits.label_everything(small)
+    assert auditing.seal_labels(small, "small", stop=True, actor="eve") == 96
+    result = auditing.estimate(small, "small")
+    assert (result["stages"], result["stages_planned"], result["drawn"]) == (1, 2, 96)
+    recall = next(figure for figure in result["figures"] if figure["metric"] == "recall")
+    assert recall["status"] == "ok"
+    auditing.sign_off(small, "small", actor="eva")
+    auditing.publish(small, "small")
+    assert audit_checks.check(small, "small") == []
+
+
+def test_a_step_that_was_killed_before_it_was_sealed_is_told_and_taken_again(
+    small: Wiring,
+) -> None:
+    small_audits.begin(small)
+    begun = small.settings.home / "lake" / "_audits" / "small" / files.labels_file(1)
+    begun.write_bytes(b"half of it")
+    assert audit_checks.check(small, "small") == [
+        "labels-1.csv is there and not sealed: its step was begun, not finished; take it again"
+    ]
+    small_audits.label_everything(small)
+    begun.write_bytes(files.write_labels(standing_labels(small, "small")))
+    small_audits.correct_some(small)  # nothing is sealed yet
+    auditing.seal_labels(small, "small")
+    assert audit_checks.check(small, "small") == []
 
 
 def test_every_step_may_be_taken_twice(at: Wiring) -> None:
@@ -148,10 +183,20 @@ def test_an_audit_stopped_halfway_is_told_with_wider_intervals(at: Wiring) -> No
     for _ in range(60):
         label_next(at.database, ann, 0)
     del truth
+    item = review_item.c
+    with at.database.connect() as connection:
+        rows = connection.execute(select(item.dt, item.comment_id, item.labels_wanted))
+        wanted = {(day, name): number for day, name, number in rows}
     labelled = auditing.seal_labels(at, "january", stop=True)
     assert 40 <= labelled <= 60  # the others wait for a second person
     result = auditing.estimate(at, "january")
     assert result["labelled"] == labelled < result["drawn"] == 120
+    several = [  # of those that one of two people labelled
+        each
+        for each in files.read_labels(auditing.store(at).read("january")[files.labels_file(1)])
+        if wanted[each.day, each.comment_id] == 2
+    ]
+    assert result["short_of_labels"] == len(several) > 0
     assert {figure["status"] for figure in result["figures"]} == {"ok", "insufficient"}
 
 
@@ -176,7 +221,7 @@ def test_a_label_that_changes_after_it_was_sealed_is_found(at: Wiring) -> None:
         connection.execute(text("SET LOCAL session_replication_role = replica"))  # no triggers
         connection.execute(text("UPDATE decision SET label = 1 - label WHERE id = 7"))
     assert audit_checks.check(at, "january") == [
-        "a label was changed in the decision log after it was sealed"
+        "the labels of 1 comment were changed in the log of decisions after they were sealed"
     ]
 
 

@@ -6,7 +6,7 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,41 @@ class AirflowClient:
             },
         )
         answer.raise_for_status()
+
+    def trigger(self, dag_id: str, form: Mapping[str, Any]) -> str:
+        """Start a run of `dag_id` with what its form says; return its id."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns"
+        answer = self._http.post(path, json={"logical_date": None, "conf": dict(form)})
+        answer.raise_for_status()
+        return str(answer.json()["dag_run_id"])
+
+    def answer(self, dag_id: str, run_id: str, task: str, option: str, note: str = "") -> None:
+        """Answer the question that a task asks."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
+        given = {"chosen_options": [option], "params_input": {"note": note}}
+        self._http.patch(path, json=given).raise_for_status()
+
+    def wait_for_task(
+        self, dag_id: str, run_id: str, task: str, states: Collection[str], *, timeout: float
+    ) -> str:
+        """Return the state of a task once it is one of `states`.
+
+        Raises:
+            StackError: it failed, or was in none of them in time.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            told = self.task_states(dag_id, run_id)
+            state = told.get(f"{task}[-1]", "none")
+            if state in states:
+                return state
+            failed = sorted(name for name, each in told.items() if each == "failed")
+            if failed or time.monotonic() > deadline:
+                raise StackError(
+                    f"{dag_id}.{task} is {state}, not {' or '.join(sorted(states))}; "
+                    f"failed: {', '.join(failed) or 'none'}"
+                )
+            time.sleep(0.5)
 
     def runs(self, dag_id: str) -> list[DayRun]:
         """Return the runs of `dag_id`, oldest day first."""

@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from modwatch.demo.airflow import AirflowClient, DayRun
+from modwatch.demo.audit import AUDIT, make_audit
+from modwatch.demo.audit import DAG as AUDIT_DAG
 from modwatch.demo.datasets import demo_data
 from modwatch.demo.people import Shift, hire, visitor_token
 from modwatch.demo.setup import Demo, Narrator, started
@@ -64,7 +66,7 @@ def _make_days(demo: Demo, *, leave: int) -> bool:
     """
     client = AirflowClient(demo.airflow)
     try:
-        client.wait_for_dags(set(_DAGS))
+        client.wait_for_dags({*_DAGS, AUDIT_DAG})
         for dag in _DAGS:
             client.unpause(dag)
         with open_wiring() as at:
@@ -78,7 +80,10 @@ def _make_days(demo: Demo, *, leave: int) -> bool:
             f"a lead {shift.settled} of them"
         )
         measured = _backfill(demo, client, "monitor_collaboration")
-        return _judge(demo, client, {"score_comments": scored, "monitor_collaboration": measured})
+        audited = make_audit(demo, client)
+        demo.narrator.say(f"{AUDIT_DAG}: {audited}")
+        days = _judge(demo, client, {"score_comments": scored, "monitor_collaboration": measured})
+        return days and audited == "success"
     finally:
         client.close()
 
@@ -124,6 +129,7 @@ def _stay_up(demo: Demo) -> None:
         f"  MLflow    {settings.mlflow_url}\n"
         f"  console   {settings.console_url}   token {token}\n"
         f"  checks    {settings.checks_root}/index.html\n"
+        f"  audit     {settings.lake_root}/_audits/{AUDIT}/report.html\n"
         f"  logs      {demo.stack.logs}\n\n"
         "Press Ctrl-C to stop everything.",
         flush=True,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlalchemy import Engine, func, select
 
 from modwatch.review.checks.gold import GoldComment
-from modwatch.review.people import create_moderator, issue_token
+from modwatch.review.people import create_moderator, issue_token, set_queues
 from modwatch.review.queue import counts
 from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.review.tables import review_item
@@ -19,6 +19,16 @@ DEMO_PEOPLE = (
     ("sim-strict", 0.015, 0.030),
     ("sim-careful", 0.002, 0.020),
 )
+
+#: Pseudonym and role of those who label for audits.
+DEMO_AUDITORS = (
+    ("sim-auditor-1", "moderator"),
+    ("sim-auditor-2", "moderator"),
+    ("sim-audit-lead", "lead"),
+)
+
+#: The queue that the demo's rules, `queue_rules.toml`, keep for audits.
+AUDIT_QUEUE = "audits"
 
 #: What they now and then do instead of labelling.
 _SKIP_RATE, _ESCALATE_RATE = 0.01, 0.02
@@ -52,6 +62,27 @@ def hire_lead(engine: Engine) -> SimulatedModerator:
         seed=len(DEMO_PEOPLE),
         codes=_CODES,
     )
+
+
+def hire_auditors(engine: Engine) -> list[SimulatedModerator]:
+    """Return the simulated people who label for audits, the last of them a lead.
+
+    They work the queue of audits and no other, with more care than others have the time for.
+    """
+    hired = []
+    for seed, (name, role) in enumerate(DEMO_AUDITORS, len(DEMO_PEOPLE) + 1):
+        person = create_moderator(engine, name, role)
+        set_queues(engine, person.id, [AUDIT_QUEUE])
+        hired.append(
+            SimulatedModerator(
+                token=issue_token(engine, person.id),
+                false_positive_rate=0.0005,
+                false_negative_rate=0.01,
+                seed=seed,
+                codes=_CODES,
+            )
+        )
+    return hired
 
 
 def visitor_token(engine: Engine) -> str:
@@ -104,6 +135,17 @@ class Shift:
         )
         with self._at.database.connect() as connection:
             return connection.execute(waiting).scalar_one()
+
+
+def label_audit(at: Wiring, people: Sequence[SimulatedModerator]) -> int:
+    """Let those of `hire_auditors` label all that waits for them; return how many decisions."""
+    url, truth, decisions = at.settings.console_url, _Truth(at, {}), 0
+    while True:
+        report = work(url, people, truth)
+        settled = work(url, people[-1:], truth, escalated=True)
+        decisions += report.decisions + settled.decisions
+        if not report.decisions + settled.decisions:
+            return decisions
 
 
 class _Truth(Mapping[str, int]):

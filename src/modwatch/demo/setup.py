@@ -25,6 +25,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 _SETTINGS = {
     "MODWATCH_REVIEW_FRACTION": "0.1",
     "MODWATCH_SLICE_SHARE": "0.25",
+    "MODWATCH_QUEUE_RULES": str(Path(__file__).with_name("queue_rules.toml")),
     "MODWATCH_TORCH_THREADS": "1",  # two scoring tasks share the two cores
 }
 

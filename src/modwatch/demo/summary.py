@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sqlalchemy import Engine, func, select
 
+from modwatch.demo.audit_summary import audit_table, markdown_table
 from modwatch.demo.datasets import DemoData
 from modwatch.metrics.agreement import Agreement
 from modwatch.metrics.classification import auprc, auroc
@@ -33,7 +34,14 @@ _COLUMNS = (
 def summarise(data: DemoData, settings: Settings) -> str:
     """Return the summary of a finished demo as Markdown, and keep it in `HOME/summary.md`."""
     with open_wiring(settings) as at:
-        text = "\n\n".join([_days(at, data), _legend(at), _desk(at.database), _models(at, data)])
+        parts = [
+            _days(at, data),
+            _legend(at),
+            _desk(at.database),
+            audit_table(at),
+            _models(at, data),
+        ]
+        text = "\n\n".join(parts)
     (settings.home / "summary.md").write_text(text + "\n")
     return text
 
@@ -41,7 +49,7 @@ def summarise(data: DemoData, settings: Settings) -> str:
 def _days(at: Wiring, data: DemoData) -> str:
     heads = ["day", "comments", "quarantined", "reviewed", *(head for head, _, _ in _COLUMNS)]
     days = data.day_list()
-    return _markdown(heads, [*(_day(at, day) for day in days), *_all_days(at, days)])
+    return markdown_table(heads, [*(_day(at, day) for day in days), *_all_days(at, days)])
 
 
 def _day(at: Wiring, day: datetime.date) -> list[str]:
@@ -179,7 +187,7 @@ def _models(at: Wiring, data: DemoData) -> str:
         rows.append(
             _quality("Perspective API, from the file", items.column("label").to_numpy(), known)
         )
-    return _markdown(["on the stream", "AUROC", "average precision", "n", "toxic"], rows)
+    return markdown_table(["on the stream", "AUROC", "average precision", "n", "toxic"], rows)
 
 
 def _stream(
@@ -221,14 +229,3 @@ def _quality(name: str, label: NDArray[np.int8], prob: NDArray[np.floating]) -> 
         f"{len(label):,}",
         f"{int(label.sum()):,}",
     ]
-
-
-def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table whose columns line up in a terminal, too."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        return f"| {' | '.join(padded)} |"
-
-    return "\n".join([line(heads), line(["-" * width for width in widths]), *map(line, rows)])

@@ -114,7 +114,7 @@ class AuditLabels(HITLOperator):  # type: ignore[misc]
         *,
         audit: str,
         stage: int,
-        poll_seconds: float = 30.0,
+        poll_seconds: float = 10.0,
         params: Any = None,
         **kwargs: Any,
     ) -> None:

@@ -26,7 +26,7 @@ class LabelsTrigger(BaseTrigger):  # type: ignore[misc]
     """
 
     def __init__(
-        self, *, audit: str, stage: int, ti_id: str, remind_at: str, poll_seconds: float = 30.0
+        self, *, audit: str, stage: int, ti_id: str, remind_at: str, poll_seconds: float = 10.0
     ) -> None:
         super().__init__()
         self.audit = audit

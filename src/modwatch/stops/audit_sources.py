@@ -6,6 +6,7 @@ from typing import Any
 
 from modwatch.audit import files
 from modwatch.audit.draw import DrawnComment, Scored, labels_wanted
+from modwatch.audit.evidence import read, sealed_files
 from modwatch.audit.labels import AuditLabel, changed
 from modwatch.audit.plan import AuditPlan
 from modwatch.errors import AuditError
@@ -32,10 +33,11 @@ def changed_labels(at: Wiring, audit: str, folder: Mapping[str, bytes]) -> str:
     Everybody may correct what they said, and nobody is told that it was for an audit; so a label
     may change after it was sealed. What was sealed stays as it is.
     """
-    sealed = [folder[name] for name in map(files.labels_file, (2, 1)) if name in folder]
-    if not sealed:
+    known = sealed_files(read(folder[files.CHAIN].decode()))
+    names = [name for name in map(files.labels_file, (2, 1)) if name in known]
+    if not names:
         return ""
-    number = len(changed(files.read_labels(sealed[0]), standing_labels(at, audit)))
+    number = len(changed(files.read_labels(folder[names[0]]), standing_labels(at, audit)))
     comments = "1 comment" if number == 1 else f"{number} comments"
     words = f"the labels of {comments} were changed in the log of decisions after they were sealed"
     return words if number else ""

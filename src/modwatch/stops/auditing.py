@@ -162,6 +162,11 @@ def estimate(at: Wiring, audit: str) -> Mapping[str, object]:
     return result
 
 
+def plan_of(at: Wiring, audit: str) -> AuditPlan:
+    """Return the frozen plan; AuditError when there is no such audit."""
+    return AuditPlan.from_json(store(at).read(audit)[files.PLAN].decode())
+
+
 def result_of(at: Wiring, audit: str) -> Document:
     """Return the sealed result.
 

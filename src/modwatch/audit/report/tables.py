@@ -122,6 +122,7 @@ def of_labelling(result: Result) -> Table:
         ("Comments drawn", result["drawn"]),
         ("of them with a label that counts", result["labelled"]),
         ("of them without: nobody labelled them, or people disagree", open_),
+        ("with fewer labels than planned", result["short_of_labels"]),
         ("Decisions by people, second opinions and settlements included", result["decisions"]),
         ("People who labelled", result["labellers"]),
     )

@@ -28,6 +28,8 @@ class Lane(BaseModel):
     hours: Annotated[float, Field(gt=0, le=24 * 365)] = 24.0
     #: Weight among the reasons when the next item is drawn; 0 is served when nothing else waits.
     turns: Annotated[float, Field(ge=0, le=1_000)] = 1.0
+    #: Name of a queue of their own, for people who are assigned to it; unset: as `queue_by` says.
+    queue: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,49}$")] | None = None
 
 
 class LowConfidence(BaseModel):
@@ -85,12 +87,13 @@ class Place:
 
 def place(item: NewItem, lanes: Lanes) -> Place:
     """Return where `lanes` put `item`."""
+    lane = lanes.of(item.reason)
     by = {"none": None, "language": item.language, "platform": item.platform}[lanes.queue_by]
     unsure = item.kind == "review" and item.uncertainty >= lanes.low_confidence.uncertainty_from
     wanted = item.labels_wanted or (lanes.low_confidence.labels if unsure else 1)
     return Place(
-        queue=by or GENERAL,
-        promised=timedelta(hours=lanes.of(item.reason).hours),
+        queue=lane.queue or by or GENERAL,
+        promised=timedelta(hours=lane.hours),
         labels_wanted=wanted,
     )
 

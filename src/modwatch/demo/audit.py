@@ -1,0 +1,44 @@
+"""The demo's audit: through Airflow, as an auditor does it, with simulated people."""
+
+from modwatch.demo.airflow import AirflowClient
+from modwatch.demo.people import hire_auditors, label_audit
+from modwatch.demo.setup import Demo
+from modwatch.wiring import open_wiring
+
+AUDIT = "demo"
+DAG = "audit_recall"
+
+#: Comments that people label, and how many people know the drawn ones twice.
+_LABELS, _SEVERAL = 600, 0.1
+
+#: Seconds that a step of the audit may take.
+_PATIENCE = 180
+
+
+def make_audit(demo: Demo, client: AirflowClient) -> str:
+    """Audit all days of the demo; return the state of the run, `success` or `failed`."""
+    data = demo.data
+    form = {
+        "audit": AUDIT,
+        "first": data.first_day.isoformat(),
+        "last": data.last_day.isoformat(),
+        "labels": _LABELS,
+        "several_labels_share": _SEVERAL,
+        "service": f"Modwatch demo ({data.name})",
+        "seed": "published before the draw",
+    }
+    demo.narrator.say(f"Airflow runs {DAG} on {data.first_day} to {data.last_day}")
+    client.unpause(DAG)
+    run = client.trigger(DAG, form)
+    _answer(client, run, "approve", "Approve", "The hours are there.")
+    client.wait_for_task(DAG, run, "label", {"deferred"}, timeout=_PATIENCE)
+    with open_wiring() as at:
+        decisions = label_audit(at, hire_auditors(at.database))
+    demo.narrator.say(f"simulated auditors gave {decisions:,} labels, blind")
+    _answer(client, run, "sign_off", "Sign", "The labels agree.")
+    return client.wait_for_task(DAG, run, "track", {"success", "failed"}, timeout=_PATIENCE)
+
+
+def _answer(client: AirflowClient, run: str, task: str, option: str, note: str) -> None:
+    client.wait_for_task(DAG, run, task, {"awaiting_input"}, timeout=_PATIENCE)
+    client.answer(DAG, run, task, option, note)
