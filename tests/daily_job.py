@@ -82,18 +82,18 @@ def daily_job() -> Iterator[DailyJob]:
     with ExitStack() as exits:
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
         folder.chmod(0o755)
-        exits.callback(_restore_environment, dict(os.environ))
-        _environment(folder)
+        exits.callback(restore_environment, dict(os.environ))
+        environment(folder)
         demo = exits.enter_context(started(_data(folder), Narrator()))
         yield _made(demo, exits)
 
 
-def _restore_environment(before: dict[str, str]) -> None:
+def restore_environment(before: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(before)
 
 
-def _environment(folder: Path) -> None:
+def environment(folder: Path) -> None:
     for name in [name for name in os.environ if name.startswith("MODWATCH_")]:
         del os.environ[name]
     os.environ["MODWATCH_HOME"] = str(folder)

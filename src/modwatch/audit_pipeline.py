@@ -8,6 +8,7 @@ or its task is cleared: what has been done stays, and the answer is the same.
 """
 
 import datetime
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,15 @@ from typing import Any
 from modwatch.audit import files
 from modwatch.audit.evidence import Event, moment, stopped
 from modwatch.audit.words import plan_in_words, result_in_words
-from modwatch.errors import AuditCancelledError
+from modwatch.errors import AlertError, AuditCancelledError
 from modwatch.review.queue.audits import AuditProgress
 from modwatch.stops import alerting, auditing
 from modwatch.stops.audit_request import requested
 from modwatch.tracking import audit_runs
-from modwatch.tracking.alert_messages import question_alert, reminder_alert
+from modwatch.tracking.alert_messages import Alert, question_alert, reminder_alert
 from modwatch.wiring import Wiring
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,48 +88,48 @@ def labelling(at: Wiring, audit: str, stage: int) -> Labelling | None:
     return Labelling(progress=auditing.progress(at, audit), since=since, deadline=since + wait)
 
 
-def seal(at: Wiring, audit: str, stage: int, *, stop: bool = False, actor: str = "modwatch") -> int:
+def seal(
+    at: Wiring,
+    audit: str,
+    stage: int,
+    *,
+    stop: bool = False,
+    actor: str = "modwatch",
+    note: str = "",
+) -> int:
     """Seal the labels of a stage, unless that is done; return how many comments are labelled."""
     if labelling(at, audit, stage) is None:
         return 0
-    return auditing.seal_labels(at, audit, stop=stop, actor=actor)
+    return auditing.seal_labels(at, audit, stop=stop, actor=actor, note=note)
 
 
 def ask(at: Wiring, audit: str, action: str, *, page: str) -> str:
     """Tell people once that somebody is asked to approve or to sign; return what they must know.
 
     `page` is where the answer is given, what is returned is Markdown.
-
-    Raises:
-        AlertError: some channel did not take it; it is kept for the next call.
     """
-    chain = _going_on(at, audit)
-    alerting.tell(
-        at, question_alert(audit, action, page), moment(chain[-1].at).date(), topic="audit"
-    )
+    last = _going_on(at, audit)[-1]
+    _tell(at, question_alert(audit, action, page), moment(last.at).date())
     if action == "approved":
         return plan_in_words(auditing.plan_of(at, audit))
     return result_in_words(auditing.result_of(at, audit), auditing.store(at).place(audit))
 
 
 def remind(at: Wiring, audit: str, stage: int, number: int) -> None:
-    """Tell people on every channel how far the labels are; each number of a stage once.
-
-    Raises:
-        AlertError: some channel did not take it; it is kept for the next call.
-    """
+    """Tell people on every channel how far the labels are; each number of a stage once."""
     found = labelling(at, audit, stage)
-    if found is not None:
-        alert = reminder_alert(
-            audit=audit,
-            key=f"audit/{audit}/{stage}/{number}",
-            decided=found.progress.decided,
-            items=found.progress.items,
-            escalated=found.progress.escalated,
-            deadline=found.deadline,
-            links={"review queue": at.settings.console_url},
-        )
-        alerting.tell(at, alert, found.since.date(), topic="audit")
+    if found is None:
+        return
+    alert = reminder_alert(
+        audit=audit,
+        key=f"audit/{audit}/{stage}/{number}",
+        decided=found.progress.decided,
+        items=found.progress.items,
+        escalated=found.progress.escalated,
+        deadline=found.deadline,
+        links={"review queue": at.settings.console_url},
+    )
+    _tell(at, alert, found.since.date())
 
 
 def estimate(at: Wiring, audit: str) -> str:
@@ -175,6 +178,14 @@ def done(at: Wiring, audit: str, action: str) -> bool:
         AuditCancelledError: it was given up.
     """
     return any(event.action == action for event in _going_on(at, audit))
+
+
+def _tell(at: Wiring, alert: Alert, day: datetime.date) -> None:
+    """Tell people; what a channel does not take is kept, and no reason to hold an audit up."""
+    try:
+        alerting.tell(at, alert, day, topic="audit")
+    except AlertError as exc:
+        _log.warning("A message of an audit was not delivered: %s", exc)
 
 
 def _going_on(at: Wiring, audit: str) -> list[Event]:

@@ -34,6 +34,7 @@ def add_commands(commands: Any) -> None:
             sub.add_argument("--service", default="", help="its name, for the report")
         if name == "seal":
             sub.add_argument("--by", default="modwatch", metavar="PSEUDONYM", help="who does it")
+            sub.add_argument("--note", default="", help="why; kept in the evidence")
             sub.add_argument("--stop", action="store_true", help="give up what is not labelled")
     command("list", _list, "every audit, and what was done last")
 
@@ -103,7 +104,7 @@ def _status(options: argparse.Namespace) -> None:
 
 
 def _seal(options: argparse.Namespace) -> None:
-    labelled = _step("seal_labels", options, stop=options.stop, actor=options.by)
+    labelled = _step("seal_labels", options, stop=options.stop, actor=options.by, note=options.note)
     print(f"{labelled} comments have a label")
 
 

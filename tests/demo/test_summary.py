@@ -48,7 +48,9 @@ def test_the_quality_without_any_toxic_comment_is_insufficient() -> None:
 
 
 def test_columns_line_up() -> None:
-    lines = summary.markdown_table(["day", "n"], [["2026-01-05", "1"], ["all", "1,000"]]).splitlines()
+    lines = summary.markdown_table(
+        ["day", "n"], [["2026-01-05", "1"], ["all", "1,000"]]
+    ).splitlines()
     assert lines == [
         "| day        | n     |",
         "| ---------- | ----- |",

@@ -42,7 +42,8 @@ _NEEDS = {
 
 START = "0" * 64
 
-#: Note of a labelling that somebody stopped: they wait for no more labels, and for no later stage.
+#: How the note of a labelling begins that somebody stopped: they wait for no more labels, and not
+#: for a later stage.
 STOPPED = "stopped before all were labelled"
 
 
@@ -200,7 +201,16 @@ def stopped(chain: Sequence[Event]) -> bool:
     False
     """
     notes = [event.note for event in chain if event.action == "labelled"]
-    return notes[-1:] == [STOPPED]
+    return bool(notes) and notes[-1].startswith(STOPPED)
+
+
+def stopping(why: str) -> str:
+    """Return the note of a labelling that is stopped.
+
+    >>> stopping("the deadline")
+    'stopped before all were labelled: the deadline'
+    """
+    return f"{STOPPED}: {why}" if why else STOPPED
 
 
 def file_problems(chain: Sequence[Event], files: Mapping[str, bytes]) -> list[str]:

@@ -6,6 +6,7 @@ knows the person by. Whoever gives an audit up ends its run: all later tasks are
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 from airflow.providers.standard.operators.hitl import HITLOperator
@@ -29,7 +30,6 @@ _NOTE = {
         maxLength=500,
         title="Note",
         description="Why; kept in the evidence, which others will read. No text of a comment.",
-        source="task",
     )
 }
 
@@ -62,7 +62,28 @@ def plan_stop() -> Any:
     return run
 
 
-class AuditQuestion(HITLOperator):  # type: ignore[misc]
+class _Question(HITLOperator):  # type: ignore[misc]
+    """What people are asked about an audit: some options, and a note."""
+
+    template_fields: ClassVar = ("subject", "body", "audit")
+
+    def __init__(self, *, audit: str, options: list[str], **kwargs: Any) -> None:
+        super().__init__(options=options, response_timeout=_PATIENCE, **kwargs)
+        self.audit = audit
+
+    # Airflow takes the fields of the run's form for fields of the answer.
+    @property
+    def serialized_params(self) -> dict[str, Any]:
+        """The form of the answer."""
+        return {name: param.serialize() for name, param in _NOTE.items()}
+
+    def validate_params_input(self, params_input: Mapping[str, Any]) -> None:
+        """Raise ParamValidationError for an answer that the form does not have."""
+        for name, value in params_input.items():
+            copy(_NOTE[name]).resolve(value)
+
+
+class AuditQuestion(_Question):
     """Asks somebody to take a step of an audit, or to give the audit up.
 
     Args:
@@ -72,16 +93,9 @@ class AuditQuestion(HITLOperator):  # type: ignore[misc]
         answer: Label of the button.
     """
 
-    template_fields: ClassVar = ("subject", "body", "audit")
-
-    def __init__(
-        self, *, audit: str, step: str, action: str, answer: str, params: Any = None, **kwargs: Any
-    ) -> None:
-        # Airflow hands the fields of the run's form over in `params`.
-        params = {**(params or {}), **_NOTE}
-        options = [answer, CANCEL]
-        super().__init__(options=options, params=params, response_timeout=_PATIENCE, **kwargs)
-        self.audit, self.step, self.action = audit, step, action
+    def __init__(self, *, step: str, action: str, answer: str, **kwargs: Any) -> None:
+        super().__init__(options=[answer, CANCEL], **kwargs)
+        self.step, self.action = step, action
 
     def execute(self, context: Any) -> Any:
         """Ask, unless the step has been taken."""
@@ -100,28 +114,16 @@ class AuditQuestion(HITLOperator):  # type: ignore[misc]
         return step
 
 
-class AuditLabels(HITLOperator):  # type: ignore[misc]
+class AuditLabels(_Question):
     """Waits until the labels of a stage are there, and seals them.
 
     Meanwhile somebody may stop the labelling or give the audit up; people are reminded; at the
     deadline of the plan it goes on with what there is. How far it is stands in the log.
     """
 
-    template_fields: ClassVar = ("subject", "body", "audit")
-
-    def __init__(
-        self,
-        *,
-        audit: str,
-        stage: int,
-        poll_seconds: float = 10.0,
-        params: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        params = {**(params or {}), **_NOTE}
-        options = [STOP, CANCEL]
-        super().__init__(options=options, params=params, response_timeout=_PATIENCE, **kwargs)
-        self.audit, self.stage, self.poll_seconds = audit, stage, poll_seconds
+    def __init__(self, *, stage: int, poll_seconds: float = 10.0, **kwargs: Any) -> None:
+        super().__init__(options=[STOP, CANCEL], **kwargs)
+        self.stage, self.poll_seconds = stage, poll_seconds
 
     def execute(self, context: Any) -> Any:
         """Ask once whether to stop, and wait."""
@@ -148,7 +150,7 @@ class AuditLabels(HITLOperator):  # type: ignore[misc]
             return self._go_on(context)
         answer = super().execute_complete(context, event)
         if answer["chosen_options"] == [STOP]:
-            return _call("seal", self.audit, self.stage, stop=True, actor=_who(answer)["actor"])
+            return _call("seal", self.audit, self.stage, stop=True, **_who(answer))
         _call("cancel", self.audit, **_who(answer))
         return _skip_when(True, self.audit)
 
@@ -157,7 +159,8 @@ class AuditLabels(HITLOperator):  # type: ignore[misc]
         found = _call("labelling", self.audit, self.stage)
         if found is None or found.over:
             late = found is not None and bool(found.progress.left)
-            return _call("seal", self.audit, self.stage, stop=late)
+            note = "the deadline" if late else ""
+            return _call("seal", self.audit, self.stage, stop=late, note=note)
         number = self._reminders(context) + 1
         remind_at = found.since + number * self._every(context)
         return self.defer(

@@ -34,7 +34,7 @@ from modwatch.stops.audit_sources import (
     refuse_changed_labels,
     standing_labels,
 )
-from modwatch.stops.audit_store import AuditStore
+from modwatch.stops.audit_store import MACHINE, AuditStore
 from modwatch.wiring import Wiring
 
 
@@ -121,7 +121,9 @@ def progress(at: Wiring, audit: str) -> AuditProgress:
     return audit_progress(at.database, audit)
 
 
-def seal_labels(at: Wiring, audit: str, *, stop: bool = False, actor: str = "modwatch") -> int:
+def seal_labels(
+    at: Wiring, audit: str, *, stop: bool = False, actor: str = MACHINE, note: str = ""
+) -> int:
     """Seal the labels of a stage; return how many comments have one.
 
     `stop` gives up what nobody has labelled yet, and a second stage, unless it is drawn after all.
@@ -136,10 +138,11 @@ def seal_labels(at: Wiring, audit: str, *, stop: bool = False, actor: str = "mod
     refuse_changed_labels(at, audit, kept.ready(audit, "labelled"))
     if stop:
         withdraw_audit(at.database, audit)
-    left = audit_progress(at.database, audit).left
-    if left:
+    found = audit_progress(at.database, audit)
+    if found.left:
         raise AuditError(
-            f"audit {audit!r}: {left} items are not decided; wait for them, or stop the labelling"
+            f"audit {audit!r}: {found.left} items are not decided; wait for them, or stop the "
+            "labelling"
         )
     labels = standing_labels(at, audit)
     refuse_conflicts(labels, moderated_before(at.database, audit))
@@ -149,7 +152,8 @@ def seal_labels(at: Wiring, audit: str, *, stop: bool = False, actor: str = "mod
         "labelled",
         actor=actor,
         content={files.labels_file(stage): files.write_labels(labels)},
-        note=evidence.STOPPED if stop else "",
+        # Whoever was killed after the items were withdrawn has stopped it all the same.
+        note=evidence.stopping(note) if found.withdrawn or stop else note,
     )
     return len({(label.day, label.comment_id) for label in labels})
 

@@ -67,21 +67,17 @@ def cost(result: Result) -> str:
     """Return what a random sample would have needed for the same standard error."""
     needed = result["random_labels"]
     missed = of_metric(result["figures"], "prevalence_unflagged")
-    unflagged = result["comments"] - result["flagged"]
     if needed is None or not missed["labels"]:
         return (
             "What a random sample would have needed cannot be told: the share of positives among "
             "the unflagged comments, or its standard error, is not known."
         )
-    text = (
+    return (
         f"The standard error of the share of positives among the unflagged comments is "
         f"{100 * missed['error']:.2g} percentage points. A random sample needs {needed:,} labels "
         f"of such comments for the same; this audit took {missed['labels']:,}, "
         f"{_compared(needed / missed['labels'])}."
     )
-    if needed > unflagged:
-        text += f" There are only {unflagged:,}: all of them would have to be labelled."
-    return text
 
 
 def _compared(times: float) -> str:
