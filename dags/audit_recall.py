@@ -7,7 +7,7 @@ and the files that the Digital Services Act asks for.
 
 Press *Trigger* and fill in the form, or leave it: then the month before is audited. On the first
 of every month at 07:00 UTC an audit of the month before is planned by itself, and waits to be
-approved. Several audits may run at once.
+approved; not where `MODWATCH_LAST_DAY` ends the schedules. Several audits may run at once.
 
 | task | what happens | kept in the evidence |
 |---|---|---|
@@ -72,19 +72,19 @@ def audit_recall():
     audit = plan()
     approve = AuditQuestion(
         task_id="approve",
-        subject="Approve the plan of an audit",
+        subject="Approve the plan of audit",
         audit=audit,
         step="approve",
         action="approved",
         answer="Approve",
     )
     label, label_again = (
-        AuditLabels(task_id=name, subject="An audit waits for labels", audit=audit, stage=stage)
+        AuditLabels(task_id=name, subject="Wait for the labels of audit", audit=audit, stage=stage)
         for name, stage in (("label", 1), ("label_again", 2))
     )
     sign_off = AuditQuestion(
         task_id="sign_off",
-        subject="Sign the result of an audit",
+        subject="Sign the result of audit",
         audit=audit,
         step="sign_off",
         action="signed_off",

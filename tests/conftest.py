@@ -11,20 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
+import numpy as np
 import pytest
 from sqlalchemy import text
 
 from feed import good, write_json
-from installation import MONDAY, Installation, empty_queue
+from installation import MONDAY, TUESDAY, Installation, empty_queue
+from lake_days import put_comments, put_scores
 from modwatch import pipeline
 from modwatch.ingest.community import Community
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer, embedded
 from modwatch.review.migrate import upgrade
-from modwatch.wiring import open_wiring
+from modwatch.wiring import Wiring, open_wiring
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+#: Comments of a day of the small lake.
+_SMALL_DAY = 400
 
 # Machines are busy: how long an example takes says nothing about the code.
 hypothesis.settings.register_profile("modwatch", deadline=None)
@@ -165,6 +170,26 @@ def files(install: Callable[..., Installation], incoming: Path) -> Installation:
     """An installation that reads `incoming/{dt}.jsonl`, with 40 sound comments on Monday."""
     write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
     return install(source={"kind": "files", "path": str(incoming / "{dt}.jsonl")})
+
+
+@pytest.fixture
+def small_home(queue_url: str, tmp_path: Path) -> Installation:
+    """A lake that is made in no time: two days of scored comments, the later half flagged."""
+    values = {"home": tmp_path, "database_url": queue_url, "source": {"kind": "community"}}
+    home = Installation(values=values)
+    with open_wiring(home.settings) as at:
+        for day in (MONDAY, TUESDAY):
+            put_comments(at.lake, day, _SMALL_DAY, language=["de", "en"] * (_SMALL_DAY // 2))
+            scores = np.arange(_SMALL_DAY, dtype=np.float32) / _SMALL_DAY + 0.001
+            put_scores(at.lake, day, scores)
+    return home
+
+
+@pytest.fixture
+def small(small_home: Installation) -> Iterator[Wiring]:
+    """The same, opened, for what comes after the scores."""
+    with open_wiring(small_home.settings) as at:
+        yield at
 
 
 # Not for the whole session: as long as it is open, no other test can have an event loop.

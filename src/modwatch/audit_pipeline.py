@@ -98,9 +98,11 @@ def seal(
     note: str = "",
 ) -> int:
     """Seal the labels of a stage, unless that is done; return how many comments are labelled."""
-    if labelling(at, audit, stage) is None:
-        return 0
-    return auditing.seal_labels(at, audit, stop=stop, actor=actor, note=note)
+    if labelling(at, audit, stage) is not None:
+        return auditing.seal_labels(at, audit, stop=stop, actor=actor, note=note)
+    sealed = auditing.store(at).read(audit).get(files.labels_file(stage))
+    said = files.read_labels(sealed) if sealed else []
+    return len({(label.day, label.comment_id) for label in said})
 
 
 def ask(at: Wiring, audit: str, action: str, *, page: str) -> str:
@@ -167,8 +169,7 @@ def track(at: Wiring, audit: str) -> str:
 
 def cancel(at: Wiring, audit: str, *, actor: str, note: str = "") -> None:
     """Give an audit up, unless that is done; its evidence stays."""
-    if auditing.store(at).chain(audit)[-1].action != "cancelled":
-        auditing.cancel(at, audit, actor=actor, note=note)
+    auditing.cancel(at, audit, actor=actor, note=note)  # of one given up, it ends what was begun
 
 
 def done(at: Wiring, audit: str, action: str) -> bool:

@@ -1,8 +1,9 @@
-"""Airflow with a lake of two scored days, in which audits run."""
+"""Airflow with a lake of two scored days, in which audits run, and the people around them."""
 
-import datetime
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -11,9 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
+import psutil
+from sqlalchemy import text
 
-from daily_job import environment, restore_environment
+from daily_job import MARK, environment, restore_environment
 from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
 from modwatch.audit.evidence import Event
@@ -21,9 +25,10 @@ from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.datasets import DemoData
 from modwatch.demo.setup import Demo, Narrator, started
 from modwatch.errors import StackError
+from modwatch.ingest.corpora.corpus import LabelledTexts
+from modwatch.review.database import connect, create_database
 from modwatch.stops import auditing
 from modwatch.wiring import open_wiring
-from stops.small_audits import label_everything
 
 DAG = "audit_recall"
 SIZE = 400
@@ -35,7 +40,10 @@ FORM = {
     "seed": "s",
     "service": "Example Forum",
 }
-PATIENCE = 120
+PATIENCE = 180
+
+#: Seconds that Airflow needs to see that a process has ended; see `modwatch.demo.audit`.
+_SETTLE = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +63,22 @@ class Audits:
         return self.client.wait_for_task(DAG, self.runs[audit], task, set(states), timeout=PATIENCE)
 
     def answer(self, audit: str, task: str, option: str, note: str = "") -> None:
-        """Answer once the question is asked; the wait for labels asks one, too."""
-        self.until(audit, task, "awaiting_input", "deferred")
-        self.client.answer(DAG, self.runs[audit], task, option, note)
+        """Answer once the question is asked, and until it is heard.
+
+        The wait for labels asks one, too.
+        """
+        asked = ("awaiting_input", "deferred")
+        heard = ("success", "skipped", "failed")
+        while self.until(audit, task, *asked, *heard) in asked:
+            self.settle(audit, task)
+            self.client.answer(DAG, self.runs[audit], task, option, note)
+            eventually(lambda: self.states(audit)[task] in (*heard, "up_for_retry"))
+
+    def settle(self, audit: str, task: str) -> None:
+        """Wait until the process that asked is gone, and Airflow has seen it."""
+        pid = self.instance(audit, task)["pid"]
+        eventually(lambda: not (pid and psutil.pid_exists(pid)))
+        time.sleep(_SETTLE)
 
     def to_the_labels(self, audit: str, **changes: Any) -> None:
         """Go on until labels are waited for."""
@@ -70,38 +91,81 @@ class Audits:
         told = self.client.task_states(DAG, self.runs[audit])
         return {name.removesuffix("[-1]"): state for name, state in told.items()}
 
+    def ended(self, audit: str) -> dict[str, str]:
+        """Wait for the end of a run; return the states of all tasks."""
+        path = f"/dags/{DAG}/dagRuns/{self.runs[audit]}"
+        eventually(lambda: self.client.get(path)["state"] in ("success", "failed"))
+        return self.states(audit)
+
     def instance(self, audit: str, task: str) -> dict[str, Any]:
         """Return what Airflow says of a task."""
         path = f"/dags/{DAG}/dagRuns/{self.runs[audit]}/taskInstances/{task}"
         return self.client.get(path)
 
-    def kill(self, audit: str, task: str) -> None:
-        """Kill the process of a task as soon as there is one."""
+    def kill(self, audit: str, task: str, file: str) -> None:
+        """Kill the process of a task in the midst of it: as soon as it has written a file."""
         deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            found = self.instance(audit, task)
-            if found["state"] == "running" and found["pid"]:
-                os.kill(found["pid"], signal.SIGKILL)
-                return
+        while (found := self.instance(audit, task))["state"] != "running" or not found["pid"]:
+            if time.monotonic() > deadline:
+                raise StackError(f"{task} of {audit} never ran")
             time.sleep(0.05)
-        raise StackError(f"{task} of {audit} never ran")
+        path, process = self.evidence(audit) / file, psutil.Process(found["pid"])
+        while not path.exists() and process.is_running():
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
 
-    def log(self, audit: str, task: str, attempt: int = 1) -> str:
-        """Return the log of a task, the triggerer's lines included."""
-        path = f"/dags/{DAG}/dagRuns/{self.runs[audit]}/taskInstances/{task}/logs/{attempt}"
-        return str(self.client.get(path))
+    def clear(self, audit: str, task: str) -> None:
+        """Let a task run again, and all after it, as the button of Airflow's page does."""
+        url, user = self.demo.airflow.url, {"username": "admin"}
+        with httpx.Client(base_url=url, trust_env=False, timeout=30) as http:
+            known = http.post("/auth/token", json={**user, "password": self.demo.airflow.password})
+            wanted = {"dry_run": False, "only_failed": False, "include_downstream": True}
+            http.post(
+                f"/api/v2/dags/{DAG}/clearTaskInstances",
+                json={**wanted, "dag_run_id": self.runs[audit], "task_ids": [task]},
+                headers={"Authorization": f"Bearer {known.json()['access_token']}"},
+            ).raise_for_status()
+
+    def error(self, audit: str, task: str) -> str:
+        """Return the last error in the log of a task's first attempt: its name and its words."""
+        path = f"/dags/{DAG}/dagRuns/{self.runs[audit]}/taskInstances/{task}/logs/1"
+        told = [
+            f"{error['exc_type']}: {error['exc_value']}"
+            for line in self.client.get(path)["content"]
+            for error in line.get("error_detail") or []
+        ]
+        return told[-1] if told else ""
+
+    def evidence(self, audit: str) -> Path:
+        """Return the folder of an audit's evidence."""
+        return self.demo.settings.home / "lake" / "_audits" / audit
+
+    def kill_triggerer(self) -> None:
+        """Kill the process that waits for all audits, and start another."""
+        [service] = [each for each in self.demo.airflow.services() if "triggerer" in each.name]
+        victims = [each for each in self.demo.stack.processes() if "triggerer" in each.cmdline()]
+        assert victims
+        for process in victims:
+            process.send_signal(signal.SIGKILL)
+        psutil.wait_procs(victims, timeout=PATIENCE)
+        self.demo.stack.start(service)
 
 
 def chain(audit: str) -> list[Event]:
-    """Return the evidence's steps."""
+    """Return the steps of an audit's evidence."""
     with open_wiring() as at:
         return auditing.store(at).chain(audit)
 
 
-def label() -> None:
-    """Let people label all that waits."""
-    with open_wiring() as at:
-        label_everything(at)
+def told(audit: str) -> list[tuple[str, str, str]]:
+    """Return what was done, who did it, and their notes."""
+    return [(event.action, event.actor, event.note) for event in chain(audit)]
+
+
+def command(*arguments: str) -> None:
+    """Run a command of Modwatch as somebody at a terminal does."""
+    line = [sys.executable, "-m", "modwatch.cli", *arguments]
+    subprocess.run(line, check=True, capture_output=True, timeout=PATIENCE)
 
 
 def eventually(holds: Callable[[], bool]) -> None:
@@ -109,7 +173,24 @@ def eventually(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.2)
+        time.sleep(0.5)
+
+
+def tables_with(database: str, needle: str) -> list[str]:
+    """Return the tables of a database in any row of which a text occurs."""
+    engine = connect(create_database(os.environ["MODWATCH_DATABASE_URL"], database))
+    with engine.connect() as connection:
+        names = connection.scalars(
+            text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
+        ).all()
+        query = 'SELECT EXISTS (SELECT FROM "{}" t WHERE t::text LIKE :needle)'
+        found = [
+            name
+            for name in names
+            if connection.scalar(text(query.format(name)), {"needle": f"%{needle}%"})
+        ]
+    engine.dispose()
+    return found
 
 
 @contextmanager
@@ -120,10 +201,13 @@ def audits() -> Iterator[Audits]:
         folder.chmod(0o755)
         exits.callback(restore_environment, dict(os.environ))
         environment(folder)
+        # A triggerer that died is missed sooner.
+        os.environ["AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD"] = "10"
         demo = exits.enter_context(started(_data(), Narrator()))
         with open_wiring() as at:
             for day in (MONDAY, TUESDAY):
-                put_comments(at.lake, day, SIZE, language=["de", "en"] * (SIZE // 2))
+                words = {"text": f"an invented text {MARK}", "language": ["de", "en"] * (SIZE // 2)}
+                put_comments(at.lake, day, SIZE, **words)
                 put_scores(at.lake, day, np.arange(SIZE, dtype=np.float32) / SIZE + 0.001)
         client = AirflowClient(demo.airflow)
         exits.callback(client.close)
@@ -143,5 +227,5 @@ def _data() -> DemoData:
     )
 
 
-def _nothing() -> Any:
-    raise AssertionError(f"nothing is trained on {datetime.date.today()}")  # noqa: DTZ011
+def _nothing() -> LabelledTexts:
+    raise AssertionError("nothing is trained")

@@ -4,24 +4,51 @@ import datetime
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sqlalchemy import text
 
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from modwatch.demo import people as demo_people
 from modwatch.demo.datasets import demo_data
-from modwatch.demo.people import DEMO_PEOPLE, Shift, hire, hire_lead, visitor_token
+from modwatch.demo.people import (
+    AUDIT_QUEUE,
+    DEMO_PEOPLE,
+    Shift,
+    hire,
+    hire_auditors,
+    hire_lead,
+    label_audit,
+    visitor_token,
+)
 from modwatch.review.checks.answers import check_answers
 from modwatch.review.checks.gold import add_gold
 from modwatch.review.checks.queueing import queue_checks
 from modwatch.review.console.server import listen, server
 from modwatch.review.people import authenticate
 from modwatch.review.queue import counts, decisions
+from modwatch.review.queue.audits import AuditProgress, audit_labels
+from modwatch.stops import auditing
+from modwatch.stops.audit_request import AuditRequest
 from modwatch.wiring import Wiring, open_wiring
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+RULES = Path(demo_people.__file__).with_name("queue_rules.toml")
+AUDITORS = ("sim-auditor-1", "sim-auditor-2", "sim-audit-lead")
+
+
+def audit_of_monday(at: Wiring, **changes: Any) -> None:
+    """Plan and draw an audit of 80 comments."""
+    day = {"first": MONDAY, "last": MONDAY, "labels": 80, "seed": "s"}
+    request = AuditRequest(**{"audit": "demo", **day, **changes})
+    auditing.plan(at, request, actor="eva")
+    auditing.approve(at, "demo", actor="eve")
+    auditing.draw_stage(at, "demo")
 
 
 @pytest.fixture
@@ -127,3 +154,49 @@ def test_a_visitor_may_decide_and_not_for_ever(staffed: Wiring) -> None:
     with staffed.database.connect() as connection:
         query = text("SELECT max(expires_at - created_at) FROM access_token")
         assert connection.scalar(query) == datetime.timedelta(hours=12)
+
+
+def test_auditors_are_hired_once_for_a_queue_of_their_own(staffed: Wiring) -> None:
+    first, again = (
+        [authenticate(staffed.database, one.token) for one in hire_auditors(staffed.database)]
+        for _ in range(2)
+    )
+    assert first == again
+    assert [person.pseudonym for person in first] == [*AUDITORS]
+    assert [person.role for person in first] == ["moderator", "moderator", "lead"]
+    assert {person.queues for person in first} == {frozenset({AUDIT_QUEUE})}
+
+
+@pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
+def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Wiring) -> None:
+    audit_of_monday(staffed)
+    others = counts(staffed.database, MONDAY).waiting - 80
+    assert others > 0
+    people = hire_auditors(staffed.database)
+    decided = label_audit(staffed, people)
+    assert auditing.progress(staffed, "demo") == AuditProgress(decided=80)
+    assert counts(staffed.database, MONDAY).waiting == others
+    labels = audit_labels(staffed.database, "demo")
+    assert {row["labeller"] for row in labels} <= {*AUDITORS}
+    said = [row for row in labels if row["action"] == "label"]
+    assert len({(row["comment_id"], row["labeller"]) for row in said}) == len(said)
+    assert decided >= len(labels) >= 80
+    assert label_audit(staffed, people) == 0
+    assert auditing.seal_labels(staffed, "demo") == 80
+
+
+@pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
+def test_auditors_know_the_truth_and_the_lead_settles_where_they_differ(staffed: Wiring) -> None:
+    audit_of_monday(staffed, several_labels_share=1.0)
+    contrary = [
+        replace(person, false_positive_rate=float(number == 0), false_negative_rate=0.0)
+        for number, person in enumerate(hire_auditors(staffed.database))
+    ]
+    label_audit(staffed, contrary)
+    assert auditing.progress(staffed, "demo").left == 0
+    truth = dict(known_labels(staffed.lake))
+    labels = audit_labels(staffed.database, "demo")
+    settled = {row["comment_id"]: row for row in labels if row["action"] == "adjudicate"}
+    assert settled.keys() == {row["comment_id"] for row in labels if not truth[row["comment_id"]]}
+    assert all(row["labeller"] == "sim-audit-lead" for row in settled.values())
+    assert all(row["label"] == truth[comment] for comment, row in settled.items())

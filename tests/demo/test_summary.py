@@ -1,11 +1,21 @@
+import datetime
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from modwatch.demo import summary
+from installation import MONDAY, TUESDAY
+from lake_days import put_comments, put_scores
+from modwatch.demo import audit_summary, summary
+from modwatch.demo.audit_summary import audit_table, true_figures
 from modwatch.metrics.agreement import gold_accuracy
 from modwatch.settings import Settings
-from modwatch.wiring import open_wiring
+from modwatch.stops import auditing
+from modwatch.stops.audit_request import AuditRequest
+from modwatch.wiring import Wiring, open_wiring
+from stops.small_audits import label_everything
 
 ROW = {"metric": "oc_accuracy", "strategy": "uncertainty", "alpha": 0.1, "low": 0.8, "high": 1.0}
 
@@ -71,4 +81,138 @@ def test_the_desk_is_told_in_a_line(queue_url: str) -> None:
 def test_a_figure_of_agreement_stands_with_its_interval() -> None:
     assert summary._agreement(gold_accuracy(np.ones(50), np.ones(50))) == (
         "100.0% (94.2% to 100.0%) of 50"
+    )
+
+
+def put_day(at: Wiring, day: datetime.date, flagged: str, truth: str) -> None:
+    """Put a day whose comments were flagged, and are against the rules, where there is a 1."""
+    labels = [int(each) for each in truth]
+    put_comments(at.lake, day, len(truth), label=labels)
+    scores = np.array([0.9 if each == "1" else 0.1 for each in flagged], np.float32)
+    put_scores(at.lake, day, scores + np.arange(len(scores), dtype=np.float32) / 1_000)
+
+
+def planned(at: Wiring, last: datetime.date = TUESDAY, labels: int = 8) -> dict[str, float]:
+    """Return the truth of the days that an audit is planned for."""
+    request = AuditRequest(audit="demo", first=MONDAY, last=last, labels=labels)
+    plan = auditing.plan(at, replace(request, options=replace(request.options, bins=1)), actor="e")
+    return true_figures(at, plan)
+
+
+def test_the_truth_is_counted_over_all_days(small: Wiring) -> None:
+    put_day(small, MONDAY, flagged="11100000", truth="11000001")
+    put_day(small, TUESDAY, flagged="10000000", truth="10000010")
+    # Four are flagged and three of them rightly; twelve are not, two of them wrongly.
+    assert planned(small) == {
+        "precision": 3 / 4,
+        "recall": 3 / 5,
+        "f1": 2 * 3 / (4 + 5),
+        "accuracy": 13 / 16,
+        "prevalence_unflagged": 2 / 12,
+        "prevalence": 5 / 16,
+    }
+
+
+def test_the_truth_is_that_of_the_days_of_the_plan(small: Wiring) -> None:
+    put_day(small, MONDAY, flagged="11100000", truth="11000001")
+    put_day(small, TUESDAY, flagged="1" * 8, truth="0" * 8)
+    truth = planned(small, MONDAY)
+    assert (truth["precision"], truth["recall"]) == (2 / 3, 2 / 3)
+
+
+def test_the_truth_goes_by_the_id_whatever_the_order(small: Wiring) -> None:
+    put_day(small, MONDAY, flagged="1000", truth="0001")
+    put_comments(small.lake, MONDAY, 4, comment_id=["c3", "c2", "c1", "c0"], label=[0, 0, 0, 1])
+    assert planned(small, MONDAY, 4) == {
+        **dict.fromkeys(("precision", "recall", "f1", "accuracy"), 1.0),
+        "prevalence_unflagged": 0.0,
+        "prevalence": 0.25,
+    }
+
+
+def test_the_truth_of_nothing_is_nought(small: Wiring) -> None:
+    put_day(small, MONDAY, flagged="0000", truth="0000")
+    truth = planned(small, MONDAY, 4)
+    assert truth.pop("accuracy") == 1.0
+    assert set(truth.values()) == {0.0}
+
+
+def figure(**changes: Any) -> dict[str, Any]:
+    return {"status": "ok", "value": 0.8, "low": 0.7, "high": 0.9, "labels": 1_200, **changes}
+
+
+@pytest.mark.parametrize(
+    ("truth", "within"),
+    [(0.7, "yes"), (0.75, "yes"), (0.9, "yes"), (0.69, "no"), (0.91, "no")],
+)
+def test_a_figure_of_the_audit_stands_beside_the_truth(truth: float, within: str) -> None:
+    assert audit_summary._cells(figure(), truth) == [
+        "0.8000 [0.7000, 0.9000]",
+        f"{truth:.4f}",
+        within,
+        "1,200",
+    ]
+
+
+def test_an_insufficient_figure_of_the_audit_has_no_interval() -> None:
+    missing = figure(status="insufficient", value=None, low=None, high=None, labels=3)
+    assert audit_summary._cells(missing, 0.25) == ["insufficient", "0.2500", "", "3"]
+
+
+def test_without_an_audit_the_summary_says_so(small: Wiring) -> None:
+    assert audit_table(small) == "There is no audit."
+
+
+def audited(at: Wiring) -> None:
+    """Carry the demo's audit out up to its result, on the small lake."""
+    for day in (MONDAY, TUESDAY):
+        put_comments(at.lake, day, 400, label=[int(n > 150 and n % 3 > 0) for n in range(400)])
+    request = AuditRequest(audit="demo", first=MONDAY, last=TUESDAY, labels=200, seed="s")
+    auditing.plan(at, request, actor="eva")
+    auditing.approve(at, "demo", actor="eve")
+    auditing.draw_stage(at, "demo")
+    label_everything(at)
+    auditing.seal_labels(at, "demo")
+    auditing.estimate(at, "demo")
+
+
+def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Wiring) -> None:
+    audited(small)
+    result = auditing.result_of(small, "demo")
+    heads, _, *rows, _, last = audit_table(small).splitlines()
+    assert [cell.strip() for cell in heads.strip("|").split("|")] == [
+        *("audit", "estimate [95 % interval]", "truth", "within", "labels"),
+    ]
+    cells = {cell[0]: cell[1:] for cell in ([c.strip() for c in r[1:-1].split("|")] for r in rows)}
+    assert [*cells] == [
+        *("precision", "recall", "f1", "accuracy", "prevalence unflagged", "prevalence"),
+    ]
+    found = {each["metric"].replace("_", " "): each for each in result["figures"]}
+    truth = true_figures(small, auditing.plan_of(small, "demo"))
+    assert {name: row[1] for name, row in cells.items()} == {
+        name.replace("_", " "): f"{value:.4f}" for name, value in truth.items()
+    }
+    assert cells["recall"][0].startswith(f"{found['recall']['value']:.4f} [")
+    assert all(row[2] == "yes" for row in cells.values())
+    assert last == (
+        "The audit: 200 of 800 comments labelled blind; a random sample would need "
+        f"{result['random_labels']:,} for the same error. modwatch audit verify: nothing is wrong."
+    )
+
+
+def test_what_a_random_sample_would_need_may_be_unknown(
+    small: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audited(small)
+    real = auditing.result_of(small, "demo")
+    unknown = {**real, "random_labels": None}
+    monkeypatch.setattr(auditing, "result_of", lambda at, audit: unknown)
+    assert "would need more than can be told for the same error" in audit_table(small)
+
+
+def test_the_table_tells_what_is_wrong_with_the_audit(small: Wiring) -> None:
+    audited(small)
+    put_scores(small.lake, MONDAY, np.linspace(0, 1, 400, dtype=np.float32))
+    assert audit_table(small).splitlines()[-1].partition("modwatch audit verify: ")[2] == (
+        "2026-01-05: ids, scores or decisions are not those of the plan."
     )

@@ -1,11 +1,14 @@
 import datetime
 
 from modwatch.tracking.alert_messages import (
+    Alert,
     StandingAlert,
     alert_tag,
     described,
     incident_alert,
     most_severe_first,
+    question_alert,
+    reminder_alert,
     retired_alert,
 )
 from modwatch.tracking.alert_rules import Rule, load_rules
@@ -78,3 +81,59 @@ def test_the_tag_names_each_rule_once_the_worst_first() -> None:
 
 def test_the_tag_stays_short() -> None:
     assert len(alert_tag([standing(f"rule_{n:050}", "info") for n in range(999)])) < 4000
+
+
+def test_a_question_says_what_is_waited_for_and_where_to_answer() -> None:
+    alert = question_alert("2026-01", "signed_off", "http://airflow/dags/x")
+    assert alert.payload == {
+        "key": "audit/2026-01/signed_off",
+        "title": "info: audit 2026-01 waits to be signed off",
+        "text": "Nothing happens until somebody has it signed off, or gives it up.",
+        "event": "question",
+        "severity": "info",
+        "audit": "2026-01",
+        "action": "signed_off",
+        "links": {"answer": "http://airflow/dags/x"},
+    }
+    assert question_alert("2026-01", "approved", "").key != alert.key
+
+
+def reminded(**changes: object) -> Alert:
+    plain = {
+        "audit": "2026-01",
+        "key": "audit/2026-01/1/2",
+        "decided": 1_200,
+        "items": 3_000,
+        "escalated": 0,
+        "deadline": datetime.datetime(2026, 2, 15, 7, 30, tzinfo=datetime.UTC),
+        "links": {"review queue": "http://console"},
+    }
+    return reminder_alert(**{**plain, **changes})  # type: ignore[arg-type]
+
+
+def test_a_reminder_says_how_many_labels_are_missing_and_until_when() -> None:
+    alert = reminded()
+    assert alert.title == "info: audit 2026-01 waits for 1,800 labels until 2026-02-15 07:30 UTC"
+    assert alert.text == (
+        "1,200 of 3,000 comments of the audit 2026-01 are decided. What is not decided by "
+        "2026-02-15 07:30 UTC is left out, and the intervals are wider for it."
+    )
+    assert alert.facts == {
+        "event": "reminder",
+        "severity": "info",
+        "audit": "2026-01",
+        "decided": 1_200,
+        "items": 3_000,
+        "escalated": 0,
+        "deadline": "2026-02-15T07:30:00+00:00",
+    }
+    assert alert.links == {"review queue": "http://console"}
+
+
+def test_a_reminder_tells_what_waits_for_a_lead() -> None:
+    assert " are decided. 7 of them wait for a lead. What is not" in reminded(escalated=7).text
+
+
+def test_a_key_of_an_audit_stays_on_one_line() -> None:
+    assert question_alert("a\r\nBcc: thief", "approved", "").key == "audit/a__Bcc:_thief/approved"
+    assert reminded(key="a b\n").key == "a_b_"

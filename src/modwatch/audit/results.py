@@ -164,7 +164,7 @@ def _by_domain(evidence: Evidence, final: Mapping[Key, int]) -> list[Document]:
                 "comments": sum(population.values()),
                 "figures": [
                     asdict(found.estimate(metric))
-                    for metric in ("prevalence_unflagged", "precision", "recall")
+                    for metric in ("prevalence_unflagged", "precision", "recall", "accuracy")
                 ],
             }
         )

@@ -1,5 +1,7 @@
 """The demo's audit: through Airflow, as an auditor does it, with simulated people."""
 
+import time
+
 from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.people import hire_auditors, label_audit
 from modwatch.demo.setup import Demo
@@ -13,6 +15,9 @@ _LABELS, _SEVERAL = 600, 0.1
 
 #: Seconds that a step of the audit may take.
 _PATIENCE = 180
+
+#: Seconds that Airflow needs to see that a process has ended.
+_SETTLE = 3
 
 
 def make_audit(demo: Demo, client: AirflowClient) -> str:
@@ -40,5 +45,14 @@ def make_audit(demo: Demo, client: AirflowClient) -> str:
 
 
 def _answer(client: AirflowClient, run: str, task: str, option: str, note: str) -> None:
-    client.wait_for_task(DAG, run, task, {"awaiting_input"}, timeout=_PATIENCE)
-    client.answer(DAG, run, task, option, note)
+    """Answer what a task asks, and once more should it ask again.
+
+    Nobody answers as fast as a program: Airflow takes a task for lost whose answer comes before it
+    has seen that the process which asked has ended.
+    """
+    while True:
+        states = {"awaiting_input", "success"}
+        if client.wait_for_task(DAG, run, task, states, timeout=_PATIENCE) == "success":
+            return
+        time.sleep(_SETTLE)
+        client.answer(DAG, run, task, option, note)

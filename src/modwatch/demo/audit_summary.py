@@ -21,11 +21,12 @@ def audit_table(at: Wiring) -> str:
     figures = {figure["metric"]: figure for figure in result["figures"]}
     rows = [[name.replace("_", " "), *_cells(figures[name], truth[name])] for name in _TOLD]
     problems = audit_checks.check(at, AUDIT)
+    needed = result["random_labels"]
     heads = ["audit", "estimate [95 % interval]", "truth", "within", "labels"]
     return (
         f"{markdown_table(heads, rows)}\n\n"
         f"The audit: {result['labelled']:,} of {result['comments']:,} comments labelled blind; a "
-        f"random sample would need {result['random_labels'] or 'more than can be told':,} for the "
+        f"random sample would need {f'{needed:,}' if needed else 'more than can be told'} for the "
         f"same error. modwatch audit verify: {problems[0] if problems else 'nothing is wrong'}."
     )
 

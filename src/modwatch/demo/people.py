@@ -138,10 +138,13 @@ class Shift:
 
 
 def label_audit(at: Wiring, people: Sequence[SimulatedModerator]) -> int:
-    """Let those of `hire_auditors` label all that waits for them; return how many decisions."""
+    """Let those of `hire_auditors` label all that waits for them; return how many decisions.
+
+    The lead settles, and labels nothing: nobody may settle what they have labelled.
+    """
     url, truth, decisions = at.settings.console_url, _Truth(at, {}), 0
     while True:
-        report = work(url, people, truth)
+        report = work(url, people[:-1], truth)
         settled = work(url, people[-1:], truth, escalated=True)
         decisions += report.decisions + settled.decisions
         if not report.decisions + settled.decisions:

@@ -85,9 +85,12 @@ def daily(cron: str) -> dict[str, Any]:
 def monthly(cron: str) -> dict[str, Any]:
     """Return the schedule arguments of a DAG that covers one month a run, or what a form says.
 
-    Runs do not wait for each other: an audit takes days.
+    Runs do not wait for each other: an audit takes days. Where the schedules have a last day, this
+    one has no schedule, and people ask: after the end of a DAG, Airflow makes runs without tasks.
     """
-    return {**daily(cron), "max_active_runs": 16}
+    given = daily(cron)
+    schedule = None if given["end_date"] else given["schedule"]
+    return {**given, "schedule": schedule, "end_date": None, "max_active_runs": 16}
 
 
 def stop(name: str) -> Any:

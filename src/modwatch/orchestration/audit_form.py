@@ -8,7 +8,8 @@ from airflow.sdk import Param
 
 _ONE_DAY = datetime.timedelta(days=1)
 
-_WHAT, _DESIGN, _PEOPLE = "What is audited", "Design", "People"
+# Fields without a section are those that Airflow shows at once.
+_DESIGN, _PEOPLE = "Design", "People"
 
 #: The fields; all may be left as they are. `requested` says what becomes of them.
 FORM: dict[str, Param] = {
@@ -18,7 +19,6 @@ FORM: dict[str, Param] = {
         pattern="^[a-z0-9][a-z0-9_-]{0,99}$",
         title="Name",
         description="Lower-case letters, digits, - and _. Made of period and time when empty.",
-        section=_WHAT,
     ),
     "first": Param(
         None,
@@ -26,7 +26,6 @@ FORM: dict[str, Param] = {
         format="date",
         title="First day",
         description="UTC. When both days are empty: the whole month before.",
-        section=_WHAT,
     ),
     "last": Param(
         None,
@@ -34,7 +33,6 @@ FORM: dict[str, Param] = {
         format="date",
         title="Last day",
         description="Included. All days must have been scored by the same model.",
-        section=_WHAT,
     ),
     "service": Param(
         None,
@@ -42,7 +40,6 @@ FORM: dict[str, Param] = {
         maxLength=200,
         title="Service",
         description="Its name, for the report and the files for the Digital Services Act.",
-        section=_WHAT,
     ),
     "labels": Param(
         1000,
@@ -53,7 +50,6 @@ FORM: dict[str, Param] = {
         description="Of all stages together. At 1 % missed and 1,000 labels, expect an interval "
         "of about a quarter of the share either way; four times the labels halve it. Whoever is "
         "asked to approve sees the hours.",
-        section=_DESIGN,
     ),
     "method": Param(
         "neyman",
@@ -120,8 +116,8 @@ FORM: dict[str, Param] = {
     "level": Param(
         0.95,
         type="number",
-        exclusiveMinimum=0.5,
-        exclusiveMaximum=1,
+        minimum=0.6,
+        maximum=0.9999,
         title="Confidence",
         description="Level of the intervals.",
         section=_DESIGN,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param, task
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException, ParamValidationError
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 
 from modwatch.errors import AuditCancelledError
@@ -52,10 +52,15 @@ def plan_stop() -> Any:
     """Return the task that plans what the form of the run asks for, and returns the name."""
 
     @task(task_id="plan")  # type: ignore[untyped-decorator]
-    def run(params: Any = None, dag_run: Any = None, data_interval_start: Any = None) -> str:
-        form = filled_in(
-            params, covers=data_interval_start, run=dag_run.run_id, asked=dag_run.run_after
-        )
+    def run(
+        params: Any = None,
+        dag_run: Any = None,
+        data_interval_start: Any = None,
+        data_interval_end: Any = None,
+    ) -> str:
+        # Without a schedule, the interval is the moment of asking.
+        covers = data_interval_start if data_interval_start != data_interval_end else None
+        form = filled_in(params, covers=covers, run=dag_run.run_id, asked=dag_run.run_after)
         who = getattr(dag_run, "triggering_user_name", None) or "modwatch"
         return str(_call("plan", form, actor=who))
 
@@ -63,9 +68,14 @@ def plan_stop() -> Any:
 
 
 class _Question(HITLOperator):  # type: ignore[misc]
-    """What people are asked about an audit: some options, and a note."""
+    """What people are asked about an audit: some options, and a note.
+
+    The name of the audit follows the subject, so that those of several audits can be told apart.
+    """
 
     template_fields: ClassVar = ("subject", "body", "audit")
+
+    subject: str
 
     def __init__(self, *, audit: str, options: list[str], **kwargs: Any) -> None:
         super().__init__(options=options, response_timeout=_PATIENCE, **kwargs)
@@ -79,6 +89,8 @@ class _Question(HITLOperator):  # type: ignore[misc]
 
     def validate_params_input(self, params_input: Mapping[str, Any]) -> None:
         """Raise ParamValidationError for an answer that the form does not have."""
+        if unknown := params_input.keys() - _NOTE:
+            raise ParamValidationError(f"the answer has no field {min(unknown)!r}")
         for name, value in params_input.items():
             copy(_NOTE[name]).resolve(value)
 
@@ -102,6 +114,7 @@ class AuditQuestion(_Question):
         if _call("done", self.audit, self.action):
             return None
         page = self.generate_link_to_ui_from_context(context=context)
+        self.subject = f"{self.subject} {self.audit}"
         self.body = _call("ask", self.audit, self.action, page=page)
         return super().execute(context)
 
@@ -129,13 +142,15 @@ class AuditLabels(_Question):
         """Ask once whether to stop, and wait."""
         found = _call("labelling", self.audit, self.stage)
         if found is None:
-            return 0
+            return self._go_on(context)
         ti_id = context["task_instance"].id
         upsert_hitl_detail(
             ti_id=ti_id,
             options=self.options,
-            subject=self.subject,
-            body=f"{found.words}\n\nNothing needs to be done: it goes on by itself.",
+            subject=f"{self.subject} {self.audit}",
+            body=f"At the beginning: {found.words} The log of this task says how far it is now.\n\n"
+            "People label in the review console. It goes on by itself when they are done, or late: "
+            "answer only to end it before.",
             defaults=None,
             multiple=False,
             params=self.serialized_params,

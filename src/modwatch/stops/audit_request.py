@@ -12,6 +12,9 @@ from modwatch.errors import AuditError
 
 _NOT_RULE = ("method", "seed")
 
+#: Of a period; whoever asks for more has mistaken the year.
+_MOST_DAYS = 3653
+
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRequest:
@@ -23,7 +26,7 @@ class AuditRequest:
     #: Included.
     last: datetime.date
     #: Labels of all stages together.
-    labels: int
+    labels: int = 1000
     options: DesignOptions = field(default_factory=DesignOptions)
     rule: IntervalRule = field(default_factory=IntervalRule)
     #: Part of the labels in [0, 1) of a second stage, allotted by what the first one found.
@@ -37,10 +40,20 @@ class AuditRequest:
     origin: str = ""
 
     def __post_init__(self) -> None:
+        if (self.last - self.first).days >= _MOST_DAYS:
+            raise AuditError(
+                f"the period from {self.first} to {self.last} is longer than ten years; audit a "
+                "part of it"
+            )
         if not 0 <= self.second_stage_share < 1:
             raise AuditError(
                 f"the second stage has a part of {self.second_stage_share} of the labels; it must "
                 "lie in [0, 1)"
+            )
+        if not 0 <= self.several_labels_share <= 1:
+            raise AuditError(
+                f"a part of {self.several_labels_share} of the comments has several labels; it "
+                "must lie in [0, 1]"
             )
 
     @property
@@ -50,6 +63,9 @@ class AuditRequest:
 
     def fits(self, plan: AuditPlan) -> bool:
         """Return whether `plan` is what is asked for, as far as a plan tells."""
+        drawn, whole = (
+            sum(getattr(each, name) for each in plan.strata) for name in ("labels", "population")
+        )
         mine = {
             "first": self.first,
             "last": self.last,
@@ -61,7 +77,8 @@ class AuditRequest:
             "options": asdict(self.options),
             "seed": self.seed or plan.seed,
         }
-        return all(getattr(plan, name) == value for name, value in mine.items())
+        enough = drawn == min(self.labels - self.second_stage_labels, whole)
+        return enough and all(getattr(plan, name) == value for name, value in mine.items())
 
 
 def requested(form: Mapping[str, Any]) -> AuditRequest:
@@ -83,7 +100,16 @@ def requested(form: Mapping[str, Any]) -> AuditRequest:
 
 
 def _of(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {each.name: given[each.name] for each in fields(kind) if each.name in given}
+    return {
+        each.name: _whole(given[each.name]) if each.type is int else given[each.name]
+        for each in fields(kind)
+        if each.name in given
+    }
+
+
+def _whole(number: object) -> object:
+    """Return 5 for 5.0, which a form in JSON may hold for a whole number."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _of_rule(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,9 +119,13 @@ def _of_rule(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _day(name: str, given: object) -> datetime.date:
+    if isinstance(given, datetime.date):
+        return given
+    text = str(given)
     try:
-        return (
-            given if isinstance(given, datetime.date) else datetime.date.fromisoformat(str(given))
-        )
+        day = datetime.date.fromisoformat(text)
     except ValueError:
-        raise AuditError(f"the {name} day is no day in the form YYYY-MM-DD") from None
+        day = None
+    if day is None or day.isoformat() != text:  # Python takes other forms, too
+        raise AuditError(f"the {name} day is no day in the form YYYY-MM-DD")
+    return day

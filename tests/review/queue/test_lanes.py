@@ -79,3 +79,22 @@ def test_a_comment_without_a_language_is_in_the_general_queue(new_item) -> None:
     lanes = Lanes(queue_by="language")
     assert place(new_item("c", language="de"), lanes).queue == "de"
     assert place(new_item("c"), lanes).queue == "general"
+
+
+def test_a_reason_may_have_a_queue_of_its_own(tmp_path: Path, new_item) -> None:
+    own = tmp_path / "queue.toml"
+    own.write_text('queue_by = "language"\n[reason.audit]\nqueue = "audits"\n')
+    lanes = load_lanes(own)
+    assert place(new_item("c", reason="audit", language="de"), lanes).queue == "audits"
+    assert place(new_item("c", reason="audit"), lanes).queue == "audits"
+    assert place(new_item("c", language="de"), lanes).queue == "de"
+    assert load_lanes().of("audit").queue is None
+
+
+@pytest.mark.parametrize("name", ["", "Audits", "-a", "two words", "a" * 51])
+def test_a_queue_has_a_name_that_fits_an_address(tmp_path: Path, name: str) -> None:
+    own = tmp_path / "queue.toml"
+    own.write_text(f'[reason.audit]\nqueue = "{name}"\n')
+    with pytest.raises(SettingsError, match=r"reason\.audit\.queue"):
+        load_lanes(own)
+    assert Lane(queue="a" * 50).queue == "a" * 50

@@ -19,7 +19,8 @@ from modwatch.audit.required import LABELS_AN_HOUR
 #: A column of a table has no longer title.
 _HEADING = 40
 
-_DOMAIN_METRICS = ("recall", "precision", "prevalence_unflagged")
+_CORRECTED_METRICS = ("recall", "precision", "prevalence_unflagged")
+_DOMAIN_METRICS = (*_CORRECTED_METRICS, "accuracy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +167,7 @@ def of_sensitivity(result: Result, rule: IntervalRule) -> Table | None:
     rows = []
     for row in result["sensitivity"]:
         shares = []
-        for metric in _DOMAIN_METRICS:
+        for metric in _CORRECTED_METRICS:
             figure = of_metric(result["figures"], metric)
             places = 0 if figure["value"] is None else words.told_decimals(figure, rule)
             shares.append(words.percent(row[metric], places))
@@ -185,7 +186,7 @@ def of_sensitivity(result: Result, rule: IntervalRule) -> Table | None:
         caption="The figures if people who label err at these rates",
         columns=(
             "Rates", "Harmless called positive", "Positive called harmless",
-            *map(title, _DOMAIN_METRICS), "Remark",
+            *map(title, _CORRECTED_METRICS), "Remark",
         ),
         rows=tuple(rows),
         numbers=frozenset(range(1, 6)),

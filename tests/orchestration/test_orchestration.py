@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from installation import Installation
-from modwatch.orchestration import TASK_DEFAULTS, TaskFailureNotifier
+from modwatch.orchestration import TASK_DEFAULTS, TaskFailureNotifier, daily, monthly
 from receivers import Webhook, webhook
 
 DAY = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
@@ -42,6 +42,20 @@ def server(queue_url: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> An
         for name, value in Installation(values=values).env.items():
             monkeypatch.setenv(name, value)
         yield running
+
+
+def test_a_month_has_a_schedule_unless_the_days_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("MODWATCH_HOME", str(tmp_path))
+    for ends in ("", "2026-01-06"):
+        if ends:
+            monkeypatch.setenv("MODWATCH_LAST_DAY", ends)
+        given, days = monthly("0 7 1 * *"), daily("0 7 1 * *")
+        assert (given["schedule"] is None) == bool(ends)
+        assert given["end_date"] is None
+        assert (days["end_date"] is None) != bool(ends)
+        assert given["max_active_runs"] > 1 == days["max_active_runs"]
 
 
 def test_every_task_tells_when_it_fails() -> None:

@@ -1,0 +1,117 @@
+"""An auditor with a browser in Airflow's pages, and pictures of what they see."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from acceptance.audit_runs import DAG, FORM, Audits
+from modwatch.orchestration.audit_form import FORM as FIELDS
+from modwatch.orchestration.audits import CANCEL, STOP
+
+_PATIENCE_MS = 90_000
+expect.set_options(timeout=_PATIENCE_MS)
+
+#: Where pictures go, if anywhere. The environment of the tests is another.
+_PICTURES = os.environ.get("MODWATCH_SCREENSHOTS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auditor:
+    """Somebody who audits with a browser."""
+
+    airflow: Audits
+    browser: Browser
+
+    @contextmanager
+    def logged_in(self) -> Iterator[Page]:
+        """Yield a page of somebody who has logged in to Airflow."""
+        viewport: Any = {"width": 1280, "height": 1100}
+        with self.browser.new_context(viewport=viewport, color_scheme="light") as context:
+            page = context.new_page()
+            page.set_default_timeout(_PATIENCE_MS)
+            page.goto(self._url)
+            page.get_by_label("Username").fill("admin")
+            page.get_by_label("Password").fill(self.airflow.demo.airflow.password)
+            page.get_by_role("button", name="Sign in").click()
+            page.wait_for_url(f"{self._url}/")
+            yield page
+
+    def fill_in_the_form(self, page: Page, audit: str) -> None:
+        """Open the form, see that every field has its help, fill some in, and press Trigger."""
+        page.goto(f"{self._url}/dags/{DAG}")
+        page.get_by_role("button", name="Trigger").first.click()
+        form = page.get_by_role("dialog")
+        for field in ("audit", "first", "last", "service", "labels"):
+            form.locator(f"[name=element_{field}]").wait_for()  # nobody has to look for these
+        for name, value in {**FORM, "audit": audit}.items():
+            if name in ("audit", "first", "last", "service", "labels"):
+                form.locator(f"[name=element_{name}]").fill(str(value))
+        self._picture(page, "audit-form")
+        self._see_all_fields(form)
+        for name in ("seed", "several_labels_share"):
+            section = FIELDS[name].schema["section"]
+            form.get_by_role("button", name=section).click()
+            form.locator(f"[name=element_{name}]").fill(str(FORM[name]))
+        form.get_by_role("button", name="Trigger").click()
+        page.wait_for_url("**/runs/manual__*")
+        self.airflow.runs[audit] = page.url.rpartition("/runs/")[2]
+
+    def approve(self, page: Page, audit: str, note: str) -> None:
+        """Find the question among all required actions, read the plan, and approve it."""
+        self.airflow.until(audit, "approve", "awaiting_input")
+        page.goto(f"{self._url}/required_actions")
+        page.get_by_role("link", name=f"Approve the plan of audit {audit}", exact=True).click()
+        expect(page.get_by_text("120 comments are labelled, 10 % of them")).to_be_visible()
+        expect(page.get_by_role("cell", name="unflagged").first).to_be_visible()
+        page.locator("[name=element_note]").fill(note)
+        self._picture(page, "audit-approve")
+        self.airflow.settle(audit, "approve")
+        page.get_by_role("button", name="Approve", exact=True).click()
+
+    def watch_the_labels(self, page: Page, audit: str, words: str) -> None:
+        """See how far the labels are, and that they could be stopped."""
+        self.airflow.until(audit, "label", "deferred")
+        page.goto(f"{self._url}/dags/{DAG}/runs/{self.airflow.runs[audit]}/tasks/label")
+        while not page.get_by_text(words).count():
+            page.wait_for_timeout(3_000)  # the triggerer looks now and then
+            page.reload()
+            page.get_by_role("link", name="Required Action").wait_for()
+            page.wait_for_timeout(2_000)
+        page.get_by_role("link", name="Required Action").click()
+        for answer in (STOP, CANCEL):
+            expect(page.get_by_role("button", name=answer)).to_be_visible()
+        self._picture(page, "audit-waiting")
+
+    def read_the_report(self, page: Page, audit: str, recall: Mapping[str, Any]) -> None:
+        """Open the published report, and find recall with its interval."""
+        page.goto((self.airflow.evidence(audit) / "report.html").as_uri())
+        row = page.get_by_role("row").filter(has_text="Recall: of the comments").first
+        shown = re.findall(r"\d+(?:\.\d+)?", row.locator("td").nth(0).inner_text())
+        shown += re.findall(r"\d+(?:\.\d+)?", row.locator("td").nth(1).inner_text())
+        told = [100 * recall[end] for end in ("value", "low", "high")]
+        assert [float(number) for number in shown] == pytest.approx(told, abs=0.51)
+        self._picture(page, "audit-report")
+
+    @property
+    def _url(self) -> str:
+        return str(self.airflow.demo.airflow.url)
+
+    def _see_all_fields(self, form: Any) -> None:
+        for field in FIELDS.values():
+            section = field.schema.get("section")
+            help_text = form.get_by_text(field.description, exact=True)
+            if section and not help_text.is_visible():
+                form.get_by_role("button", name=section).click()
+            expect(help_text).to_be_visible()
+            expect(form.get_by_text(field.schema["title"]).first).to_be_visible()
+
+    def _picture(self, page: Page, name: str) -> None:
+        if _PICTURES:
+            page.screenshot(path=Path(_PICTURES) / f"{name}.png")

@@ -1,0 +1,127 @@
+"""Those who label for audits under Airflow, and audits without Airflow to compare theirs with."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+
+from acceptance.audit_runs import FORM, Audits
+from installation import Installation
+from modwatch.audit import files
+from modwatch.audit.labels import AuditLabel
+from modwatch.review.database import create_database
+from modwatch.review.migrate import upgrade
+from modwatch.review.people import create_moderator
+from modwatch.review.queue import claim
+from modwatch.review.tables import decision, outbox_message, review_item
+from modwatch.settings import Settings
+from modwatch.stops import auditing
+from modwatch.stops.audit_request import requested
+from modwatch.wiring import Wiring, open_wiring
+from review.labelling import label as decide
+
+
+def label(
+    audit: str, settings: Settings | None = None, *, people: Sequence[str] = (), share: float = 1
+) -> None:
+    """Let people label what waits of an audit: the first share of it, and one item at least.
+
+    They are people of their own: nobody is handed a comment that they labelled for another audit.
+    """
+    with open_wiring(settings) as at:
+        waiting = _waiting(at, audit)
+        for name in people or (f"{audit}-ann", f"{audit}-ben"):
+            person = create_moderator(at.database, name, "moderator")
+            for item_id, comment_id in waiting[: max(1, round(share * len(waiting)))]:
+                lease = claim(at.database, person.id, item_id)
+                if lease is not None:
+                    decide(at.database, person, lease, _judged(int(comment_id[1:])))
+
+
+def sealed_labels(audit: str, settings: Settings | None = None) -> list[AuditLabel]:
+    """Return the labels that were sealed last."""
+    with open_wiring(settings) as at:
+        kept = auditing.store(at).read(audit)
+    return files.read_labels(kept[max(name for name in kept if name.startswith("labels-"))])
+
+
+def decisions(audit: str) -> int:
+    """Return how many labels were given for an audit."""
+    wanted = (
+        select(func.count())
+        .select_from(decision.join(review_item, decision.c.item_id == review_item.c.id))
+        .where(review_item.c.audit == audit)
+    )
+    with open_wiring() as at, at.database.connect() as connection:
+        return int(connection.execute(wanted).scalar_one())
+
+
+def messages(key: str) -> int:
+    """Return how often people were told something, by its key."""
+    wanted = select(func.count()).where(outbox_message.c.key == key)
+    with open_wiring() as at, at.database.connect() as connection:
+        return int(connection.execute(wanted).scalar_one())
+
+
+def elsewhere(airflow: Audits, folder: Path) -> Settings:
+    """Return another installation with a copy of the scored days."""
+    for table in ("comments", "scores"):
+        shutil.copytree(airflow.demo.settings.home / "lake" / table, folder / "lake" / table)
+    url = create_database(os.environ["MODWATCH_DATABASE_URL"], "undisturbed")
+    upgrade(url)
+    values = {"home": folder, "database_url": url, "source": {"kind": "community"}}
+    return Installation(values=values).settings
+
+
+def undisturbed(
+    settings: Settings,
+    audit: str,
+    labelling: Callable[[str, Settings], None],
+    *,
+    stop: bool = False,
+    **changes: Any,
+) -> None:
+    """Carry an audit out up to its result, in one go and without Airflow."""
+    request = requested({**FORM, "audit": audit, **changes})
+    with open_wiring(settings) as at:
+        auditing.plan(at, request, actor="eva")
+        auditing.approve(at, audit, actor="eva")
+        for _ in range(auditing.plan_of(at, audit).stages):
+            auditing.draw_stage(at, audit)
+            labelling(audit, settings)
+            auditing.seal_labels(at, audit, stop=stop)
+        auditing.estimate(at, audit)
+
+
+def found(audit: str, settings: Settings | None = None) -> dict[str, Any]:
+    """Return what an audit has found: its evidence without who did it, and when."""
+    with open_wiring(settings) as at:
+        kept = auditing.store(at).read(audit)
+    tables = {name: each for name, each in kept.items() if name.startswith(("sample", "popul"))}
+    said = sealed_labels(audit, settings)
+    labels = sorted((each.day, each.comment_id, each.label) for each in said)
+    return {**tables, "plan": kept[files.PLAN], "labels": labels, **json.loads(kept[files.RESULT])}
+
+
+def assert_same_findings(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert one.keys() == other.keys()
+    assert [part for part in one if one[part] != other[part]] == []
+
+
+def _waiting(at: Wiring, audit: str) -> list[tuple[int, str]]:
+    wanted = (
+        select(review_item.c.id, review_item.c.comment_id)
+        .where(review_item.c.audit == audit, review_item.c.status == "waiting")
+        .order_by(review_item.c.dt, review_item.c.comment_id)
+    )
+    with at.database.connect() as connection:
+        return [(row[0], row[1]) for row in connection.execute(wanted)]
+
+
+def _judged(number: int) -> int:
+    """Two of three comments with a higher score are against the rules."""
+    return int(number > 150 and number % 3 > 0)

@@ -1,0 +1,232 @@
+"""The tasks of an audit: what people answer goes to the evidence, and nobody is asked twice."""
+
+import datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import (
+    AirflowSkipException,
+    ParamValidationError,
+    TaskAwaitingInput,
+)
+
+from modwatch import audit_pipeline as path
+from modwatch.errors import AuditError
+from modwatch.orchestration import audits
+from modwatch.orchestration.audits import CANCEL, STOP, AuditQuestion
+from modwatch.stops import auditing
+from modwatch.wiring import Wiring, open_wiring
+from orchestration.answers import TI_ID, answer, context, did, last, wait
+from stops.small_audits import REQUEST, seal
+
+
+def ask(task: AuditQuestion) -> None:
+    """Begin a task that asks people something."""
+    with pytest.raises(TaskAwaitingInput) as parked:
+        task.execute(context(task))
+    assert parked.value.method_name == "execute_complete"
+
+
+def approval() -> AuditQuestion:
+    return AuditQuestion(
+        task_id="approve",
+        subject="Approve the plan of audit",
+        audit="small",
+        step="approve",
+        action="approved",
+        answer="Approve",
+    )
+
+
+def signature() -> AuditQuestion:
+    return AuditQuestion(
+        task_id="sign_off",
+        subject="Sign the result of audit",
+        audit="small",
+        step="sign_off",
+        action="signed_off",
+        answer="Sign",
+    )
+
+
+@pytest.fixture
+def planned(at: Wiring) -> Wiring:
+    auditing.plan(at, REQUEST, actor="eva")
+    return at
+
+
+def test_somebody_is_asked_with_the_plan_before_their_eyes(
+    planned: Wiring, asked: list[dict[str, Any]]
+) -> None:
+    ask(approval())
+    [question] = asked
+    assert question["ti_id"] == TI_ID
+    assert question["options"] == ["Approve", CANCEL]
+    assert question["subject"] == "Approve the plan of audit small"
+    assert auditing.plan_of(planned, "small").digest in question["body"]
+    assert list(question["params"]) == ["note"]
+    assert question["defaults"] is None
+    assert last(planned).action == "planned"
+
+
+def test_people_are_told_where_they_can_answer(
+    planned: Wiring, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages: list[str] = []
+    real = path.ask
+
+    def noted(at: Wiring, audit: str, action: str, *, page: str) -> str:
+        pages.append(page)
+        return real(at, audit, action, page=page)
+
+    monkeypatch.setattr(path, "ask", noted)
+    ask(approval())
+    ask(approval())  # it was killed before anybody answered
+    assert set(pages) == {
+        "http://airflow.test/dags/audit_recall/runs/run-1/tasks/approve/required_actions?map_index=-1"
+    }
+
+
+def test_whoever_approves_stands_in_the_evidence(planned: Wiring) -> None:
+    assert approval().execute_complete(context(), answer("Approve")) == "approve"
+    assert did(planned) == ("approved", "eve", "as agreed")
+
+
+@pytest.mark.parametrize(
+    ("changes", "actor", "note"),
+    [
+        ({"params_input": None}, "eve", ""),
+        ({"params_input": {"note": None}}, "eve", ""),
+        ({"params_input": {}}, "eve", ""),
+        ({"responded_by_user": None}, "somebody", "as agreed"),
+        ({"responded_by_user": {"id": "7", "name": None}}, "7", "as agreed"),
+        ({"responded_by_user": {"id": 7, "name": ""}}, "7", "as agreed"),
+    ],
+)
+def test_an_answer_may_lack_a_note_or_a_name(
+    planned: Wiring, changes: dict[str, Any], actor: str, note: str
+) -> None:
+    approval().execute_complete(context(), answer("Approve", **changes))
+    assert did(planned) == ("approved", actor, note)
+
+
+def test_whoever_gives_up_skips_the_task(planned: Wiring) -> None:
+    with pytest.raises(AirflowSkipException, match="audit 'small' was given up"):
+        approval().execute_complete(context(), answer(CANCEL))
+    assert did(planned) == ("cancelled", "eve", "as agreed")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"params_input": {"score": 1}}, ParamValidationError, "no field 'score'"),
+        ({"params_input": {"note": "x", "z": 1}}, ParamValidationError, "no field 'z'"),
+        ({"params_input": {"note": "x" * 501}}, ParamValidationError, "too long"),
+        ({"params_input": {"note": 1}}, ParamValidationError, "is not of type"),
+        ({"chosen_options": ["Sign"]}, ValueError, "Sign"),
+    ],
+)
+def test_an_answer_that_the_question_does_not_have_is_refused(
+    planned: Wiring, changes: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        approval().execute_complete(context(), answer("Approve", **changes))
+    assert last(planned).action == "planned"
+
+
+def test_a_note_does_not_stay_for_the_next_answer(planned: Wiring) -> None:
+    approval().execute_complete(context(), answer("Approve"))
+    assert wait().serialized_params["note"]["value"] is None
+
+
+def test_nobody_is_asked_for_what_was_answered(drawn: Wiring, asked: list[dict[str, Any]]) -> None:
+    before = auditing.store(drawn).read("small")
+    assert approval().execute(context()) is None
+    approval().execute_complete(context(), answer("Approve", responded_by_user=None))
+    assert asked == []
+    assert auditing.store(drawn).read("small") == before
+
+
+def test_the_result_is_signed_by_somebody_who_has_seen_it(
+    at: Wiring, asked: list[dict[str, Any]]
+) -> None:
+    seal(at)
+    path.estimate(at, "small")
+    ask(signature())
+    assert "120 of 120 drawn comments are labelled" in asked[0]["body"]
+    with pytest.raises(AuditError, match="'ann' labelled for it and cannot sign it off"):
+        signature().execute_complete(
+            context(), answer("Sign", responded_by_user={"id": "1", "name": "ann"})
+        )
+    assert signature().execute_complete(context(), answer("Sign")) == "sign_off"
+    assert did(at) == ("signed_off", "eve", "as agreed")
+
+
+def test_a_task_of_an_audit_that_was_given_up_is_skipped(
+    drawn: Wiring, asked: list[dict[str, Any]]
+) -> None:
+    path.cancel(drawn, "small", actor="ben")
+    for task in (approval(), signature(), wait(), wait(stage=2)):
+        with pytest.raises(AirflowSkipException, match="was cancelled by 'ben'"):
+            task.execute(context())
+    with pytest.raises(AirflowSkipException, match="was cancelled by 'ben'"):
+        signature().execute_complete(context(), answer("Sign"))
+    for event in ({"kind": "over"}, {"kind": "reminder"}, answer(STOP)):
+        with pytest.raises(AirflowSkipException, match="was cancelled by 'ben'"):
+            wait().execute_complete(context(), event)
+    assert asked == []
+    assert did(drawn) == ("cancelled", "ben", "")
+
+
+def test_a_stop_takes_its_part_of_the_form(at: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[tuple[str, dict[str, Any]]] = []
+    for name in ("draw", "publish"):
+        monkeypatch.setattr(path, name, lambda at, audit, **part: called.append((audit, part)))
+    draw = audits.audit_stop("draw").function
+    publish = audits.audit_stop("publish", form=["service"]).function
+    draw("small", stage=2, params={"service": "Forum"})
+    publish("small", params={"service": "Forum", "seed": "s"})
+    publish("small", params={"service": None})
+    assert called == [
+        ("small", {"stage": 2}),
+        ("small", {"service": "Forum"}),
+        ("small", {"service": ""}),
+    ]
+
+
+@pytest.mark.parametrize("scheduled", [True, False])
+def test_a_run_without_a_schedule_covers_the_month_before_it_was_asked_for(
+    at: Wiring, monkeypatch: pytest.MonkeyPatch, scheduled: bool
+) -> None:
+    forms: list[dict[str, Any]] = []
+    monkeypatch.setattr(path, "plan", lambda at, form, actor: forms.append(form))
+    asked = datetime.datetime(2026, 3, 14, tzinfo=datetime.UTC)
+    start = datetime.datetime(2025, 12, 1, 7, tzinfo=datetime.UTC) if scheduled else asked
+    end = datetime.datetime(2026, 1, 1, 7, tzinfo=datetime.UTC) if scheduled else asked
+    audits.plan_stop().function(
+        params={},
+        dag_run=SimpleNamespace(run_id="manual__1", run_after=asked),
+        data_interval_start=start,
+        data_interval_end=end,
+    )
+    assert forms[0]["first"] == ("2025-12-01" if scheduled else "2026-02-01")
+
+
+def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(at: Wiring) -> None:
+    plan = audits.plan_stop().function
+    form = {"first": "2026-01-05", "last": "2026-01-06", "labels": 120, "audit": "small"}
+    run = SimpleNamespace(
+        run_id="manual__1",
+        run_after=datetime.datetime(2026, 2, 3, tzinfo=datetime.UTC),
+        triggering_user_name="eva",
+    )
+    for _ in range(2):
+        assert plan(params=form, dag_run=run, data_interval_start=None) == "small"
+    assert did(at) == ("planned", "eva", "manual__1")
+    run.run_id, run.triggering_user_name = "manual__2", None
+    with pytest.raises(AuditError, match="was planned before, and otherwise"):
+        plan(params=form, dag_run=run, data_interval_start=None)
+    with open_wiring() as other:
+        assert plan(params={**form, "audit": "mine"}, dag_run=run) == "mine"
+        assert auditing.store(other).chain("mine")[0].actor == "modwatch"
