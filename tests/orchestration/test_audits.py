@@ -195,22 +195,22 @@ def test_a_stop_takes_its_part_of_the_form(at: Wiring, monkeypatch: pytest.Monke
     ]
 
 
-@pytest.mark.parametrize("scheduled", [True, False])
-def test_a_run_without_a_schedule_covers_the_month_before_it_was_asked_for(
-    at: Wiring, monkeypatch: pytest.MonkeyPatch, scheduled: bool
+@pytest.mark.parametrize(
+    ("run", "first"), [("scheduled__1", "2025-12-01"), ("manual__1", "2026-02-01")]
+)
+def test_a_run_by_hand_covers_the_month_before_it_was_asked_for(
+    at: Wiring, monkeypatch: pytest.MonkeyPatch, run: str, first: str
 ) -> None:
     forms: list[dict[str, Any]] = []
     monkeypatch.setattr(path, "plan", lambda at, form, actor: forms.append(form))
-    asked = datetime.datetime(2026, 3, 14, tzinfo=datetime.UTC)
-    start = datetime.datetime(2025, 12, 1, 7, tzinfo=datetime.UTC) if scheduled else asked
-    end = datetime.datetime(2026, 1, 1, 7, tzinfo=datetime.UTC) if scheduled else asked
     audits.plan_stop().function(
         params={},
-        dag_run=SimpleNamespace(run_id="manual__1", run_after=asked),
-        data_interval_start=start,
-        data_interval_end=end,
+        dag_run=SimpleNamespace(
+            run_id=run, run_after=datetime.datetime(2026, 3, 14, tzinfo=datetime.UTC)
+        ),
+        data_interval_start=datetime.datetime(2025, 12, 1, 7, tzinfo=datetime.UTC),
     )
-    assert forms[0]["first"] == ("2025-12-01" if scheduled else "2026-02-01")
+    assert forms[0]["first"] == first
 
 
 def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(at: Wiring) -> None:

@@ -183,8 +183,8 @@ def filled_in(
 ) -> dict[str, Any]:
     """Return the form with period and name, where they were left empty.
 
-    `covers` is a moment of the month that a run covers; without it, the month before `asked` is
-    meant. The name is the same whenever the run asks again.
+    `covers` is a moment of the month that a scheduled run covers; a run by hand covers the month
+    before `asked`. The name is the same whenever the run asks again.
 
     >>> asked = datetime.datetime(2026, 11, 1, 7, tzinfo=datetime.UTC)
     >>> october = datetime.datetime(2026, 10, 1, 7, tzinfo=datetime.UTC)
@@ -196,13 +196,15 @@ def filled_in(
     '2026-10-05_2026-10-06_20261101t070000'
     """
     given = {name: value for name, value in form.items() if value not in (None, "")}
-    day = covers.date() if covers else asked.date().replace(day=1) - _ONE_DAY
+    scheduled = covers is not None and run.startswith("scheduled")
+    # A run by hand: Airflow would have it cover the last interval that its schedule has ended.
+    day = covers.date() if covers and scheduled else asked.date().replace(day=1) - _ONE_DAY
     if "first" not in given and "last" not in given:
         first, last = month_of(day)
         given |= {"first": first.isoformat(), "last": last.isoformat()}
     name = f"{given.get('first')}_{given.get('last')}"
-    by_hand = "" if run.startswith("scheduled") else f"_{asked:%Y%m%dt%H%M%S}"
-    return {**given, "audit": given.get("audit", f"{name}{by_hand}"), "origin": run}
+    by_hand = f"_{asked:%Y%m%dt%H%M%S}"
+    return {**given, "audit": given.get("audit", name + by_hand * (not scheduled)), "origin": run}
 
 
 def month_of(day: datetime.date) -> tuple[datetime.date, datetime.date]:

@@ -52,15 +52,10 @@ def plan_stop() -> Any:
     """Return the task that plans what the form of the run asks for, and returns the name."""
 
     @task(task_id="plan")  # type: ignore[untyped-decorator]
-    def run(
-        params: Any = None,
-        dag_run: Any = None,
-        data_interval_start: Any = None,
-        data_interval_end: Any = None,
-    ) -> str:
-        # Without a schedule, the interval is the moment of asking.
-        covers = data_interval_start if data_interval_start != data_interval_end else None
-        form = filled_in(params, covers=covers, run=dag_run.run_id, asked=dag_run.run_after)
+    def run(params: Any = None, dag_run: Any = None, data_interval_start: Any = None) -> str:
+        form = filled_in(
+            params, covers=data_interval_start, run=dag_run.run_id, asked=dag_run.run_after
+        )
         who = getattr(dag_run, "triggering_user_name", None) or "modwatch"
         return str(_call("plan", form, actor=who))
 
@@ -148,7 +143,7 @@ class AuditLabels(_Question):
             ti_id=ti_id,
             options=self.options,
             subject=f"{self.subject} {self.audit}",
-            body=f"At the beginning: {found.words} The log of this task says how far it is now.\n\n"
+            body=f"{found.words} So it began; the log of this task says how far it is now.\n\n"
             "People label in the review console. It goes on by itself when they are done, or late: "
             "answer only to end it before.",
             defaults=None,

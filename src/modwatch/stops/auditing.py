@@ -113,6 +113,8 @@ def draw_stage(at: Wiring, audit: str) -> int:
     )
     items = queue_items(at, frozen, drawn.comments, sizes)
     enqueue_audit(at.database, audit, items, at.lanes)
+    if kept.chain(audit)[-1].action == "cancelled":  # meanwhile, by somebody else
+        withdraw_audit(at.database, audit)
     return len(drawn.comments)
 
 
