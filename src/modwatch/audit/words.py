@@ -24,7 +24,7 @@ def plan_in_words(plan: AuditPlan) -> str:
     <BLANKLINE>
     | decided | score | comments | to label |
     |---|---|---:|---:|
-    | unflagged | 0 to 1 | 9,000 | 500 |
+    | unflagged | 0 to 0.5 | 9,000 | 500 |
     <BLANKLINE>
     500 comments are labelled, 20 % of them by 2 people: about 600 decisions, 1.0 hours at 600 an \
 hour. Labels are waited for 14 days. The interval is at 95 %.
@@ -35,7 +35,7 @@ hour. Labels are waited for 14 days. The interval is at 95 %.
     flagged = sum(day.flagged for day in plan.population)
     wanted = sum(each.labels for each in plan.strata)
     rows = [
-        f"| {each.side} | {_range(each)} | {each.population:,} | {each.labels:,} |"
+        f"| {each.side} | {_range(each, plan.threshold)} | {each.population:,} | {each.labels:,} |"
         for each in plan.strata
     ]
     return "\n\n".join(
@@ -90,9 +90,11 @@ def _figure_row(figure: Mapping[str, Any]) -> str:
     return f"| {name} | {figure['value']:.4f} | {ends} | {figure['labels']:,} |"
 
 
-def _range(stratum: PlannedStratum) -> str:
-    lower = 0 if stratum.lower is None else stratum.lower
-    upper = 1 if stratum.upper is None else stratum.upper
+def _range(stratum: PlannedStratum, threshold: float) -> str:
+    """Return the range of scores; where it is open, the side of the decision bounds it."""
+    least, most = (threshold, 1) if stratum.side == "flagged" else (0, threshold)
+    lower = least if stratum.lower is None else stratum.lower
+    upper = most if stratum.upper is None else stratum.upper
     return f"{lower:.4g} to {upper:.4g}"
 
 
