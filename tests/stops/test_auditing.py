@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from modwatch.audit.plan import AuditPlan
 from modwatch.audit.verify import verify
 from modwatch.errors import AuditError, DesignError
 from modwatch.review.people import create_moderator
-from modwatch.review.queue.audits import AuditProgress
+from modwatch.review.queue.audits import AuditProgress, audit_lock
 from modwatch.review.tables import review_item
 from modwatch.stops import audit_checks, auditing
 from modwatch.stops.audit_request import AuditRequest
@@ -308,3 +309,16 @@ def test_planned_again_under_the_same_name_it_must_be_the_same(at: Wiring) -> No
     with pytest.raises(AuditError, match="planned before, and otherwise"):
         auditing.plan(at, replace(REQUEST, last=MONDAY), actor="eva")
     assert AuditPlan.from_json(first.to_json()) == first
+
+
+def test_no_two_processes_take_a_step_at_once(small: Wiring) -> None:
+    small_audits.begin(small)
+    with audit_lock(small.database, "small"):
+        other = threading.Thread(
+            target=auditing.cancel, args=(small, "small"), kwargs={"actor": "eva"}
+        )
+        other.start()
+        other.join(0.5)
+        assert auditing.store(small).chain("small")[-1].action == "drawn"
+    other.join(30)
+    assert auditing.store(small).chain("small")[-1].action == "cancelled"

@@ -1,6 +1,7 @@
 """Where the evidence of audits is kept: a folder an audit, beside the tables of the lake."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -23,6 +24,8 @@ class AuditStore:
 
     #: Folder or URL.
     root: str
+    #: Holds an audit by its name while a step of it is recorded.
+    lock: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
 
     def names(self) -> list[str]:
         """Return the names of all audits."""
@@ -84,7 +87,13 @@ class AuditStore:
         so a task that was killed in the middle of it is run again. Raises AuditError when the step
         is out of order, or was done before with other files.
         """
-        content, chain = dict(content or {}), self.chain(audit)
+        with self.lock(audit):
+            return self._recorded(audit, action, actor, dict(content or {}), note)
+
+    def _recorded(
+        self, audit: str, action: str, actor: str, content: Mapping[str, bytes], note: str
+    ) -> Event:
+        chain = self.chain(audit)
         digests = {name: evidence.file_digest(each) for name, each in content.items()}
         if chain and chain[-1].action == action:
             if dict(chain[-1].files) == digests:

@@ -20,6 +20,7 @@ from modwatch.audit.verify import planned_sizes, read_evidence, verify
 from modwatch.errors import AuditError
 from modwatch.review.queue.audits import (
     AuditProgress,
+    audit_lock,
     audit_progress,
     enqueue_audit,
     moderated_before,
@@ -40,7 +41,10 @@ from modwatch.wiring import Wiring
 
 def store(at: Wiring) -> AuditStore:
     """Return where the evidence is kept."""
-    return AuditStore(root=f"{at.settings.lake_root.rstrip('/')}/_audits")
+    return AuditStore(
+        root=f"{at.settings.lake_root.rstrip('/')}/_audits",
+        lock=lambda audit: audit_lock(at.database, audit),
+    )
 
 
 def plan(at: Wiring, request: AuditRequest, *, actor: str) -> AuditPlan:

@@ -6,6 +6,7 @@ said, and cannot tell them from the rest of the queue.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import date
 from typing import Any
@@ -67,6 +68,15 @@ def enqueue_audit(
         _exclude(connection, audit)
         count = select(func.count()).where(review_item.c.audit == audit)
         return int(connection.execute(count).scalar_one())
+
+
+@contextmanager
+def audit_lock(engine: Engine, audit: str) -> Iterator[None]:
+    """Hold an audit, so that no two processes take a step of it at once; a killed one lets go."""
+    name = func.hashtextextended(f"audit {audit}", 0)
+    with engine.begin() as connection:
+        connection.execute(select(func.pg_advisory_xact_lock(name)))
+        yield
 
 
 def audit_progress(engine: Engine, audit: str) -> AuditProgress:
