@@ -42,14 +42,15 @@ Every task can be killed, retried and cleared: what is sealed stays as it is.
 - **`label` waits although everybody is done**: some comments may wait for a lead; its log counts
   them. If it says that it cannot be told, the database is down; it looks again by itself.
 - **`label` fails with AuditError**: somebody labelled a comment that they had decided as a
-  moderator, or a label was changed; the message counts them. Take those labels back in the console
-  and clear the task, or give the audit up and plan another.
+  moderator, or a label was changed; the message counts them, `modwatch audit status NAME` names the
+  former. Have those labels taken back in the console and clear the task, or give the audit up.
 - **`label` asks once more whether to stop**: its process was killed while it carried an answer out;
   answer again.
 - **`sign_off` fails with AuditError**: whoever signed had labelled for the audit. Clear the task,
   and let somebody else answer.
 - **a figure is *insufficient***: the report says how many labels would do.
-- **`publish` fails with AuditError**: a file was changed since it was sealed; the message names it.
+- **`publish` fails with AuditError**: a file, a label or a day was changed since it was sealed; the
+  message names it. What is sealed cannot be mended: give the audit up and trigger another.
 - **`track` fails with TrackingError**: MLflow is down; it is tried again by itself.
 """
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from modwatch.audit import files
+from modwatch.audit.dsa.statement import refuse_unusable
 from modwatch.audit.evidence import Event, moment, stopped
 from modwatch.audit.words import plan_in_words, result_in_words
 from modwatch.errors import AlertError, AuditCancelledError
-from modwatch.review.queue.audits import AuditProgress
+from modwatch.review.queue.audits import AuditProgress, withdraw_audit
 from modwatch.stops import alerting, auditing
 from modwatch.stops.audit_request import requested
 from modwatch.tracking import audit_runs
@@ -40,7 +41,12 @@ class Labelling:
     @property
     def over(self) -> bool:
         """Whether nothing is left to wait for."""
-        return not self.progress.left or datetime.datetime.now(datetime.UTC) >= self.deadline
+        return self.done or datetime.datetime.now(datetime.UTC) >= self.deadline
+
+    @property
+    def done(self) -> bool:
+        """Whether everything is queued, and decided."""
+        return bool(self.progress.items) and not self.progress.left
 
     @property
     def words(self) -> str:
@@ -54,7 +60,12 @@ class Labelling:
 
 
 def plan(at: Wiring, form: Mapping[str, Any], *, actor: str = "modwatch") -> str:
-    """Freeze the plan that a form asks for; return the audit's name. See `requested`."""
+    """Freeze the plan that a form asks for; return the audit's name. See `requested`.
+
+    A name of a service that cannot be published is refused now, not weeks later.
+    """
+    if form.get("service"):
+        refuse_unusable("service", form["service"])
     return auditing.plan(at, requested(form), actor=actor).audit
 
 
@@ -100,6 +111,8 @@ def seal(
     """Seal the labels of a stage, unless that is done; return how many comments are labelled."""
     if labelling(at, audit, stage) is not None:
         return auditing.seal_labels(at, audit, stop=stop, actor=actor, note=note)
+    if stopped(auditing.store(at).chain(audit)):
+        withdraw_audit(at.database, audit)  # whoever stopped it may have been killed before
     sealed = auditing.store(at).read(audit).get(files.labels_file(stage))
     said = files.read_labels(sealed) if sealed else []
     return len({(label.day, label.comment_id) for label in said})
@@ -114,7 +127,8 @@ def ask(at: Wiring, audit: str, action: str, *, page: str) -> str:
     _tell(at, question_alert(audit, action, page), moment(last.at).date())
     if action == "approved":
         return plan_in_words(auditing.plan_of(at, audit))
-    return result_in_words(auditing.result_of(at, audit), auditing.store(at).place(audit))
+    told = result_in_words(auditing.result_of(at, audit), auditing.store(at).place(audit))
+    return f"{told} Whoever labelled for the audit cannot sign it."
 
 
 def remind(at: Wiring, audit: str, stage: int, number: int) -> None:
@@ -192,6 +206,7 @@ def _tell(at: Wiring, alert: Alert, day: datetime.date) -> None:
 def _going_on(at: Wiring, audit: str) -> list[Event]:
     chain = auditing.store(at).chain(audit)
     if chain and chain[-1].action == "cancelled":
+        withdraw_audit(at.database, audit)  # whoever gave it up may have been killed before
         raise AuditCancelledError(f"audit {audit!r} was cancelled by {chain[-1].actor!r}")
     return chain
 

@@ -101,6 +101,8 @@ def _status(options: argparse.Namespace) -> None:
         f"{found.items} items: {found.decided} decided, {found.waiting} waiting, "
         f"{found.escalated} with a lead, {found.withdrawn} given up"
     )
+    for label in _step("conflicting_labels", options):
+        print(f"{label.labeller} labelled {label.comment_id} of {label.day}, and had decided it")
 
 
 def _seal(options: argparse.Namespace) -> None:

@@ -246,3 +246,16 @@ def test_an_unknown_metric_is_refused(call):
     made = audit(([5], [5], [1]), ([7], [7], [1]))
     with pytest.raises(MetricInputError, match="the metric is 'auc'"):
         getattr(made, call)("auc")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("method", ["inversion", "korn_graubard", "logit"])
+def test_a_bound_is_the_end_of_the_interval_with_both_tails(metric, method):
+    sides = ([100, 200], [50, 60], [45, 40]), ([700, 900], [100, 200], [2, 11])
+    both = audit(*sides, method=method, level=0.9).estimate(metric)
+    least = audit(*sides, method=method, level=0.95, sides="lower").estimate(metric)
+    most = audit(*sides, method=method, level=0.95, sides="upper").estimate(metric)
+    assert least.low == pytest.approx(both.low, abs=1e-6)
+    assert most.high == pytest.approx(both.high, abs=1e-6)
+    assert least.high >= both.high
+    assert most.low <= both.low

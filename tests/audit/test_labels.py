@@ -87,7 +87,7 @@ def test_people_may_not_label_what_they_moderated() -> None:
     refuse_conflicts(labels, {key: {"bob"}, (FIRST + timedelta(1), "a"): {"ann"}})
     refuse_conflicts([], {key: {"ann"}})
     for action in ("label", "adjudicate"):
-        with pytest.raises(AuditError, match="'a' of 2026-01-05 by 'ann' is by who decided"):
+        with pytest.raises(AuditError, match="1 label is by who decided"):
             refuse_conflicts([replace(labels[0], action=action)], {key: {"ann", "eve"}})
 
 

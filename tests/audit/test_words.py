@@ -106,5 +106,5 @@ def test_the_words_of_a_result() -> None:
         "| precision | 0.8124 | 0.7000 to 0.9000 | 1,200 |\n"
         "| recall | insufficient | 2 positives among 3 labels; 10 are needed | 3 |\n"
         "| prevalence unflagged | 0.8124 | 0.7000 to 0.9000 | 1,200 |\n\n"
-        "All files are in `s3://lake/_audits/a`. Whoever labelled for the audit cannot sign it."
+        "All files are in `s3://lake/_audits/a`."
     )

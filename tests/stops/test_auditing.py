@@ -10,12 +10,17 @@ import pytest
 from sqlalchemy import select, text
 
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from modwatch import audit_pipeline
 from modwatch.audit import files
+from modwatch.audit.dsa import DsaReportError
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.verify import verify
-from modwatch.errors import AuditError, DesignError
+from modwatch.errors import AuditCancelledError, AuditError, DatabaseError, DesignError
+from modwatch.folders import Folder
+from modwatch.review import queue
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.audits import AuditProgress, audit_lock
+from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
 from modwatch.stops import audit_checks, auditing
 from modwatch.stops.audit_request import AuditRequest
@@ -322,3 +327,83 @@ def test_no_two_processes_take_a_step_at_once(small: Wiring) -> None:
         assert auditing.store(small).chain("small")[-1].action == "drawn"
     other.join(30)
     assert auditing.store(small).chain("small")[-1].action == "cancelled"
+
+
+def test_what_is_drawn_and_not_queued_is_not_sealed(
+    small: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    auditing.plan(small, small_audits.REQUEST, actor="eva")
+    auditing.approve(small, "small", actor="eve")
+    with monkeypatch.context() as broken:
+        broken.setattr(auditing, "enqueue_audit", lambda *_: None)
+        auditing.draw_stage(small, "small")
+    with pytest.raises(AuditError, match="120 comments are drawn and 0 of them queued; draw"):
+        auditing.seal_labels(small, "small", stop=True)
+    assert auditing.draw_stage(small, "small") == 120
+    assert auditing.progress(small, "small").waiting == 120
+
+
+def test_who_stopped_is_known_although_the_items_were_withdrawn_later(
+    small: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_audits.begin(small)
+
+    def down(*_: object) -> int:
+        raise DatabaseError("PostgreSQL is down")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(auditing, "withdraw_audit", down)
+        with pytest.raises(DatabaseError):
+            auditing.seal_labels(small, "small", stop=True, actor="eve", note="no time")
+    assert auditing.progress(small, "small").waiting == 120
+    audit_pipeline.seal(small, "small", 1)  # the task comes again
+    sealed = auditing.store(small).chain("small")[-1]
+    assert (sealed.actor, sealed.note) == ("eve", "stopped before all were labelled: no time")
+    assert auditing.progress(small, "small").withdrawn == 120
+
+
+def test_what_was_given_up_half_is_given_up_whole_by_the_next_step(
+    small: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_audits.begin(small)
+    with monkeypatch.context() as broken:
+        broken.setattr(auditing, "withdraw_audit", lambda *_: None)
+        auditing.cancel(small, "small", actor="eve")
+    assert auditing.progress(small, "small").waiting == 120
+    with pytest.raises(AuditCancelledError):
+        audit_pipeline.labelling(small, "small", 1)
+    assert auditing.progress(small, "small").withdrawn == 120
+
+
+def test_a_broken_audit_keeps_no_other_from_publication(
+    small: Wiring, caplog: pytest.LogCaptureFixture
+) -> None:
+    Folder(root=auditing.store(small).root, holds="evidence").write("broken/chain.jsonl", b"{}\n")
+    small_audits.seal(small)
+    auditing.estimate(small, "small")
+    auditing.sign_off(small, "small", actor="eva")
+    assert auditing.publish(small, "small") == files.REPORT
+    assert "The trend leaves out audit broken" in caplog.text
+
+
+def test_an_unusable_service_is_refused_before_anybody_labels(small: Wiring) -> None:
+    form = {"audit": "small", "first": "2026-01-05", "last": "2026-01-06", "labels": 120}
+    for service in ("  ", "a\x00b"):
+        with pytest.raises(DsaReportError, match="service"):
+            audit_pipeline.plan(small, {**form, "service": service})
+    assert auditing.store(small).names() == []
+
+
+def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(small: Wiring) -> None:
+    small_audits.begin(small)
+    small_audits.label_everything(small)
+    label = next(each for each in standing_labels(small, "small") if each.labeller == "ann")
+    item = NewItem(
+        comment_id=label.comment_id, text="a text", reason="uncertainty", stratum=0, rank=1,
+        inclusion_probability=1.0, review_score=0.2, prob=0.4, uncertainty=0.24, model_version="3",
+    )  # fmt: skip
+    queue.enqueue(small.database, [item], label.day)
+    label_next(small.database, create_moderator(small.database, "ann", "moderator"))
+    with pytest.raises(AuditError, match="1 label is by who decided the comment as a moderator"):
+        auditing.seal_labels(small, "small")
+    assert auditing.conflicting_labels(small, "small") == [label]

@@ -86,7 +86,10 @@ class Audited:
     def figure(self, metric: str) -> Figure:
         """Return the metric (…) however few labels there are, as simulations need it."""
         _check(metric)
-        return FIGURES[metric](*(self.side(name) for name in _NEEDS[metric]))
+        sides = [self.side(name) for name in _NEEDS[metric]]
+        if metric in _FALLS and self.rule.mirrored != self.rule:
+            sides[1] = shares(self.unflagged, self.comments[1], self.rule.mirrored)
+        return FIGURES[metric](*sides)
 
     def side(self, name: str) -> Shares:
         """Return the share of positives among `flagged` or `unflagged` comments."""
@@ -110,6 +113,10 @@ _NEEDS = {
     "precision": ("flagged",),
     **dict.fromkeys(("recall", "f1", "accuracy", "prevalence"), ("flagged", "unflagged")),
 }
+
+
+#: What falls as the missed share rises: its lower bound needs the upper one of that share.
+_FALLS = ("recall", "f1", "accuracy")
 
 
 def _check(metric: str) -> None:

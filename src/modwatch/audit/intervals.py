@@ -4,7 +4,7 @@
 they take what a stratum showed for what it holds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special, stats
@@ -38,6 +38,16 @@ class IntervalRule:
     hidden_share: float = HIDDEN_SHARE
     #: Of the bootstrap.
     seed: int = 0
+
+    @property
+    def mirrored(self) -> "IntervalRule":
+        """The rule whose one bound is the other one; an interval stays itself.
+
+        >>> IntervalRule(sides="lower").mirrored.sides
+        'upper'
+        """
+        other = {"lower": "upper", "upper": "lower"}
+        return replace(self, sides=other.get(self.sides, self.sides))
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

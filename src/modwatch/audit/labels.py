@@ -53,14 +53,27 @@ def final_labels(drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel]) ->
     return {key: final for key, each in said.items() if (final := _final(each)) is not None}
 
 
-def refuse_conflicts(labels: Iterable[AuditLabel], moderated: Mapping[Key, set[str]]) -> None:
-    """Raise AuditError when somebody labels a comment that they decided as a moderator.
+def conflicts(labels: Iterable[AuditLabel], moderated: Mapping[Key, set[str]]) -> list[AuditLabel]:
+    """Return the labels by people who decided the comment as moderators.
 
     `moderated` holds the pseudonyms of those who decided a comment before the audit.
     """
-    for label in labels:
-        before = moderated.get((label.day, label.comment_id), set())
-        _refuse(label.labeller in before, label, "is by who decided the comment as a moderator")
+    return [
+        label
+        for label in labels
+        if label.labeller in moderated.get((label.day, label.comment_id), set())
+    ]
+
+
+def refuse_conflicts(labels: Iterable[AuditLabel], moderated: Mapping[Key, set[str]]) -> None:
+    """Raise AuditError when there are `conflicts`; it counts them and names nobody."""
+    number = len(conflicts(labels, moderated))
+    if number:
+        raise AuditError(
+            f"{number} {'label is' if number == 1 else 'labels are'} by who decided the comment as "
+            "a moderator (`modwatch audit status` says whose); have them taken back, or give the "
+            "audit up"
+        )
 
 
 def changed(sealed: Iterable[AuditLabel], now: Iterable[AuditLabel]) -> set[Key]:

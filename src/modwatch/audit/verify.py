@@ -174,6 +174,12 @@ def _contents(
             for problem in label_problems(labels, before, drawn_at, seals[stage - 1].at):
                 yield f"{files.labels_file(stage)} {problem}"
         earlier = drawn
+    people = {
+        label.labeller for stage in range(1, len(seals) + 1) for label in _labels(folder, stage)
+    }
+    for event in chain:
+        if event.action == "signed_off" and event.actor in people:
+            yield "whoever signed the result had labelled for it"
 
 
 def _sample(

@@ -65,7 +65,7 @@ def result_in_words(result: Mapping[str, Any], folder: str) -> str:
     |---|---:|---|---:|
     | recall | 0.8000 | 0.7000 to 0.8800 | 500 |
     <BLANKLINE>
-    All files are in `lake/_audits/a`. Whoever labelled for the audit cannot sign it.
+    All files are in `lake/_audits/a`.
     """
     rows = [
         _figure_row(figure)
@@ -77,7 +77,7 @@ def result_in_words(result: Mapping[str, Any], folder: str) -> str:
         [
             f"{result['labelled']:,} of {result['drawn']:,} drawn comments are labelled.",
             "\n".join(["| figure | value | interval | labels |", "|---|---:|---|---:|", *rows]),
-            f"All files are in `{folder}`. Whoever labelled for the audit cannot sign it.",
+            f"All files are in `{folder}`.",
         ]
     )
 

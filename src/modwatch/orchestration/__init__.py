@@ -17,6 +17,7 @@ from modwatch.settings import load_settings
 
 #: Errors that trying again cannot mend: somebody must act first.
 _NEEDS_A_PERSON = [
+    "modwatch.audit.dsa.errors.DsaReportError",
     "modwatch.errors.AuditError",
     "modwatch.errors.DayRejectedError",
     "modwatch.errors.DesignError",

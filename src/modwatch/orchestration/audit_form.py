@@ -47,9 +47,9 @@ FORM: dict[str, Param] = {
         minimum=20,
         maximum=1_000_000,
         title="Comments to label",
-        description="Of all stages together. At 1 % missed and 1,000 labels, expect an interval "
-        "of about a quarter of the share either way; four times the labels halve it. Whoever is "
-        "asked to approve sees the hours.",
+        description="Of all stages together. With 1 % missed and 1,000 labels, the interval of the "
+        "missed share reaches about half of it down and three quarters up; four times the labels "
+        "about halve it. Whoever is asked to approve sees the hours.",
     ),
     "method": Param(
         "neyman",
@@ -163,7 +163,8 @@ FORM: dict[str, Param] = {
         minimum=1,
         maximum=365,
         title="Days to label",
-        description="Of each stage. What is not labelled then is left out.",
+        description="Of each stage. What is not labelled then is left out, and after a first stage "
+        "that is not complete there is no second.",
         section=_PEOPLE,
     ),
     "remind_days": Param(

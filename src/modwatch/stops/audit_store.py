@@ -57,6 +57,13 @@ class AuditStore:
             raise AuditError(f"there is no audit {audit!r}; there are: {known}")
         return there
 
+    def file(self, audit: str, name: str) -> bytes:
+        """Return one file of an audit; AuditError when there is none."""
+        content = self._folder.read(f"{audit}/{name}")
+        if content is None:
+            raise AuditError(f"there is no {name} of an audit {audit!r}")
+        return content
+
     def ready(self, audit: str, action: str) -> dict[str, bytes]:
         """Return the same, for a step that is to be taken, perhaps once more.
 

@@ -4,6 +4,7 @@ Each takes what the one before left, seals what it makes, and may be killed and 
 """
 
 import json
+import logging
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,7 +13,7 @@ from modwatch.audit import evidence, files
 from modwatch.audit.design import design
 from modwatch.audit.draw import draw
 from modwatch.audit.evidence import file_problems
-from modwatch.audit.labels import refuse_conflicts
+from modwatch.audit.labels import AuditLabel, conflicts, refuse_conflicts
 from modwatch.audit.plan import AuditPlan, planned_strata
 from modwatch.audit.report import render_report
 from modwatch.audit.results import Document, computed, to_json
@@ -37,6 +38,8 @@ from modwatch.stops.audit_sources import (
 )
 from modwatch.stops.audit_store import MACHINE, AuditStore
 from modwatch.wiring import Wiring
+
+_log = logging.getLogger(__name__)
 
 
 def store(at: Wiring) -> AuditStore:
@@ -127,6 +130,11 @@ def progress(at: Wiring, audit: str) -> AuditProgress:
     return audit_progress(at.database, audit)
 
 
+def conflicting_labels(at: Wiring, audit: str) -> list[AuditLabel]:
+    """Return the labels by people who decided the comment as moderators; none can be sealed."""
+    return conflicts(standing_labels(at, audit), moderated_before(at.database, audit))
+
+
 def seal_labels(
     at: Wiring, audit: str, *, stop: bool = False, actor: str = MACHINE, note: str = ""
 ) -> int:
@@ -141,26 +149,32 @@ def seal_labels(
             sealed again: cancel the audit, and plan it anew.
     """
     kept = store(at)
-    refuse_changed_labels(at, audit, kept.ready(audit, "labelled"))
-    if stop:
-        withdraw_audit(at.database, audit)
+    folder = kept.ready(audit, "labelled")
+    stage = [event.action for event in kept.chain(audit)].count("drawn")
+    refuse_changed_labels(at, audit, folder)
     found = audit_progress(at.database, audit)
-    if found.left:
+    drawn = len(files.read_sample(folder[files.sample_file(stage)]))
+    if found.items < drawn:
+        raise AuditError(
+            f"audit {audit!r}: {drawn} comments are drawn and {found.items} of them queued; draw "
+            "once more, which queues the rest"
+        )
+    if found.left and not stop:
         raise AuditError(
             f"audit {audit!r}: {found.left} items are not decided; wait for them, or stop the "
             "labelling"
         )
     labels = standing_labels(at, audit)
     refuse_conflicts(labels, moderated_before(at.database, audit))
-    stage = [event.action for event in kept.chain(audit)].count("drawn")
     kept.record(
         audit,
         "labelled",
         actor=actor,
         content={files.labels_file(stage): files.write_labels(labels)},
-        # Whoever was killed after the items were withdrawn has stopped it all the same.
-        note=evidence.stopping(note) if found.withdrawn or stop else note,
+        note=evidence.stopping(note) if stop else note,
     )
+    if stop:
+        withdraw_audit(at.database, audit)
     return len({(label.day, label.comment_id) for label in labels})
 
 
@@ -174,7 +188,7 @@ def estimate(at: Wiring, audit: str) -> Mapping[str, object]:
 
 def plan_of(at: Wiring, audit: str) -> AuditPlan:
     """Return the frozen plan; AuditError when there is no such audit."""
-    return AuditPlan.from_json(store(at).read(audit)[files.PLAN].decode())
+    return AuditPlan.from_json(store(at).file(audit, files.PLAN).decode())
 
 
 def result_of(at: Wiring, audit: str) -> Document:
@@ -226,7 +240,7 @@ def publish(at: Wiring, audit: str, *, service: str = "") -> str:
     refuse_changed_labels(at, audit, folder)
     frozen = AuditPlan.from_json(folder[files.PLAN].decode())
     result = json.loads(folder[files.RESULT])
-    report = render_report(frozen, result, chain, _published(kept, audit), service=service)
+    report = render_report(frozen, result, chain, _published(at, audit), service=service)
     content = {files.REPORT: report.encode()}
     if service:
         content |= dsa_files(at, frozen, result, service=service)
@@ -250,11 +264,14 @@ def _replanned(kept: AuditStore, request: AuditRequest) -> AuditPlan:
     return frozen
 
 
-def _published(kept: AuditStore, audit: str) -> list[Document]:
+def _published(at: Wiring, audit: str) -> list[Document]:
     """Return the results of the other audits that were published, oldest period first."""
     found = []
-    for name in kept.names():
-        chain = kept.chain(name)
-        if name != audit and chain and chain[-1].action == "published":
-            found.append(json.loads(kept.read(name)[files.RESULT]))
+    for name in store(at).names():
+        try:
+            chain = store(at).chain(name)
+            if name != audit and chain and chain[-1].action == "published":
+                found.append(result_of(at, name))
+        except AuditError as exc:
+            _log.warning("The trend leaves out audit %s: %s.", name, exc)
     return sorted(found, key=lambda result: (result["last_day"], result["audit"]))

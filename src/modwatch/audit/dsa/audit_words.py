@@ -99,6 +99,6 @@ def _safeguards(
         "The automated decisions were audited: the plan, SHA-256 "
         f"{plan.digest}, was frozen before the sample was drawn; {people} "
         "labelled it without score, decision or each other's labels, none of them a comment that "
-        "they had decided before; somebody who labelled none of it signed the result. Sample, "
-        "labels and result can be checked from their files.",
+        "they had decided before; no label was given under the name that signed the result. "
+        "Sample, labels and result can be checked from their files.",
     ]

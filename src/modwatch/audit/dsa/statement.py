@@ -36,7 +36,7 @@ class Missing:
     needed: int | None = None
 
     def __post_init__(self) -> None:
-        _words("reason", self.reason)
+        refuse_unusable("reason", self.reason)
         labels = 0 if self.labels is None else _whole("labels", self.labels)
         if self.needed is not None and _whole("needed", self.needed) <= labels:
             raise DsaReportError("needed: must be more labels than there were.")
@@ -58,7 +58,7 @@ class Rate:
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        _words("method", self.method)
+        refuse_unusable("method", self.method)
         if not 0 <= self.low <= self.value <= self.high <= 1:
             raise DsaReportError("value: a rate needs 0 ≤ low ≤ value ≤ high ≤ 1.")
         if not 0 < self.level < 1:
@@ -87,7 +87,7 @@ class ScopeFigures:
 
     def __post_init__(self) -> None:
         if self.note:
-            _words("note", self.note)
+            refuse_unusable("note", self.note)
         for name, count in (("solely", self.solely), ("not_solely", self.not_solely)):
             if not isinstance(count, Missing):
                 _whole(name, count)
@@ -139,7 +139,7 @@ class AutomatedMeans:
 
     def __post_init__(self) -> None:
         _about(self.service, self.start, self.end)
-        _words("audit", self.audit)
+        refuse_unusable("audit", self.audit)
         asked, told = set(self.provider.scopes), set(self.scopes)
         if asked != told:
             names = ", ".join(sorted(map(str, asked ^ told))[:5])
@@ -179,7 +179,7 @@ class Qualitative:
     def __post_init__(self) -> None:
         _about(self.service, self.start, self.end)
         for name in ("description", "accuracy", "purposes", "safeguards"):
-            _words(name, getattr(self, name))
+            refuse_unusable(name, getattr(self, name))
 
 
 def exceeding(
@@ -200,12 +200,13 @@ def exceeding(
 
 
 def _about(service: str, start: date, end: date) -> None:
-    _words("service", service)
+    refuse_unusable("service", service)
     if end < start:
         raise DsaReportError("end: the period ends before it begins.")
 
 
-def _words(name: str, text: str) -> None:
+def refuse_unusable(name: str, text: str) -> None:
+    """Raise DsaReportError for a text of the report that is empty or has control characters."""
     if not text.strip():
         raise DsaReportError(f"{name}: must not be empty.")
     harm = HARMFUL.search(text)
