@@ -4,6 +4,7 @@ import datetime
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -343,22 +344,33 @@ def test_what_is_drawn_and_not_queued_is_not_sealed(
     assert auditing.progress(small, "small").waiting == 120
 
 
-def test_who_stopped_is_known_although_the_items_were_withdrawn_later(
-    small: Wiring, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_that_fails_gives_nothing_up(small: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
     small_audits.begin(small)
 
-    def down(*_: object) -> int:
+    def down(*_: object) -> None:
+        assert auditing.progress(small, "small").waiting == 120  # for everybody else
         raise DatabaseError("PostgreSQL is down")
 
     with monkeypatch.context() as broken:
-        broken.setattr(auditing, "withdraw_audit", down)
+        broken.setattr(auditing, "refuse_conflicts", down)
         with pytest.raises(DatabaseError):
             auditing.seal_labels(small, "small", stop=True, actor="eve", note="no time")
     assert auditing.progress(small, "small").waiting == 120
-    audit_pipeline.seal(small, "small", 1)  # the task comes again
+    auditing.seal_labels(small, "small", stop=True, actor="eve", note="no time")
     sealed = auditing.store(small).chain("small")[-1]
     assert (sealed.actor, sealed.note) == ("eve", "stopped before all were labelled: no time")
+    assert auditing.progress(small, "small").withdrawn == 120
+
+
+def test_what_was_stopped_and_not_withdrawn_is_withdrawn_by_the_next_call(
+    small: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_audits.begin(small)
+    with monkeypatch.context() as broken:  # killed before PostgreSQL had it
+        broken.setattr(auditing, "withdrawing", lambda *_: nullcontext())
+        auditing.seal_labels(small, "small", stop=True, actor="eve")
+    assert auditing.progress(small, "small").waiting == 120
+    assert audit_pipeline.seal(small, "small", 1) == 0
     assert auditing.progress(small, "small").withdrawn == 120
 
 

@@ -7,6 +7,7 @@ import json
 import logging
 import secrets
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 
 from modwatch.audit import evidence, files
@@ -26,6 +27,7 @@ from modwatch.review.queue.audits import (
     enqueue_audit,
     moderated_before,
     withdraw_audit,
+    withdrawing,
 )
 from modwatch.stops.audit_dsa import dsa_files
 from modwatch.stops.audit_population import days_between, survey
@@ -164,17 +166,16 @@ def seal_labels(
             f"audit {audit!r}: {found.left} items are not decided; wait for them, or stop the "
             "labelling"
         )
-    labels = standing_labels(at, audit)
-    refuse_conflicts(labels, moderated_before(at.database, audit))
-    kept.record(
-        audit,
-        "labelled",
-        actor=actor,
-        content={files.labels_file(stage): files.write_labels(labels)},
-        note=evidence.stopping(note) if stop else note,
-    )
-    if stop:
-        withdraw_audit(at.database, audit)
+    with withdrawing(at.database, audit) if stop else nullcontext():
+        labels = standing_labels(at, audit)
+        refuse_conflicts(labels, moderated_before(at.database, audit))
+        kept.record(
+            audit,
+            "labelled",
+            actor=actor,
+            content={files.labels_file(stage): files.write_labels(labels)},
+            note=evidence.stopping(note) if stop else note,
+        )
     return len({(label.day, label.comment_id) for label in labels})
 
 

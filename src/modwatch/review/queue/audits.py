@@ -96,13 +96,23 @@ def audit_progress(engine: Engine, audit: str) -> AuditProgress:
 
 def withdraw_audit(engine: Engine, audit: str) -> int:
     """Withdraw the items that nobody has decided; return how many."""
+    with withdrawing(engine, audit) as number:
+        return number
+
+
+@contextmanager
+def withdrawing(engine: Engine, audit: str) -> Iterator[int]:
+    """Withdraw the items that nobody has decided, unless the block fails; yield how many.
+
+    While it lasts nobody can decide one of them.
+    """
     statement = (
         update(review_item)
         .where(review_item.c.audit == audit, review_item.c.status.in_(_UNDECIDED))
         .values(status="withdrawn", version=review_item.c.version + 1, **NO_LEASE)
     )
     with engine.begin() as connection:
-        return connection.execute(statement).rowcount
+        yield connection.execute(statement).rowcount
 
 
 def audit_labels(engine: Engine, audit: str) -> list[dict[str, Any]]:
