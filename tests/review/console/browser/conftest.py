@@ -80,6 +80,18 @@ class Desk:
     def toast(self) -> str:
         return self.page.locator("#toast").inner_text()
 
+    def says(self, words: str) -> "Desk":
+        self.page.locator("#toast", has_text=words).wait_for()
+        return self
+
+    def until(self, read: Callable[[], object], expected: object) -> None:
+        """Wait until `read` gives what is expected; much travels in the background."""
+        for _ in range(200):
+            if read() == expected:
+                return
+            self.page.wait_for_timeout(50)
+        assert read() == expected
+
     def wait_for(self, comment: str) -> "Desk":
         text = self.page.locator("#here .comment", has_text=comment)
         text.wait_for(timeout=10_000)

@@ -46,7 +46,7 @@ def test_the_budget_proposes_a_stop(
     pause = desk.page.locator("#pause")
     assert not pause.is_visible()
     desk.press("t")
-    assert "as many hard comments" in pause.inner_text()
+    pause.filter(has_text="as many hard comments").wait_for()
     pause.get_by_role("button", name="Go on").click()
     desk.page.wait_for_timeout(300)
     assert desk.comment == "comment 3"
@@ -75,7 +75,7 @@ def test_keys_are_changed_and_conflicts_refused(
     desk = desk_of(ann).open("preferences")
     desk.page.fill("#key_fine", "t")
     desk.page.get_by_role("button", name="Save").first.click()
-    assert "same key" in desk.page.locator("#problem").inner_text()
+    desk.page.locator("#problem", has_text="same key").wait_for()
     desk.page.fill("#key_fine", "j")
     desk.page.get_by_label("Dark").check()
     desk.page.get_by_role("button", name="Save").first.click()
@@ -96,7 +96,7 @@ def test_asking_first_takes_a_code(
     options = desk.page.locator("#palette [role=option]:visible")
     assert all(text.startswith("Toxic:") for text in options.all_inner_texts())
     desk.press("ArrowDown", "ArrowDown", "ArrowUp", "Enter")
-    assert desk.wait_for("comment 1").toast.startswith("Decided: Toxic: Harassment · Insult.")
+    desk.wait_for("comment 1").says("Decided: Toxic: Harassment · Insult.")
 
 
 class TestWhyItWasSent:

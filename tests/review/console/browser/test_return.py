@@ -67,12 +67,10 @@ def test_what_is_taken_back_from_my_day_comes_first(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
 ) -> None:
     queued(*(f"comment {i}" for i in range(5)))
-    desk = desk_of(ann).press("t")
-    assert desk.comment == "comment 1"  # and comment 2 is held
+    desk = desk_of(ann).press("t").wait_for("comment 1")  # and comment 2 is held
     desk.page.get_by_role("link", name="My day").click()
     desk.page.get_by_role("button", name="Undo the decision").click()
-    assert desk.settled().comment == "comment 0"
-    assert "Taken back" in desk.toast
+    assert desk.settled().says("Taken back").comment == "comment 0"
     desk.page.reload()
     assert desk.settled().comment == "comment 0"
     assert "Taken back" not in desk.toast
@@ -111,10 +109,9 @@ def test_a_tab_that_took_much_back_gives_back_and_regains_it(
     desk.wait_for("comment 4")
     for last in ("comment 3", "comment 2", "comment 1", "comment 0"):
         desk.press("u").wait_for(last)
-    assert queue.counts(engine).leased == 6
+    desk.until(lambda: queue.counts(engine).leased, 6)
     desk.page.reload()
     assert desk.settled().comment == "comment 0"
     desk.open("day")
     desk.page.wait_for_selector(".log")
-    desk.page.wait_for_timeout(300)
-    assert queue.counts(engine).leased == 0
+    desk.until(lambda: queue.counts(engine).leased, 0)

@@ -24,12 +24,8 @@ def actions(engine: Engine) -> list[tuple[str, str, int | None, str | None, str 
 
 
 def until(desk: Any, engine: Engine, n: int) -> None:
-    """Wait until the log has `n` decisions; they travel in the background."""
-    for _ in range(100):
-        if len(actions(engine)) >= n:
-            return
-        desk.page.wait_for_timeout(50)
-    pytest.fail(f"{len(actions(engine))} decisions after 5 s, not {n}")
+    """Wait until the log has `n` decisions."""
+    desk.until(lambda: len(actions(engine)), n)
 
 
 def test_a_full_shift_by_keyboard(
@@ -51,7 +47,7 @@ def test_a_full_shift_by_keyboard(
     desk.press("Control+k")
     desk.page.keyboard.type("slur")
     desk.press("Enter")
-    assert desk.wait_for("comment 6").toast.startswith("Decided: Toxic: Hate · Slur.")
+    desk.wait_for("comment 6").says("Decided: Toxic: Hate · Slur.")
     desk.press("s")
     until(desk, engine, 7)
     assert sorted(actions(engine)) == [
@@ -65,7 +61,7 @@ def test_a_full_shift_by_keyboard(
     ]
     desk.page.get_by_text("Nothing waits for you").wait_for()
     desk.press("?")
-    assert desk.page.locator("#help").is_visible()
+    desk.page.locator("#help").wait_for()
     desk.press("Escape")
     desk.open("day")
     assert desk.page.locator(".log li").count() == 7
@@ -94,10 +90,8 @@ def test_undo_brings_the_comment_back(
 ) -> None:
     queued("comment 0", "comment 1", "comment 2")
     desk = desk_of(ann)
-    desk.press("t", "t")
-    assert desk.comment == "comment 2"
-    desk.press("u").wait_for("comment 1")
-    assert "Taken back" in desk.toast
+    desk.press("t").wait_for("comment 1").press("t").wait_for("comment 2")
+    desk.press("u").wait_for("comment 1").says("Taken back")
     desk.press("u").wait_for("comment 0")
     desk.press("n").wait_for("comment 1").press("n").wait_for("comment 2")
     until(desk, engine, 6)
@@ -122,7 +116,7 @@ def test_undo_comes_too_late_kindly(
     taken = queue.lease_escalated(engine, lead.id)
     assert taken is not None
     desk.press("u")
-    assert "no longer be undone" in desk.toast
+    desk.says("no longer be undone")
     assert desk.comment == "comment 1"
 
 
@@ -146,14 +140,13 @@ def test_a_reload_and_the_back_button_show_the_same(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
 ) -> None:
     queued(*(f"comment {i}" for i in range(9)))
-    desk = desk_of(ann).press("n")
-    assert desk.comment == "comment 1"
+    desk = desk_of(ann).press("n").wait_for("comment 1")
     for _ in range(3):
         desk.page.reload()
         assert desk.settled().comment == "comment 1"
     desk.page.get_by_role("link", name="My day").click()
     desk.page.wait_for_selector(".log")
-    assert queue.counts(engine).leased == 0  # whoever leaves gives back
+    desk.until(lambda: queue.counts(engine).leased, 0)  # whoever leaves gives back
     desk.page.go_back()
     assert desk.settled().comment == "comment 1"
     desk.press("t").wait_for("comment 2")

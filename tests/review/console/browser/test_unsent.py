@@ -26,12 +26,8 @@ def decided(engine: Engine) -> list[tuple[str, str]]:
 
 
 def until(desk: Any, engine: Engine, *expected: tuple[str, str]) -> None:
-    """Wait until the log holds these, in whatever order; they travel in the background."""
-    for _ in range(160):
-        if sorted(decided(engine)) == sorted(expected):
-            return
-        desk.page.wait_for_timeout(50)
-    pytest.fail(f"after 8 s the log holds {decided(engine)}, not {expected}")
+    """Wait until the log holds these, in whatever order."""
+    desk.until(lambda: sorted(decided(engine)), sorted(expected))
 
 
 def told(desk: Any, words: str) -> None:
@@ -63,8 +59,7 @@ def test_undo_works_after_a_decision_that_was_sent_twice(
     desk.page.context.set_offline(False)
     until(desk, engine, ("ann", "c0 label"))
     desk.page.locator("#offline").wait_for(state="hidden")
-    desk.press("u").wait_for("comment 0")
-    assert "Taken back" in desk.toast
+    desk.press("u").wait_for("comment 0").says("Taken back")
 
 
 def test_a_refusal_from_before_a_reload_leaves_later_decisions_to_undo(
@@ -84,8 +79,7 @@ def test_a_refusal_from_before_a_reload_leaves_later_decisions_to_undo(
     until(desk, engine, ("ann", "c1 label"))
     desk.page.context.unroute("**/items/1/decisions")
     desk.page.get_by_text("Nothing was lost").wait_for()
-    desk.press("u").wait_for("comment 1")
-    assert "Taken back" in desk.toast
+    desk.press("u").wait_for("comment 1").says("Taken back")
 
 
 @pytest.mark.parametrize(
