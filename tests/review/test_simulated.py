@@ -174,7 +174,10 @@ def test_a_refused_token_is_an_error(engine: Engine, base_url: str, fill: Fill) 
         work(base_url, [person], {})
 
 
-def test_a_console_that_is_away_is_named() -> None:
+@pytest.mark.parametrize("mount", ["", "/modwatch"])
+def test_a_console_that_is_away_is_named(monkeypatch: pytest.MonkeyPatch, mount: str) -> None:
+    monkeypatch.setattr("modwatch.review.simulated._TRIES", 2)
     person = SimulatedModerator(token="t", false_positive_rate=0, false_negative_rate=0, seed=0)
-    with pytest.raises(QueueError, match="check that the console runs"):
-        work("http://127.0.0.1:1", [person], {}, timeout=1)
+    said = f"^http://127.0.0.1:1{mount}/api/v1/leases answered ConnectError; check that the console"
+    with pytest.raises(QueueError, match=said):
+        work(f"http://127.0.0.1:1{mount}", [person], {}, timeout=1)

@@ -13,9 +13,11 @@ import httpx
 
 from modwatch.errors import AccessDeniedError, QueueError
 
-#: A request that meets a broken connection or a 5xx is sent again, with the same key.
-_TRIES = 4
+#: A request that meets a broken connection or a 5xx is sent again, with the same key: a database
+#: that restarts on a busy machine is away for some ten seconds.
+_TRIES = 12
 _PAUSE_SECONDS = 0.25
+_LONGEST_PAUSE_SECONDS = 4.0
 
 #: Of the policy that comes with Modwatch.
 _SKIP_REASONS = ("unsure", "language", "distressing")
@@ -241,7 +243,7 @@ def _send(
     problem = ""
     for attempt in range(_TRIES):
         if attempt:
-            time.sleep(_PAUSE_SECONDS * 2**attempt)
+            time.sleep(min(_PAUSE_SECONDS * 2**attempt, _LONGEST_PAUSE_SECONDS))
         try:
             answer = client.post(path, json=body, headers=headers)
         except httpx.TransportError as exc:
@@ -255,5 +257,5 @@ def _send(
         if not answer.is_server_error:
             break
     raise QueueError(
-        f"{client.base_url}{path.lstrip('/')} answered {problem}; check that the console runs"
+        f"{client.build_request('POST', path).url} answered {problem}; check that the console runs"
     )
