@@ -23,6 +23,21 @@ def test_shares_of_many_audits_at_once():
     assert rogan_gladen(np.array([0.02, 0.5]), 0.02, 0.0) == pytest.approx([0.0, 0.48 / 0.98])
 
 
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0.001, 0.999))
+def test_without_errors_recall_stays_as_it_was_told(precision, missed, recall):
+    (row,) = corrected(precision, missed, (500, 9_500), errors=[(0.0, 0.0)], recall=recall)
+    if precision > 1e-9 and missed > 1e-9:
+        assert row.recall == pytest.approx(recall)
+
+
+def test_recall_free_of_bias_keeps_its_distance_and_stays_a_share():
+    (plain,) = corrected(0.8, 0.01, (100, 9_900), errors=[(0.002, 0.1)])
+    (row,) = corrected(0.8, 0.01, (100, 9_900), errors=[(0.002, 0.1)], recall=0.44)
+    assert 0 < plain.recall - row.recall < 0.01  # 80 / 179 is 0.447
+    (all_found,) = corrected(0.8, 0.001, (100, 9_900), errors=[(0.002, 0.0)], recall=0.88)
+    assert (all_found.recall, all_found.cut) == (1.0, True)
+
+
 @given(
     st.floats(0.01, 1), st.floats(0.001, 1), st.integers(1, 10**6), st.integers(1, 10**6), ERRORS
 )

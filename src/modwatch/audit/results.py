@@ -212,7 +212,8 @@ def _sensitivity(
     errors = list(ASSUMED_ERRORS)
     if measured.value is not None:
         errors.insert(0, (measured.value, measured.value))
-    rows = corrected(precision, missed, comments, errors=errors)
+    recall = told["recall"].value
+    rows = corrected(precision, missed, comments, errors=errors, recall=recall)
     sources = ["measured"] * (len(errors) - len(ASSUMED_ERRORS)) + ["assumed"] * len(ASSUMED_ERRORS)
     return [{"source": source} | asdict(row) for source, row in zip(sources, rows, strict=True)]
 

@@ -51,20 +51,29 @@ def corrected(
     comments: tuple[int, int],
     *,
     errors: Sequence[tuple[float, float]],
+    recall: float | None = None,
 ) -> list[Corrected]:
     """Return the figures at each pair of (false positive rate, false negative rate).
 
     `comments` are the numbers of flagged and unflagged comments. Few false positives among many
-    negatives are many: at low prevalence recall depends on them more than on anything else.
+    negatives are many: at low prevalence recall depends on them more than on anything else. The
+    odds of a `recall` that is free of bias over those of the plain quotient of the two shares are
+    kept at every pair, so that people who never err change nothing.
     MetricInputError for shares outside [0, 1], negative numbers, or impossible error rates.
 
     >>> table = corrected(0.8, 0.01, (100, 9900), errors=[(0.0, 0.0), (0.005, 0.0)])
     >>> [round(row.recall, 2) for row in table]
     [0.45, 0.62]
+    >>> round(corrected(0.8, 0.01, (100, 9900), errors=[(0.0, 0.0)], recall=0.44)[0].recall, 6)
+    0.44
     """
     inputs.fraction("the precision", precision)
     inputs.fraction("the prevalence of the unflagged", prevalence_unflagged)
     checks.whole_numbers("comments", comments)
+    found, lost = comments[0] * precision, comments[1] * prevalence_unflagged
+    odds = 1.0
+    if recall is not None and inputs.fraction("the recall", recall) not in (0, 1) and found * lost:
+        odds = recall / (1 - recall) * lost / found
     rows = []
     for false_positive, false_negative in errors:
         shares = [
@@ -72,7 +81,7 @@ def corrected(
             for seen in (precision, prevalence_unflagged)
         ]
         right, missed = (min(max(share, 0.0), 1.0) for share in shares)
-        found, lost = comments[0] * right, comments[1] * missed
+        found, lost = comments[0] * right * odds, comments[1] * missed
         rows.append(
             Corrected(
                 false_positive=false_positive,

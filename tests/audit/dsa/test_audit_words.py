@@ -37,6 +37,13 @@ def test_the_words_hold_every_figure_and_whose_decision_stands() -> None:
     assert plan.digest in words.safeguards
 
 
+def test_people_who_never_err_change_nothing() -> None:
+    _, result = audited()
+    recall = next(each for each in result["figures"] if each["metric"] == "recall")
+    measured = next(each for each in result["sensitivity"] if each["false_positive"] == 0)
+    assert measured["recall"] == pytest.approx(recall["value"], abs=1e-12)
+
+
 def test_the_words_say_what_is_not_known() -> None:
     plan, result = audited("insufficient")
     errors = {"source": "assumed", "false_positive": 0.01, "false_negative": 0.1}

@@ -7,6 +7,17 @@ from modwatch.audit.plan import AuditPlan
 from modwatch.audit.report import words
 from modwatch.audit.report.tables import Table
 
+#: Settings of the design: what they are called, and what it means that one is not given.
+_DESIGN = {
+    "method": ("How scores are cut into strata", ""),
+    "bins": ("Strata of the unflagged, at most", ""),
+    "allocation": ("How labels are allotted to strata", ""),
+    "floor": ("Labels spread in proportion, whatever the score", ""),
+    "flagged_share": ("Labels for the flagged", "what serves recall best"),
+    "expected_prevalence": ("Expected positives among the unflagged", "as the scores say"),
+}
+_RATES = {"floor", "flagged_share", "expected_prevalence"}
+
 
 def of_plan(plan: AuditPlan) -> Table:
     """Return what the plan froze beside the strata, the settings of the design among it."""
@@ -21,13 +32,23 @@ def of_plan(plan: AuditPlan) -> Table:
         "People who label those": words.whole(plan.labels_an_item),
         "Seed of the draw": words.name(plan.seed),
     }
-    rows = [*settings.items()]
-    rows += [(f"Design: {words.name(key)}", words.name(options[key])) for key in sorted(options)]
+    # A plan of another version may have settings of which nothing is known here.
+    given = sorted(options, key=[*_DESIGN, *sorted(options)].index)
+    rows = [*settings.items(), *(_of_option(key, options[key]) for key in given)]
     return Table(
         caption="What the plan froze before anything was drawn",
         columns=("Setting", "Value"),
         rows=tuple(rows),
     )
+
+
+def _of_option(key: str, value: object) -> tuple[str, str]:
+    title, absent = _DESIGN.get(key, (f"Design: {words.name(key)}", "none"))
+    if value is None:
+        return title, absent
+    if key in _RATES and isinstance(value, int | float):
+        return title, words.rate(value)
+    return title, words.name(value).replace("_", " ")
 
 
 def of_chain(chain: Sequence[Event]) -> Table:

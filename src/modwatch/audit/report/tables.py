@@ -247,8 +247,7 @@ def _with_meaning(metric: str) -> str:
 
 def _with_ends(figure: Result, rule: IntervalRule) -> str:
     if figure["value"] is None:
-        needed = figure.get("labels_needed")
-        return f"too few; about {needed:,} would do" if needed else words.lacking(figure)
+        return words.lacking_briefly(figure)
     return f"{words.value_of(figure, rule)} ({words.ends_of(figure, rule)})"
 
 

@@ -144,6 +144,22 @@ def lacking(figure: Mapping[str, Any]) -> str:
     return reason if needed is None else f"{reason}; about {needed:,} such labels would do"
 
 
+def lacking_briefly(figure: Mapping[str, Any]) -> str:
+    """Return why a figure is not told, as short as a cell of a table needs it.
+
+    >>> lacking_briefly({"reason": "no label of 3 flagged comments"})
+    'no label of 3 flagged comments'
+    >>> lacking_briefly({"reason": "2 positives among 9 labels of flagged comments, fewer than 3",
+    ...                  "labels_needed": 1200})
+    'needs about 1,200 labels of flagged comments'
+    """
+    needed = figure.get("labels_needed")
+    if not needed:
+        return lacking(figure)
+    side = "unflagged" if " of unflagged comments" in str(figure["reason"]) else "flagged"
+    return f"needs about {needed:,} labels of {side} comments"
+
+
 def score(value: float) -> str:
     """Return a score in [0, 1] with four significant digits.
 

@@ -1,0 +1,42 @@
+"""What the plan froze, in the words of the report."""
+
+from dataclasses import asdict, replace
+
+import pytest
+
+from audit.making import Auditor
+from modwatch.audit.design import DesignOptions
+from modwatch.audit.report.provenance import of_plan
+
+
+def settings(done: Auditor, options: dict[str, object]) -> list[tuple[str, str]]:
+    """Return the settings of the design, as the page has them."""
+    rows = of_plan(replace(done.plan, options=options)).rows
+    return [(str(title), str(value).replace("\u00a0", " ")) for title, value in rows][8:]
+
+
+def test_no_setting_of_the_design_has_the_name_of_a_variable(done: Auditor) -> None:
+    assert settings(done, asdict(DesignOptions())) == [
+        ("How scores are cut into strata", "neyman"),
+        ("Strata of the unflagged, at most", "8"),
+        ("How labels are allotted to strata", "neyman"),
+        ("Labels spread in proportion, whatever the score", "40 %"),
+        ("Labels for the flagged", "what serves recall best"),
+        ("Expected positives among the unflagged", "as the scores say"),
+    ]
+
+
+def test_what_was_chosen_stands_there(done: Auditor) -> None:
+    chosen = DesignOptions(method="sqrt_mass", flagged_share=0.25, expected_prevalence=0.005)
+    told = dict(settings(done, asdict(chosen)))
+    assert told["How scores are cut into strata"] == "sqrt mass"
+    assert told["Labels for the flagged"] == "25 %"
+    assert told["Expected positives among the unflagged"] == "0.5 %"
+
+
+@pytest.mark.parametrize(("value", "told"), [(None, "none"), ("a\u202eb", "a[U+202E]b")])
+def test_a_setting_of_another_version_comes_last(done: Auditor, value: object, told: str) -> None:
+    assert settings(done, {"a_new_one": value, "bins": 3}) == [
+        ("Strata of the unflagged, at most", "3"),
+        ("Design: a_new_one", told),
+    ]
