@@ -1,8 +1,11 @@
 """An audit of the small lake, step by step, as the DAG takes it."""
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from installation import MONDAY, TUESDAY, queue_rows
 from modwatch import audit_pipeline as path
@@ -89,6 +92,14 @@ def behind(hours: float) -> type[datetime.datetime]:
     return Behind
 
 
-def killed(*_: object) -> None:
-    """Die, as a process that is killed."""
-    raise KeyboardInterrupt
+@contextmanager
+def killed_in(function: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let what the block does die, as a process that is killed, in a function of `auditing`."""
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(auditing, function, die)
+        with pytest.raises(KeyboardInterrupt):
+            yield

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from sqlalchemy import Engine, text
 from modwatch import pipeline
 from modwatch.ingest.lake import Lake
 from modwatch.records import TABLES
-from modwatch.review.database import connect
+from modwatch.review.database import connect, create_database
 from modwatch.review.people import create_moderator
 from modwatch.review.queue import decide, lease
 from modwatch.review.tables import metadata
@@ -141,6 +142,23 @@ def files_with(needle: str, folders: Iterable[Path]) -> list[Path]:
         for path in folder.rglob("*")
         if path.is_file() and any(n in path.read_bytes() for n in needles)
     ]
+
+
+def tables_with(database: str, needle: str) -> list[str]:
+    """Return the tables of a database in any row of which a text occurs."""
+    engine = connect(create_database(os.environ["MODWATCH_DATABASE_URL"], database))
+    with engine.connect() as connection:
+        names = connection.scalars(
+            text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
+        ).all()
+        query = 'SELECT EXISTS (SELECT FROM "{}" t WHERE t::text LIKE :needle)'
+        found = [
+            name
+            for name in names
+            if connection.scalar(text(query.format(name)), {"needle": f"%{needle}%"})
+        ]
+    engine.dispose()
+    return found
 
 
 def review(installation: Installation, *, limit: int | None = None, name: str = "ann") -> int:

@@ -3,7 +3,7 @@
 import pytest
 
 from audit_kills import killed_after
-from audit_path import FORM, STEPS, actions, chain, go_to, killed
+from audit_path import FORM, STEPS, actions, chain, go_to, killed_in
 from installation import Installation
 from modwatch import audit_pipeline as path
 from modwatch.errors import AuditCancelledError, AuditError
@@ -48,10 +48,8 @@ def test_a_draw_that_was_sealed_and_not_queued_is_queued(
     small: Wiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_to(small, "approve")
-    with monkeypatch.context() as broken:
-        broken.setattr(auditing, "enqueue_audit", killed)
-        with pytest.raises(KeyboardInterrupt):
-            path.draw(small, "small", 1)
+    with killed_in("enqueue_audit", monkeypatch):
+        path.draw(small, "small", 1)
     assert actions(small)[-1] == "drawn"
     assert auditing.progress(small, "small").items == 0
     assert path.draw(small, "small", 1) == 120
@@ -112,10 +110,8 @@ def test_giving_up_that_was_killed_leaves_nothing_in_the_queue_when_it_comes_aga
     small: Wiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_to(small, "draw")
-    with monkeypatch.context() as broken:
-        broken.setattr(auditing, "withdraw_audit", killed)
-        with pytest.raises(KeyboardInterrupt):
-            path.cancel(small, "small", actor="eve")
+    with killed_in("withdraw_audit", monkeypatch):
+        path.cancel(small, "small", actor="eve")
     assert auditing.progress(small, "small").waiting == 120
     path.cancel(small, "small", actor="eve")
     assert auditing.progress(small, "small") == AuditProgress(withdrawn=120)

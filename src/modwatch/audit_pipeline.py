@@ -16,6 +16,7 @@ from typing import Any
 from modwatch.audit import files
 from modwatch.audit.dsa.statement import refuse_unusable
 from modwatch.audit.evidence import Event, moment, stopped
+from modwatch.audit.labels import labelled
 from modwatch.audit.words import plan_in_words, result_in_words
 from modwatch.errors import AlertError, AuditCancelledError
 from modwatch.review.queue.audits import AuditProgress, withdraw_audit
@@ -82,7 +83,7 @@ def draw(at: Wiring, audit: str, stage: int) -> int:
     """
     chain, drawn = _going_on(at, audit), files.sample_file(stage)
     if len(_stages(chain, "labelled")) >= stage:
-        return len(files.read_sample(auditing.store(at).read(audit)[drawn]))
+        return len(files.read_sample(auditing.store(at).file(audit, drawn)))
     if auditing.plan_of(at, audit).stages < stage or (stage > 1 and stopped(chain)):
         return 0
     return auditing.draw_stage(at, audit)
@@ -111,11 +112,13 @@ def seal(
     """Seal the labels of a stage, unless that is done; return how many comments are labelled."""
     if labelling(at, audit, stage) is not None:
         return auditing.seal_labels(at, audit, stop=stop, actor=actor, note=note)
-    if stopped(auditing.store(at).chain(audit)):
+    kept = auditing.store(at)
+    chain = kept.chain(audit)
+    if stopped(chain):
         withdraw_audit(at.database, audit)  # whoever stopped it may have been killed before
-    sealed = auditing.store(at).read(audit).get(files.labels_file(stage))
-    said = files.read_labels(sealed) if sealed else []
-    return len({(label.day, label.comment_id) for label in said})
+    if len(_stages(chain, "labelled")) < stage:
+        return 0
+    return labelled(files.read_labels(kept.file(audit, files.labels_file(stage))))
 
 
 def ask(at: Wiring, audit: str, action: str, *, page: str) -> str:

@@ -15,7 +15,6 @@ from typing import Any
 import httpx
 import numpy as np
 import psutil
-from sqlalchemy import text
 
 from daily_job import MARK, environment, restore_environment
 from installation import MONDAY, TUESDAY
@@ -26,7 +25,6 @@ from modwatch.demo.datasets import DemoData
 from modwatch.demo.setup import Demo, Narrator, started
 from modwatch.errors import StackError
 from modwatch.ingest.corpora.corpus import LabelledTexts
-from modwatch.review.database import connect, create_database
 from modwatch.stops import auditing
 from modwatch.wiring import open_wiring
 
@@ -174,23 +172,6 @@ def eventually(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.5)
-
-
-def tables_with(database: str, needle: str) -> list[str]:
-    """Return the tables of a database in any row of which a text occurs."""
-    engine = connect(create_database(os.environ["MODWATCH_DATABASE_URL"], database))
-    with engine.connect() as connection:
-        names = connection.scalars(
-            text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
-        ).all()
-        query = 'SELECT EXISTS (SELECT FROM "{}" t WHERE t::text LIKE :needle)'
-        found = [
-            name
-            for name in names
-            if connection.scalar(text(query.format(name)), {"needle": f"%{needle}%"})
-        ]
-    engine.dispose()
-    return found
 
 
 @contextmanager

@@ -21,9 +21,9 @@ from acceptance.audit_people import (
     sealed_labels,
     undisturbed,
 )
-from acceptance.audit_runs import DAG, FORM, Audits, audits, chain, command, tables_with, told
+from acceptance.audit_runs import DAG, FORM, Audits, audits, chain, command, told
 from daily_job import MARK
-from installation import files_with
+from installation import files_with, tables_with
 from modwatch.audit import files
 from modwatch.audit.evidence import stopping
 from modwatch.orchestration.audits import CANCEL, STOP

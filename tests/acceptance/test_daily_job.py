@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from daily_job import MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
-from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows
+from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows, tables_with
 from modwatch.demo.people import DEMO_PEOPLE, hire, hire_lead
 from modwatch.records import TABLES
 from modwatch.review.database import connect, create_database
@@ -233,25 +233,8 @@ def test_no_comment_leaves_lake_and_queue(job: DailyJob) -> None:
     assert files_with(MARK, [home / "lake" / "landed"]), "the search itself does not work"
     assert [f for f in files_with(MARK, [home / "postgres"]) if f.name.startswith("log")] == []
     for name in ("airflow", "mlflow"):
-        assert _tables_with(create_database(os.environ["MODWATCH_DATABASE_URL"], name), MARK) == []
-    assert _tables_with(os.environ["MODWATCH_DATABASE_URL"], MARK) == ["review_item"]
-
-
-def _tables_with(url: str, needle: str) -> list[str]:
-    """Return the tables of a database in any row of which the text occurs."""
-    engine = connect(url)
-    with engine.connect() as connection:
-        names = connection.scalars(
-            text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
-        ).all()
-        query = 'SELECT EXISTS (SELECT FROM "{}" t WHERE t::text LIKE :needle)'
-        found = [
-            name
-            for name in names
-            if connection.scalar(text(query.format(name)), {"needle": f"%{needle}%"})
-        ]
-    engine.dispose()
-    return found
+        assert tables_with(name, MARK) == []
+    assert tables_with("modwatch", MARK) == ["review_item"]
 
 
 def test_no_process_is_left_behind(job: DailyJob) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from installation import MONDAY, TUESDAY
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.intervals import IntervalRule
-from modwatch.audit.plan import AuditPlan, PopulationDay, planned_strata
+from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.errors import AuditError, DesignError
 from modwatch.stops.audit_request import AuditRequest, requested
 
@@ -50,11 +50,10 @@ def plan_of(asked: AuditRequest, comments: int = 400) -> AuditPlan:
     flagged = [score for score in known if score >= 0.5]
     rest = [score for score in known if score < 0.5]
     days = (asked.last - asked.first).days + 1
-    second = asked.second_stage_labels
     made = design(
         ScoreCounts.of(flagged * days),
         ScoreCounts.of(rest * days),
-        asked.labels - second,
+        asked.first_stage_labels,
         asked.options,
     )
     population = tuple(
@@ -68,19 +67,7 @@ def plan_of(asked: AuditRequest, comments: int = 400) -> AuditPlan:
         )
         for number in range(days)
     )
-    return AuditPlan(
-        audit=asked.audit,
-        population=population,
-        strata=planned_strata(made),
-        seed=asked.seed or "made at random",
-        rule=asked.rule,
-        second_stage_labels=second,
-        first_stage_share=1 - second / asked.labels,
-        several_labels_share=asked.several_labels_share,
-        labels_an_item=asked.labels_an_item,
-        deadline_days=asked.deadline_days,
-        options=asdict(asked.options),
-    )
+    return asked.planned(population, made)
 
 
 def test_what_is_not_said_is_as_by_default() -> None:

@@ -87,15 +87,15 @@ class Audited:
         """Return the metric (…) however few labels there are, as simulations need it."""
         _check(metric)
         sides = [self.side(name) for name in _NEEDS[metric]]
-        if metric in _FALLS and self.rule.mirrored != self.rule:
-            sides[1] = shares(self.unflagged, self.comments[1], self.rule.mirrored)
+        if metric in _FALLS:
+            sides[1] = self._unflagged_mirrored
         return FIGURES[metric](*sides)
 
     def side(self, name: str) -> Shares:
         """Return the share of positives among `flagged` or `unflagged` comments."""
         return self._flagged if name == "flagged" else self._unflagged
 
-    # Every metric is made of these two, and an interval is the costly part of them.
+    # Every metric is made of these, and an interval is the costly part of them.
     @cached_property
     def _flagged(self) -> Shares:
         return shares(self.flagged, self.comments[0], self.rule)
@@ -103,6 +103,12 @@ class Audited:
     @cached_property
     def _unflagged(self) -> Shares:
         return shares(self.unflagged, self.comments[1], self.rule)
+
+    @cached_property
+    def _unflagged_mirrored(self) -> Shares:
+        if self.rule.mirrored == self.rule:
+            return self.side("unflagged")
+        return shares(self.unflagged, self.comments[1], self.rule.mirrored)
 
 
 #: Labels of flagged comments with which precision is told even when hardly any is right.

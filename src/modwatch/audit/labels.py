@@ -32,6 +32,16 @@ class AuditLabel:
     decision: str
 
 
+def key_of(each: DrawnComment | AuditLabel) -> Key:
+    """Return what names the comment that was drawn, or labelled."""
+    return each.day, each.comment_id
+
+
+def labelled(labels: Iterable[AuditLabel]) -> int:
+    """Return how many comments have a label."""
+    return len({key_of(label) for label in labels})
+
+
 def final_labels(drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel]) -> dict[Key, int]:
     """Return the label that counts of each comment that has one.
 
@@ -42,10 +52,10 @@ def final_labels(drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel]) ->
         AuditError: a label of a comment that was not drawn, two of the same person on one comment,
             two settlements, or a settlement by one of the labellers.
     """
-    wanted = {(each.day, each.comment_id) for each in drawn}
+    wanted = {key_of(each) for each in drawn}
     said: dict[Key, list[AuditLabel]] = defaultdict(list)
     for label in labels:
-        key = (label.day, label.comment_id)
+        key = key_of(label)
         _refuse(key not in wanted, label, "is of a comment that was not drawn")
         _refuse(label.action not in ACTIONS, label, f"has the action {label.action!r}")
         _refuse(label.label not in (0, 1), label, "is neither 0 nor 1")
@@ -58,11 +68,7 @@ def conflicts(labels: Iterable[AuditLabel], moderated: Mapping[Key, set[str]]) -
 
     `moderated` holds the pseudonyms of those who decided a comment before the audit.
     """
-    return [
-        label
-        for label in labels
-        if label.labeller in moderated.get((label.day, label.comment_id), set())
-    ]
+    return [label for label in labels if label.labeller in moderated.get(key_of(label), set())]
 
 
 def refuse_conflicts(labels: Iterable[AuditLabel], moderated: Mapping[Key, set[str]]) -> None:
@@ -82,8 +88,8 @@ def changed(sealed: Iterable[AuditLabel], now: Iterable[AuditLabel]) -> set[Key]
     A label was corrected, taken back or added; comments without a sealed label do not count.
     """
     before, after = {*sealed}, {*now}
-    there = {(each.day, each.comment_id) for each in before}
-    return there & {(each.day, each.comment_id) for each in before ^ after}
+    there = {key_of(each) for each in before}
+    return there & {key_of(each) for each in before ^ after}
 
 
 def _final(said: Sequence[AuditLabel]) -> int | None:

@@ -13,9 +13,8 @@ from scipy import stats
 
 from modwatch.audit.draw import DrawnComment, keys_of
 from modwatch.audit.evidence import moment
-from modwatch.audit.labels import AuditLabel, Key
+from modwatch.audit.labels import AuditLabel, Key, key_of
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.tallies import key_of
 from modwatch.metrics.inputs import Floats
 
 #: What chance alone does so rarely has another cause: not one in a million audits is accused.
@@ -113,7 +112,7 @@ def label_problems(
         yield "does not hold all labels of the stage before"
     for each in labels:
         told = moment(each.decided_at)
-        if told < moment(drawn_at[each.day, each.comment_id]) - _CLOCKS:
+        if told < moment(drawn_at[key_of(each)]) - _CLOCKS:
             yield f"holds a label of {each.day} from before the comment was drawn"
             return
         if told > moment(sealed_at) + _CLOCKS:

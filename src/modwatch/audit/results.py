@@ -15,10 +15,10 @@ import numpy as np
 
 from modwatch.audit.draw import DrawnComment, labels_wanted
 from modwatch.audit.estimates import Audited, Estimate
-from modwatch.audit.labels import AuditLabel, Key, final_labels
+from modwatch.audit.labels import AuditLabel, Key, final_labels, key_of
 from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.sensitivity import corrected
-from modwatch.audit.tallies import key_of, side_counts
+from modwatch.audit.tallies import side_counts
 from modwatch.metrics.agreement import krippendorff_alpha, observed_agreement
 from modwatch.metrics.moderator_error import error_rate
 
@@ -118,8 +118,8 @@ def _short_of_labels(
     labels: Sequence[AuditLabel],
 ) -> int:
     """Return how many comments count by fewer labels than planned, nobody having settled them."""
-    said = Counter((each.day, each.comment_id) for each in labels if each.action == "label")
-    settled = {(each.day, each.comment_id) for each in labels if each.action != "label"}
+    said = Counter(key_of(each) for each in labels if each.action == "label")
+    settled = {key_of(each) for each in labels if each.action != "label"}
     counting = [each for each in drawn if key_of(each) in final.keys() - settled]
     return sum(said[key_of(each)] < labels_wanted(plan, each) for each in counting)
 
@@ -180,7 +180,7 @@ def _pairs(labels: Sequence[AuditLabel]) -> list[tuple[int, int, int]]:
     said: dict[Key, list[int]] = {}
     for each in sorted(labels, key=_when):
         if each.action == "label":
-            said.setdefault((each.day, each.comment_id), []).append(each.label)
+            said.setdefault(key_of(each), []).append(each.label)
     return [(number, of[0], of[1]) for number, of in enumerate(said.values()) if len(of) > 1]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from modwatch.audit.allocation import proportional
 from modwatch.audit.counts import StratumCounts, WeightedCounts, combine
 from modwatch.audit.draw import DrawnComment
-from modwatch.audit.labels import AuditLabel, Key, final_labels
+from modwatch.audit.labels import AuditLabel, Key, final_labels, key_of
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.stages import next_stage
 
@@ -86,11 +86,6 @@ def _together(parts: Sequence[WeightedCounts]) -> WeightedCounts:
     return WeightedCounts(
         **{name: np.concatenate([getattr(each, name) for each in parts]) for name in names}
     )
-
-
-def key_of(drawn: DrawnComment) -> Key:
-    """Return what names a comment."""
-    return drawn.day, drawn.comment_id
 
 
 def _said(drawn: Iterable[DrawnComment], final: Mapping[Key, int]) -> defaultdict[int, list[int]]:

@@ -8,11 +8,11 @@ from typing import Any
 
 from modwatch.audit import evidence, files
 from modwatch.audit.draw import DrawnComment, Scored, draw
-from modwatch.audit.labels import AuditLabel, Key, final_labels
+from modwatch.audit.labels import AuditLabel, Key, final_labels, key_of
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.plausibility import label_problems, population_problems, sample_problems
 from modwatch.audit.results import Evidence, computed, to_json
-from modwatch.audit.tallies import key_of, second_stage
+from modwatch.audit.tallies import second_stage
 from modwatch.errors import AuditError, ModwatchError
 
 #: Numbers of a result may differ by so much, absolutely or of their size: processors round
@@ -161,6 +161,7 @@ def _contents(
     if not _enough(plan, chain) and any(event.action == "estimated" for event in chain):
         yield f"the audit was estimated after {len(seals)} of {plan.stages} stages"
     drawn_at: dict[Key, str] = {}
+    people = set[str]()
     earlier: tuple[DrawnComment, ...] = ()
     for stage, event in enumerate(draws, 1):
         drawn = _drawn(folder, stage)
@@ -168,15 +169,13 @@ def _contents(
         for each in drawn:
             drawn_at.setdefault(key_of(each), event.at)
         if stage <= len(seals):
-            final_labels(drawn, _labels(folder, stage))  # refuses what cannot be
-            before = _labels(folder, stage - 1) if stage > 1 else []
             labels = _labels(folder, stage)
+            final_labels(drawn, labels)  # refuses what cannot be
+            before = _labels(folder, stage - 1) if stage > 1 else []
             for problem in label_problems(labels, before, drawn_at, seals[stage - 1].at):
                 yield f"{files.labels_file(stage)} {problem}"
+            people |= {label.labeller for label in labels}
         earlier = drawn
-    people = {
-        label.labeller for stage in range(1, len(seals) + 1) for label in _labels(folder, stage)
-    }
     for event in chain:
         if event.action == "signed_off" and event.actor in people:
             yield "whoever signed the result had labelled for it"

@@ -1,13 +1,14 @@
 """What an auditor asks for, as the form of the DAG and the command line have it."""
 
 import datetime
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from modwatch.audit.design import DesignOptions
+from modwatch.audit.design import Design, DesignOptions
 from modwatch.audit.intervals import IntervalRule
-from modwatch.audit.plan import AuditPlan
+from modwatch.audit.plan import AuditPlan, PopulationDay, planned_strata
 from modwatch.errors import AuditError
 
 _NOT_RULE = ("method", "seed")
@@ -61,6 +62,27 @@ class AuditRequest:
         """Labels of the second stage."""
         return round(self.second_stage_share * self.labels)
 
+    @property
+    def first_stage_labels(self) -> int:
+        """Labels of the first stage, or of the only one."""
+        return self.labels - self.second_stage_labels
+
+    def planned(self, population: Sequence[PopulationDay], made: Design) -> AuditPlan:
+        """Return the plan, of the days of the period and the design of the first stage."""
+        return AuditPlan(
+            audit=self.audit,
+            population=tuple(population),
+            strata=planned_strata(made),
+            seed=self.seed or secrets.token_hex(16),
+            rule=self.rule,
+            second_stage_labels=self.second_stage_labels,
+            first_stage_share=1 - self.second_stage_labels / self.labels,
+            several_labels_share=self.several_labels_share,
+            labels_an_item=self.labels_an_item,
+            deadline_days=self.deadline_days,
+            options=asdict(self.options),
+        )
+
     def fits(self, plan: AuditPlan) -> bool:
         """Return whether `plan` is what is asked for, as far as a plan tells."""
         drawn, whole = (
@@ -77,7 +99,7 @@ class AuditRequest:
             "options": asdict(self.options),
             "seed": self.seed or plan.seed,
         }
-        enough = drawn == min(self.labels - self.second_stage_labels, whole)
+        enough = drawn == min(self.first_stage_labels, whole)
         return enough and all(getattr(plan, name) == value for name, value in mine.items())
 
 

@@ -5,17 +5,15 @@ Each takes what the one before left, seals what it makes, and may be killed and 
 
 import json
 import logging
-import secrets
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import asdict
 
 from modwatch.audit import evidence, files
 from modwatch.audit.design import design
 from modwatch.audit.draw import draw
 from modwatch.audit.evidence import file_problems
-from modwatch.audit.labels import AuditLabel, conflicts, refuse_conflicts
-from modwatch.audit.plan import AuditPlan, planned_strata
+from modwatch.audit.labels import AuditLabel, conflicts, labelled, refuse_conflicts
+from modwatch.audit.plan import AuditPlan
 from modwatch.audit.report import render_report
 from modwatch.audit.results import Document, computed, to_json
 from modwatch.audit.verify import planned_sizes, read_evidence, verify
@@ -64,23 +62,10 @@ def plan(at: Wiring, request: AuditRequest, *, actor: str) -> AuditPlan:
     if kept.chain(request.audit):
         return _replanned(kept, request)
     days, flagged, unflagged = survey(at.lake, days_between(request.first, request.last))
-    second = request.second_stage_labels
     if not flagged.comments + unflagged.comments:
         raise AuditError(f"there is no comment from {request.first} to {request.last}")
-    made = design(flagged, unflagged, request.labels - second, request.options)
-    frozen = AuditPlan(
-        audit=request.audit,
-        population=days,
-        strata=planned_strata(made),
-        seed=request.seed or secrets.token_hex(16),
-        rule=request.rule,
-        second_stage_labels=second,
-        first_stage_share=1 - second / request.labels,
-        several_labels_share=request.several_labels_share,
-        labels_an_item=request.labels_an_item,
-        deadline_days=request.deadline_days,
-        options=asdict(request.options),
-    )
+    made = design(flagged, unflagged, request.first_stage_labels, request.options)
+    frozen = request.planned(days, made)
     kept.record(
         request.audit,
         "planned",
@@ -176,7 +161,7 @@ def seal_labels(
             content={files.labels_file(stage): files.write_labels(labels)},
             note=evidence.stopping(note) if stop else note,
         )
-    return len({(label.day, label.comment_id) for label in labels})
+    return labelled(labels)
 
 
 def estimate(at: Wiring, audit: str) -> Mapping[str, object]:
@@ -257,7 +242,7 @@ def cancel(at: Wiring, audit: str, *, actor: str, note: str = "") -> None:
 
 def _replanned(kept: AuditStore, request: AuditRequest) -> AuditPlan:
     """Return the plan that is there, if it is the one that is asked for."""
-    frozen = AuditPlan.from_json(kept.read(request.audit)[files.PLAN].decode())
+    frozen = AuditPlan.from_json(kept.file(request.audit, files.PLAN).decode())
     if request.origin != kept.chain(request.audit)[0].note or not request.fits(frozen):
         raise AuditError(
             f"audit {request.audit!r} was planned before, and otherwise; give another name"
@@ -267,10 +252,10 @@ def _replanned(kept: AuditStore, request: AuditRequest) -> AuditPlan:
 
 def _published(at: Wiring, audit: str) -> list[Document]:
     """Return the results of the other audits that were published, oldest period first."""
-    found = []
-    for name in store(at).names():
+    found, kept = [], store(at)
+    for name in kept.names():
         try:
-            chain = store(at).chain(name)
+            chain = kept.chain(name)
             if name != audit and chain and chain[-1].action == "published":
                 found.append(result_of(at, name))
         except AuditError as exc:
