@@ -1,7 +1,8 @@
 """Runs a command of Modwatch as a process of its own, and kills it at a chosen moment.
 
 The process is forked from a server that has imported everything, so that a kill costs no seconds
-of start-up and falls into the work itself.
+of start-up and falls into the work itself. A moment is a trace that the process is about to leave,
+in a file, a Delta table or a database, not a time: the same one on a fast machine and a busy one.
 """
 
 import multiprocessing
@@ -9,9 +10,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _LIMIT_SECONDS = 60
@@ -31,37 +36,50 @@ _PRELOADED = [
 ]
 
 
+#: What leaves a trace in a file system, by the names of Python's audit events.
+_CHANGES = {"os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate"}
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ended:
     """How a process ended."""
 
     killed: bool
     status: int | None
-    seconds: float
+    #: How many traces it left; 0 of one that was killed.
+    traces: int
 
 
-def run_until(
-    arguments: Sequence[str], env: Mapping[str, str], moment: Callable[[float], bool]
+def run(
+    arguments: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    dies_at: int = 0,
+    until: Callable[[], bool] = lambda: False,
 ) -> Ended:
-    """Run `modwatch ARGUMENTS`; SIGKILL it as soon as `moment(seconds since the start)`."""
+    """Run `modwatch ARGUMENTS`, which may be killed by SIGKILL.
+
+    It dies where it would leave its trace number `dies_at`, from 1 on, or as soon as `until()`.
+    """
     _CONTEXT.set_forkserver_preload(_PRELOADED)
-    process = _CONTEXT.Process(target=_main, args=(list(arguments), dict(env)))
+    counted, counts = _CONTEXT.Pipe(duplex=False)
+    process = _CONTEXT.Process(target=_main, args=(list(arguments), dict(env), dies_at, counts))
     process.start()
-    started = time.monotonic()
-    while process.is_alive() and (seconds := time.monotonic() - started) < _LIMIT_SECONDS:
-        if moment(seconds):
-            os.kill(process.pid, signal.SIGKILL)
+    counts.close()
+    deadline = time.monotonic() + _LIMIT_SECONDS
+    while process.is_alive() and time.monotonic() < deadline:
+        if until():
+            process.kill()
             break
         time.sleep(0.001)
     process.join(_LIMIT_SECONDS)
-    return Ended(
-        killed=process.exitcode == -signal.SIGKILL,
-        status=process.exitcode,
-        seconds=time.monotonic() - started,
-    )
+    with counted:
+        killed = process.exitcode == -signal.SIGKILL
+        return Ended(killed=killed, status=process.exitcode, traces=0 if killed else counted.recv())
 
 
-def _main(arguments: list[str], env: dict[str, str]) -> None:
+def _main(arguments: list[str], env: dict[str, str], dies_at: int, counts: Connection) -> None:
     from modwatch.cli import main
 
     os.environ.update(env)
@@ -70,27 +88,54 @@ def _main(arguments: list[str], env: dict[str, str]) -> None:
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
-    sys.exit(main(arguments))
+    traces = _Traces(dies_at)
+    status = main(arguments)
+    counts.send(traces.left)
+    sys.exit(status)
 
 
-def never(_: float) -> bool:
-    return False
+class _Traces:
+    """Counts the traces that this process leaves, and lets it die instead of a chosen one."""
+
+    def __init__(self, dies_at: int) -> None:
+        from deltalake import write_deltalake
+        from sqlalchemy import Engine, event
+
+        from modwatch.ingest import lake
+
+        self.left, self._dies_at = 0, dies_at
+        sys.addaudithook(self._audited)
+        for name in ("before_cursor_execute", "commit"):
+            event.listen(Engine, name, self._leave)
+        self._write_deltalake = write_deltalake
+        vars(lake)["write_deltalake"] = self._write
+
+    def _audited(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _CHANGES or (event == "open" and arguments[2] & _WRITING):
+            self._leave()
+
+    def _write(self, table: object, batches: Any, **options: Any) -> None:
+        """Do what `write_deltalake` does: its files are written by Rust, which nobody audits."""
+        stream = pa.RecordBatchReader.from_batches(batches.schema, self._traced(batches))
+        self._write_deltalake(table, stream, **options)
+        self._leave()
+
+    def _traced(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        self._leave()
+        for batch in batches:
+            yield batch
+            self._leave()
+
+    def _leave(self, *_: object) -> None:
+        if self.left + 1 == self._dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.left += 1
 
 
-def after(seconds: float) -> Callable[[float], bool]:
-    """Return a moment: so long after the start."""
-    return lambda elapsed: elapsed >= seconds
-
-
-def new_files(folders: Sequence[Path], count: int) -> Callable[[float], bool]:
-    """Return a moment: when so many files have appeared below `folders` since now."""
-    before, seen = _files(folders), set[str]()
-
-    def moment(_: float) -> bool:
-        seen.update(_files(folders) - before)
-        return len(seen) >= count
-
-    return moment
+def new_file(*folders: Path) -> Callable[[], bool]:
+    """Return a moment for `until`, which the process may outrun: a file is new below `folders`."""
+    before = _files(folders)
+    return lambda: bool(_files(folders) - before)
 
 
 def _files(folders: Sequence[Path]) -> set[str]:

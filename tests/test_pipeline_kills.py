@@ -2,7 +2,7 @@
 
 Tuesday has been scored before, from other comments under the same ids; now its stops run again,
 one after the other, and each of them is killed for good (SIGKILL, a real process) at one moment
-after another: whenever a file appears, and at shares of its running time.
+after another: before its first trace in a file or a database, and before later and later ones.
 """
 
 import json
@@ -26,7 +26,7 @@ from installation import (
     published,
     review,
 )
-from killing import Ended, after, never, new_files, run_until
+from killing import new_file, run
 from modwatch import pipeline
 from modwatch.review.database import connect
 from modwatch.wiring import open_wiring
@@ -37,13 +37,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 
 DAY = TUESDAY.isoformat()
 
-#: A kill at the appearance of the n-th new file, and at these shares of the running time.
-FILES = (1, 2, 4)
-SHARES = (0.5, 0.75, 0.9)
-#: When most of those came too late.
-EARLIER = (0.6, 0.4, 0.3, 0.2, 0.1)
-#: Where that would take long: a run in MLflow has a dozen files.
-MOMENTS = {"publish": (1, 5, 0.7, 0.9)}
+#: A kill before the first trace, and at these shares of all that the stop leaves.
+SHARES = (0, 0.3, 0.6, 0.95)
 
 #: The stops of a day, in order; `score-shard` is one mapped task. Those of alerts write next to
 #: nothing on a quiet day: `tests/stops/test_alerting.py` kills them with alerts at hand.
@@ -152,26 +147,17 @@ def stops(
 def test_killed_and_run_again(name: str, stops: dict[str, Stop], tmp_path: Path) -> None:
     stop = stops[name]
     home = copied(name, stop.before, tmp_path / f"{name}-whole")
-    whole = run_until(stop.arguments, home.env, never)
+    whole = run(stop.arguments, home.env)
     assert whole.status == 0
     assert_same(stop.after, world(name, home))
 
-    kills = 0
-    moments = [*MOMENTS.get(name, (*FILES, *SHARES)), *EARLIER]
-    for number, moment in enumerate(moments):
-        if kills >= 3 and moment in EARLIER:
-            break
-        home = copied(name, stop.before, tmp_path / f"{name}-{number}")
-        ended = run_until(stop.arguments, home.env, _strike(stop, home, moment, whole))
-        kills += ended.killed
-        whole = whole if ended.killed else ended  # a busy machine has become less busy
+    for trace in sorted({max(1, round(share * whole.traces)) for share in SHARES}):
+        home = copied(name, stop.before, tmp_path / f"{name}-{trace}")
+        assert run(stop.arguments, home.env, dies_at=trace).killed
         run_stop(name, home)
         assert_same(stop.after, world(name, home))
-    assert kills >= 3, "most moments came too late: nothing was killed"
 
-
-def _strike(stop: Stop, home: Installation, moment: float, whole: Ended) -> Callable[[float], bool]:
-    if isinstance(moment, float):
-        return after(moment * whole.seconds)
-    # MLflow's artifacts lie beside the installation from which the copies were made.
-    return new_files([home.home.parent, stop.before.home.parents[1] / "mlflow"], moment)
+    home = copied(name, stop.before, tmp_path / f"{name}-file")
+    run(stop.arguments, home.env, until=new_file(home.home.parent))  # within a write of Delta's
+    run_stop(name, home)
+    assert_same(stop.after, world(name, home))

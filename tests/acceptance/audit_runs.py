@@ -23,10 +23,10 @@ from modwatch.audit.evidence import Event
 from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.datasets import DemoData
 from modwatch.demo.setup import Demo, Narrator, started
-from modwatch.errors import StackError
 from modwatch.ingest.corpora.corpus import LabelledTexts
 from modwatch.stops import auditing
 from modwatch.wiring import open_wiring
+from traps import sitecustomize as traps
 
 DAG = "audit_recall"
 SIZE = 400
@@ -100,17 +100,14 @@ class Audits:
         path = f"/dags/{DAG}/dagRuns/{self.runs[audit]}/taskInstances/{task}"
         return self.client.get(path)
 
-    def kill(self, audit: str, task: str, file: str) -> None:
-        """Kill the process of a task in the midst of it: as soon as it has written a file."""
-        deadline = time.monotonic() + PATIENCE
-        while (found := self.instance(audit, task))["state"] != "running" or not found["pid"]:
-            if time.monotonic() > deadline:
-                raise StackError(f"{task} of {audit} never ran")
-            time.sleep(0.05)
-        path, process = self.evidence(audit) / file, psutil.Process(found["pid"])
-        while not path.exists() and process.is_running():
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
+    def trap(self, audit: str, file: str) -> Path:
+        """Let the process of a task die where it would have written a file; return the trap.
+
+        The trap is gone once somebody died in it.
+        """
+        made = traps.trap(self.evidence(audit) / file)
+        made.touch()
+        return made
 
     def clear(self, audit: str, task: str) -> None:
         """Let a task run again, and all after it, as the button of Airflow's page does."""
@@ -182,6 +179,8 @@ def audits() -> Iterator[Audits]:
         folder.chmod(0o755)
         exits.callback(restore_environment, dict(os.environ))
         environment(folder)
+        os.environ["TRAPS"] = exits.enter_context(tempfile.TemporaryDirectory())
+        os.environ["PYTHONPATH"] = str(Path(traps.__file__).parent)
         # A triggerer that died is missed sooner.
         os.environ["AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD"] = "10"
         demo = exits.enter_context(started(_data(), Narrator()))

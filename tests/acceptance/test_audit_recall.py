@@ -45,9 +45,10 @@ Wait = Callable[[Story], States]
 def whole(airflow: Audits) -> States:
     """Two stages; `draw` is killed, and so is what waits for the labels."""
     airflow.trigger("whole", **TWO_STAGES)
+    killed = airflow.trap("whole", files.population_file(1))
     airflow.answer("whole", "approve", "Approve", "go on")
-    airflow.kill("whole", "draw", "sample-1.csv")
     airflow.until("whole", "label", "deferred")
+    assert not killed.exists()
     airflow.kill_triggerer()
     label("whole")
     airflow.until("whole", "label_again", "deferred")
@@ -60,18 +61,20 @@ def stopped(airflow: Audits) -> States:
     """Stopped at half of the labels by somebody who labelled; `estimate` is killed."""
     airflow.to_the_labels("stopped")
     label_half("stopped")
+    killed = airflow.trap("stopped", files.RESULT)
     airflow.answer("stopped", "label", STOP, HALF)
-    airflow.kill("stopped", "estimate", files.RESULT)
     airflow.answer("stopped", "sign_off", "Sign", "well done")
+    assert not killed.exists()
     return airflow.ended("stopped")
 
 
 def signed(airflow: Audits) -> States:
     """The same, once somebody else has signed; `publish` is killed."""
     command("audit", "sign-off", "stopped", "--by", "eva", "--note", "seen")
+    killed = airflow.trap("stopped", files.REPORT)
     airflow.clear("stopped", "sign_off")
-    airflow.kill("stopped", "publish", files.REPORT)
     airflow.until("stopped", "track", "success")
+    assert not killed.exists()
     return airflow.ended("stopped")
 
 

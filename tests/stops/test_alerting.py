@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Registry
 from installation import Installation, table_rows
-from killing import run_until
+from killing import run
 from modwatch.errors import AlertError, SettingsError
 from modwatch.records import DRIFT
 from modwatch.stops import alerting
@@ -315,11 +315,11 @@ def test_killed_while_delivering(home: Installation, answers: list[int | None]) 
             put(at, 0, 0.3)
             alerting.raise_alerts(at, day(0))
 
-        def waits(_: float) -> bool:
+        def waits() -> bool:
             return bool(server.requests) if answers == [None] else not post.says["EHLO"]
 
         env = {**killed.env, "MODWATCH_ALERT_MAIL_TO": json.dumps(mail["alert_mail_to"])}
-        assert run_until(["run", "deliver_alerts", str(day(0))], env, waits).killed
+        assert run(["run", "deliver_alerts", str(day(0))], env, until=waits).killed
         with open_wiring(killed.settings) as at:
             assert alerting.deliver(at) == (2 if answers == [None] else 1)
             assert alerting.deliver(at) == 0

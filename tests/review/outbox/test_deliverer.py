@@ -142,7 +142,7 @@ def test_it_stops_while_there_is_much_to_do(
 
     def slow(message: OutboxMessage) -> Answer:
         taken.append(message.key)
-        time.sleep(0.3)
+        time.sleep(1)
         return Answer(status=200)
 
     with running(Deliverer(engine=engine, channels={"platform": slow})):
