@@ -35,7 +35,6 @@ _PRELOADED = [
     "mlflow.artifacts",
 ]
 
-
 #: What leaves a trace in a file system, by the names of Python's audit events.
 _CHANGES = {"os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -68,12 +67,13 @@ def run(
     process.start()
     counts.close()
     deadline = time.monotonic() + _LIMIT_SECONDS
-    while process.is_alive() and time.monotonic() < deadline:
-        if until():
+    while process.is_alive() and not until():
+        if time.monotonic() > deadline:
             process.kill()
-            break
+            raise TimeoutError(f"modwatch {arguments[0]} did not end")
         time.sleep(0.001)
-    process.join(_LIMIT_SECONDS)
+    process.kill()
+    process.join()
     with counted:
         killed = process.exitcode == -signal.SIGKILL
         return Ended(killed=killed, status=process.exitcode, traces=0 if killed else counted.recv())
@@ -132,12 +132,11 @@ class _Traces:
         self.left += 1
 
 
-def new_file(*folders: Path) -> Callable[[], bool]:
-    """Return a moment for `until`, which the process may outrun: a file is new below `folders`."""
-    before = _files(folders)
-    return lambda: bool(_files(folders) - before)
+def new_file(folder: Path) -> Callable[[], bool]:
+    """Return a moment for `until`, which the process may outrun: a file is new below `folder`."""
+    before = _files(folder)
+    return lambda: bool(_files(folder) - before)
 
 
-def _files(folders: Sequence[Path]) -> set[str]:
-    walks = (walk for folder in folders for walk in os.walk(folder))
-    return {f"{root}/{name}" for root, _, names in walks for name in names}
+def _files(folder: Path) -> set[str]:
+    return {f"{root}/{name}" for root, _, names in os.walk(folder) for name in names}
