@@ -18,6 +18,19 @@ from modwatch.review.queue.items import NewItem
 #: Whoever decides sooner after a new comment has pressed twice; milliseconds, see `console.js`.
 SETTLE = 280
 
+#: The item at the desk, or none; `nothing` while one is fetched.
+SHOWN = """
+    document.querySelector("#here .sheet")?.dataset.item
+    ?? (document.querySelector("#empty")?.hidden ? "nothing" : "none")
+"""
+
+#: Presses a key twice within a moment: much happens between two messages to a browser.
+TWICE = """
+    (key) => [1, 2].forEach(
+        () => document.activeElement.dispatchEvent(
+            new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true })))
+"""
+
 
 @pytest.fixture
 def options() -> ConsoleOptions:
@@ -62,13 +75,22 @@ class Desk:
 
     def settled(self) -> "Desk":
         self.page.wait_for_selector("main.ready", timeout=10_000)
-        self.page.wait_for_timeout(SETTLE)
-        return self
+        return self.rest()
 
     def press(self, *keys: str) -> "Desk":
         for key in keys:
             self.page.keyboard.press(key)
+            self.rest()
+        return self
+
+    def rest(self) -> "Desk":
+        """Look at what is shown for a while, and at what comes then, if it comes later."""
+        before, now = None, self.page.evaluate(SHOWN)
+        for _ in range(20):
+            if now == before and now != "nothing":
+                break
             self.page.wait_for_timeout(SETTLE)
+            before, now = now, self.page.evaluate(SHOWN)
         return self
 
     @property
@@ -91,6 +113,10 @@ class Desk:
                 return
             self.page.wait_for_timeout(50)
         assert read() == expected
+
+    def press_twice(self, key: str) -> "Desk":
+        self.page.evaluate(TWICE, key)
+        return self
 
     def wait_for(self, comment: str) -> "Desk":
         text = self.page.locator("#here .comment", has_text=comment)

@@ -108,7 +108,7 @@ def test_it_works_without_a_script(
     desk.says("Taken back")
     page.locator("#here button[value='0']").click()
     page.locator("#here button[value='skip']").click()
-    assert page.get_by_text("Nothing waits for you").is_visible()
+    page.get_by_text("Nothing waits for you").wait_for()
 
 
 def test_it_speaks_german(desk_of: Seat, queued: Queued, ann: Moderator) -> None:

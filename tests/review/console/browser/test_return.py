@@ -47,8 +47,9 @@ def test_a_ticket_and_a_proof_hold_under_a_new_token_of_their_session(
     queued("comment 0", "comment 1")
     desk = desk_of(ann)
     proof = desk.page.locator("main").get_attribute("data-csrf")
-    held = desk.page.evaluate(f"JSON.parse(sessionStorage.getItem('modwatch.{ann.id}.held'))")
-    assert [each["item_id"] for each in held] == [1, 2]
+    remembered = f"JSON.parse(sessionStorage.getItem('modwatch.{ann.id}.held'))"
+    desk.until(lambda: [each["item_id"] for each in desk.page.evaluate(remembered)], [1, 2])
+    held = desk.page.evaluate(remembered)
     rotate(desk, engine)
 
     def post(path: str, **data: Any) -> Any:
@@ -68,6 +69,7 @@ def test_what_is_taken_back_from_my_day_comes_first(
 ) -> None:
     queued(*(f"comment {i}" for i in range(5)))
     desk = desk_of(ann).press("t").wait_for("comment 1")  # and comment 2 is held
+    desk.until(lambda: labels(engine), [("c0", 1)])
     desk.page.get_by_role("link", name="My day").click()
     desk.page.get_by_role("button", name="Undo the decision").click()
     assert desk.settled().says("Taken back").comment == "comment 0"
@@ -75,6 +77,16 @@ def test_what_is_taken_back_from_my_day_comes_first(
     assert desk.settled().comment == "comment 0"
     assert "Taken back" not in desk.toast
     desk.press("n").wait_for("comment 1").press("n").wait_for("comment 2")
+
+
+#: Presses `n` as soon as the comment is there.
+AT_ONCE = """
+    new MutationObserver((_, watch) => {
+      watch.disconnect();
+      document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "n", bubbles: true }));
+      window.pressed = true;
+    }).observe(document.querySelector("main"), { attributeFilter: ["class"] });
+"""
 
 
 def test_no_key_decides_before_the_comment_is_there(
@@ -89,12 +101,14 @@ def test_no_key_decides_before_the_comment_is_there(
     while not slow:
         desk.page.wait_for_timeout(50)
     desk.page.wait_for_timeout(600)  # longer than whoever presses twice
-    desk.press("r", "t", "n")
+    for key in "rtn":
+        desk.page.keyboard.press(key)
+    desk.page.evaluate(AT_ONCE)  # nobody has read it
     slow[0].continue_()
     desk.page.unroute("**/next")
     desk.page.wait_for_selector("main.ready")
-    desk.page.keyboard.press("n")  # at once: nobody has read it
     desk.page.wait_for_timeout(600)
+    assert desk.page.evaluate("window.pressed")
     assert desk.comment == "comment 0"
     assert desk.page.locator("[data-masked]").count() == 1
     assert labels(engine) == []

@@ -178,9 +178,7 @@ def test_a_double_click_decides_one_comment(
     desk.wait_for("comment 1")
     until(desk, engine, 1)
     desk.page.wait_for_timeout(300)
-    desk.page.keyboard.press("n")
-    desk.page.keyboard.press("n")  # at once
-    desk.wait_for("comment 2")
+    desk.press_twice("n").wait_for("comment 2")
     until(desk, engine, 2)
     desk.page.wait_for_timeout(300)
     assert [row[:3] for row in actions(engine)] == [("c0", "label", 1), ("c1", "label", 0)]
