@@ -9,8 +9,6 @@ import signal
 import sys
 from pathlib import Path
 
-_TRAPS = os.environ.get("TRAPS")
-
 
 def trap(target: Path) -> Path:
     """Return the trap for whoever writes `target`."""
@@ -27,5 +25,5 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-if _TRAPS:
+if "TRAPS" in os.environ:
     sys.addaudithook(_watch)
