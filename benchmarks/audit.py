@@ -32,14 +32,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from modwatch.audit import allocation
-from modwatch.audit.comparison import PILOT_BINS, PILOT_LABELS, draw, pilot_audit
-from modwatch.audit.counts import StratumCounts
+from modwatch.audit.allocation import optimal
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
-from modwatch.audit.estimates import ENOUGH_POSITIVES, Audited
-from modwatch.audit.intervals import IntervalRule
-from modwatch.audit.populations import Side, SimulatedPopulation, simulate
+from modwatch.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
+from modwatch.audit.intervals import IntervalOptions
+from modwatch.audit.simulation import (
+    PILOT_BINS,
+    PILOT_LABELS,
+    Side,
+    SimulatedPopulation,
+    draw_positives,
+    pilot_audit,
+    simulate,
+)
 from modwatch.audit.strata import strata
+from modwatch.audit.stratified import StratumCounts
 
 PREVALENCES = (0.001, 0.005, 0.01, 0.02, 0.04, 0.08)
 SCORES = ("sharp", "dull", "miscalibrated")
@@ -62,35 +69,37 @@ def known(side: Side, cut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def audited(made, population, generator, repetitions, rule):
+def audited(made, population, generator, repetitions, options):
     """Return `repetitions` audits by a design."""
     counts = []
     for side, truth in ((made.flagged, population.flagged), (made.unflagged, population.unflagged)):
         sizes, positives, _ = known(truth, side.strata)
-        found = draw(sizes, positives, side.labels, generator, repetitions=repetitions)
+        found = draw_positives(sizes, positives, side.labels, generator, repetitions=repetitions)
         counts.append(
             StratumCounts.of(
                 population=sizes, labels=side.labels, positives=found, score=side.score
             ).weighted()
         )
     comments = (population.flagged.label.size, population.unflagged.label.size)
-    return Audited(flagged=counts[0], unflagged=counts[1], comments=comments, rule=rule)
+    return AuditEstimator(
+        flagged=counts[0], unflagged=counts[1], comments=comments, options=options
+    )
 
 
-def judged(name, figure, truth, enough):
+def judged(name, estimate, truth, enough):
     """Return coverage, of all audits and of those with a figure, bias and width.
 
     `above`: the part of the figures whose interval ends below the truth.
     """
-    holds = (figure.low <= truth) & (truth <= figure.high)
-    deviation = float(figure.value.std()) or np.nan
+    holds = (estimate.low <= truth) & (truth <= estimate.high)
+    deviation = float(estimate.value.std()) or np.nan
     return {
         f"{name}_coverage_all": holds.mean(),
         f"{name}_coverage": holds[enough].mean() if enough.any() else np.nan,
-        f"{name}_above": (truth > figure.high)[enough].mean() if enough.any() else np.nan,
+        f"{name}_above": (truth > estimate.high)[enough].mean() if enough.any() else np.nan,
         f"{name}_given": enough.mean(),
-        f"{name}_bias": (figure.value.mean() - truth) / deviation,
-        f"{name}_width": float(np.median(figure.high - figure.low)),
+        f"{name}_bias": (estimate.value.mean() - truth) / deviation,
+        f"{name}_width": float(np.median(estimate.high - estimate.low)),
         f"{name}_deviation": deviation,
     }
 
@@ -111,17 +120,17 @@ def measured(population: SimulatedPopulation, labels, repetitions, expected, see
     flagged, missed = population.flagged, population.unflagged
     options = DesignOptions(expected_prevalence=expected)
     made = design(ScoreCounts.of(flagged.score), ScoreCounts.of(missed.score), labels, options)
-    audits = audited(made, population, generator, repetitions, IntervalRule())
+    audits = audited(made, population, generator, repetitions, IntervalOptions())
     enough = audits.unflagged.positives.sum(-1) >= ENOUGH_POSITIVES
     both = enough & (audits.flagged.positives.sum(-1) >= ENOUGH_POSITIVES)
     truth = float(missed.label.mean())
-    line = judged("prevalence", audits.figure("prevalence_unflagged"), truth, enough)
-    line |= judged("recall", audits.figure("recall"), population.recall, both)
+    line = judged("prevalence", audits.interval_estimate("prevalence_unflagged"), truth, enough)
+    line |= judged("recall", audits.interval_estimate("recall"), population.recall, both)
     classic = audited(
-        made, population, generator, repetitions, IntervalRule(method="korn_graubard")
+        made, population, generator, repetitions, IntervalOptions(method="korn_graubard")
     )
-    figure = classic.figure("prevalence_unflagged")
-    line["korn_graubard"] = ((figure.low <= truth) & (truth <= figure.high))[
+    estimate = classic.interval_estimate("prevalence_unflagged")
+    line["korn_graubard"] = ((estimate.low <= truth) & (truth <= estimate.high))[
         classic.unflagged.positives.sum(-1) >= ENOUGH_POSITIVES
     ].mean()
     spent = int(made.unflagged.labels.sum())
@@ -132,7 +141,7 @@ def baselines(side: Side, cut, labels, generator, line) -> dict[str, float]:
     """Return the labels of the default design over those of each baseline."""
     truth, comments = side.label.mean(), side.label.size
     sizes, positives, means = known(side, cut)
-    best_labels = allocation.optimal(sizes, positives, labels)
+    best_labels = optimal(sizes, positives, labels)
     classes = strata(side.score, method="quantile", bins=200)
     fine, found, _ = known(side, classes)
     rate = found / fine
@@ -143,13 +152,15 @@ def baselines(side: Side, cut, labels, generator, line) -> dict[str, float]:
     pilots = pilot_counts(side, pilot_labels, generator)
     shares = np.array([float(each.rate()) for each in pilots])
     widths = [width(each) for each in pilots[:WIDTHS]]
-    random = draw([comments], [int(side.label.sum())], [labels], generator, repetitions=WIDTHS)
+    random = draw_positives(
+        [comments], [int(side.label.sum())], [labels], generator, repetitions=WIDTHS
+    )
     plain = StratumCounts.of(
         population=[comments], labels=[labels], positives=random, score=[truth]
     )
     oracle = StratumCounts.of(
         population=sizes, labels=best_labels, score=means,
-        positives=draw(sizes, positives, best_labels, generator, repetitions=WIDTHS),
+        positives=draw_positives(sizes, positives, best_labels, generator, repetitions=WIDTHS),
     )  # fmt: skip
     ratio = {
         "pilot": np.median(widths) / fewer**0.5, "random": width(plain), "oracle": width(oracle),
@@ -175,7 +186,7 @@ def pilot_counts(side: Side, labels, generator):
 
 def width(counts: StratumCounts) -> float:
     """Return the width of the default interval, the median of repetitions."""
-    nobody = Audited(flagged=None, unflagged=counts.weighted(), comments=(0, 1))
+    nobody = AuditEstimator(flagged=None, unflagged=counts.weighted(), comments=(0, 1))
     side = nobody.side("unflagged")
     return float(np.median(side.high - side.low))
 

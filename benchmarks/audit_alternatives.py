@@ -33,14 +33,13 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from modwatch.audit.comparison import draw, pilot_audit
-from modwatch.audit.counts import StratumCounts, combine
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.estimates import ENOUGH_POSITIVES
-from modwatch.audit.intervals import IntervalRule, interval, korn_graubard
-from modwatch.audit.populations import SCORES, simulate
+from modwatch.audit.intervals import IntervalOptions, interval, korn_graubard
 from modwatch.audit.recalibration import prior_shift, shifted
+from modwatch.audit.simulation import SCORES, draw_positives, pilot_audit, simulate
 from modwatch.audit.stages import next_stage
+from modwatch.audit.stratified import StratumCounts, combine
 
 CELLS = tuple(product((0.001, 0.01, 0.04), SCORES, (0.0, 0.2), (1000, 3000)))
 #: Repetitions that get an interval; folds of the cross-fitting.
@@ -94,11 +93,11 @@ def stratified(cell, **options):
     """Return estimates (R,), positives (R,), ends (I,) of intervals and, if known, the variance."""
     made, positives = cell.design(**options)
     drawn = made.population, positives, made.labels, cell.generator
-    found = draw(*drawn, repetitions=cell.repetitions)
+    found = draw_positives(*drawn, repetitions=cell.repetitions)
     known = {"population": made.population, "labels": made.labels, "score": made.score}
     few = StratumCounts.of(positives=found[:INTERVALS], **known).weighted()
     share = StratumCounts.of(positives=found, **known).rate()
-    return share, found.sum(-1), interval(few, IntervalRule()), cell.variance(made, cell.label)
+    return share, found.sum(-1), interval(few, IntervalOptions()), cell.variance(made, cell.label)
 
 
 def unequal(cell, even, kind):
@@ -194,10 +193,10 @@ def stages(cell, first_share):
     of, counts = partial(StratumCounts.of, score=made.score), []
     left, more = made.population - made.labels, cell.labels - int(made.labels.sum())
     for _ in range(cell.repetitions):
-        seen = draw(made.population, positives, made.labels, cell.generator)
+        seen = draw_positives(made.population, positives, made.labels, cell.generator)
         first = of(population=made.population, labels=made.labels, positives=seen)
         labels = next_stage(first, more)
-        then = draw(left, positives - seen, labels, cell.generator)
+        then = draw_positives(left, positives - seen, labels, cell.generator)
         both = first, of(population=left, labels=labels, positives=then)
         counts.append(combine(both, (first_share, 1 - first_share), population=made.population))
     return one_by_one(counts)
@@ -212,7 +211,7 @@ def pilot(cell):
 
 def one_by_one(counts):
     share, found = np.array([(each.rate, each.positives.sum()) for each in counts]).T
-    ends = np.array([interval(each, IntervalRule()) for each in counts[:INTERVALS]]).T
+    ends = np.array([interval(each, IntervalOptions()) for each in counts[:INTERVALS]]).T
     return share, found, ends, None
 
 

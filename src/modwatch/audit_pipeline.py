@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from modwatch.audit import files
+from modwatch.audit.descriptions import describe_plan, describe_result
 from modwatch.audit.dsa.statement import refuse_unusable
 from modwatch.audit.evidence import Event, moment, stopped
 from modwatch.audit.labels import labelled
-from modwatch.audit.words import plan_in_words, result_in_words
 from modwatch.errors import AlertError, AuditCancelledError
 from modwatch.review.queue.audits import AuditProgress, withdraw_audit
 from modwatch.stops import alerting, auditing
@@ -129,8 +129,8 @@ def ask(at: Wiring, audit: str, action: str, *, page: str) -> str:
     last = _going_on(at, audit)[-1]
     _tell(at, question_alert(audit, action, page), moment(last.at).date())
     if action == "approved":
-        return plan_in_words(auditing.plan_of(at, audit))
-    told = result_in_words(auditing.result_of(at, audit), auditing.store(at).place(audit))
+        return describe_plan(auditing.plan_of(at, audit))
+    told = describe_result(auditing.result_of(at, audit), auditing.store(at).place(audit))
     return f"{told} Whoever labelled for the audit cannot sign it."
 
 
@@ -178,7 +178,7 @@ def track(at: Wiring, audit: str) -> str:
     kept, result = auditing.store(at), auditing.result_of(at, audit)
     return audit_runs.publish_audit(
         result,
-        words=result_in_words(result, kept.place(audit)),
+        words=describe_result(result, kept.place(audit)),
         files={name: each for name, each in kept.read(audit).items() if name in files.SHOWN},
         tracking_uri=at.settings.mlflow_url,
     )

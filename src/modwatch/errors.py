@@ -11,7 +11,8 @@
     ├── DesignError          a routing design is impossible (α outside (0, 1], unknown strategy)
     ├── MetricInputError     arrays handed to a statistic do not fit (also a ValueError)
     ├── AuditError           a step of an audit is impossible, or out of order
-    │   └── AuditCancelledError  somebody gave the audit up
+    │   └── AuditCancelledError  the audit was cancelled
+    ├── DsaReportError       a statement for a transparency report is invalid
     ├── TrackingError        MLflow cannot be reached or refused a call
     ├── AlertError           an alert could not be delivered
     │   └── AlertRefusedError    the receiver does not want it, now or later
@@ -73,7 +74,11 @@ class AuditError(ModwatchError):
 
 
 class AuditCancelledError(AuditError):
-    """Somebody gave the audit up; its evidence stays, and nothing more happens to it."""
+    """The audit was cancelled; its evidence is kept, and no further step is possible."""
+
+
+class DsaReportError(ModwatchError):
+    """A statement for a transparency report is invalid; the message names the field."""
 
 
 class TrackingError(ModwatchError):

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from modwatch.audit.counts import StratumCounts
+from modwatch.audit.stratified import StratumCounts
 
 #: Rates that are nothing, everything, or between.
 RATES = st.sampled_from([0.0, 1.0]) | st.floats(0, 1)

@@ -12,8 +12,8 @@ from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.draw import DrawnComment, Scored, day_digest, draw
 from modwatch.audit.labels import AuditLabel
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
-from modwatch.audit.populations import simulate
 from modwatch.audit.results import computed, to_json
+from modwatch.audit.simulation import simulate
 from modwatch.audit.verify import planned_sizes, read_evidence
 
 FIRST = datetime.date(2026, 1, 5)

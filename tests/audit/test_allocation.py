@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.audit import allocation
-from modwatch.audit.counts import StratumCounts
+from modwatch.audit.stratified import StratumCounts
 from modwatch.errors import DesignError, MetricInputError, ModwatchError
 
 SPREADS = st.just(0.0) | st.floats(1e-6, 0.5)
@@ -175,7 +175,9 @@ def test_what_does_not_fit_is_refused(call):
 
 
 def test_too_few_labels_are_told_with_what_would_do():
-    with pytest.raises(DesignError, match="3 labels are too few for 2 strata of at least 2; spend"):
+    with pytest.raises(
+        DesignError, match="3 labels are too few for 2 strata with at least 2 each; use"
+    ):
         allocation.equal([10, 10], 3)
 
 

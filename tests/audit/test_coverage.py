@@ -6,12 +6,11 @@
 import numpy as np
 import pytest
 
-from modwatch.audit.comparison import draw
-from modwatch.audit.counts import StratumCounts
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
-from modwatch.audit.estimates import ENOUGH_POSITIVES, Audited
-from modwatch.audit.intervals import IntervalRule
-from modwatch.audit.populations import simulate
+from modwatch.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
+from modwatch.audit.intervals import IntervalOptions
+from modwatch.audit.simulation import draw_positives, simulate
+from modwatch.audit.stratified import StratumCounts
 
 REPETITIONS = 1_000
 
@@ -25,7 +24,7 @@ def audits(prevalence, score, hidden, labels):
     generator, sides = np.random.default_rng(labels), []
     for planned, side in zip((made.flagged, made.unflagged), truth, strict=True):
         positives = np.bincount(planned.strata.assign(side.score), weights=side.label)
-        found = draw(
+        found = draw_positives(
             planned.population, positives, planned.labels, generator, repetitions=REPETITIONS
         )
         sides.append(
@@ -42,15 +41,18 @@ def audits(prevalence, score, hidden, labels):
 def coverage(population, sides, metric, method):
     """Return how often the interval holds the truth, of audits that give a figure."""
     comments = population.flagged.label.size, population.unflagged.label.size
-    made = Audited(
-        flagged=sides[0], unflagged=sides[1], comments=comments, rule=IntervalRule(method=method)
+    made = AuditEstimator(
+        flagged=sides[0],
+        unflagged=sides[1],
+        comments=comments,
+        options=IntervalOptions(method=method),
     )
     truth = {
         "recall": population.recall,
         "precision": population.flagged.label.mean(),
         "prevalence_unflagged": population.unflagged.label.mean(),
     }[metric]
-    figure = made.figure(metric)
+    figure = made.interval_estimate(metric)
     enough = np.min([side.positives.sum(-1) for side in sides], axis=0) >= ENOUGH_POSITIVES
     return float(((figure.low <= truth) & (truth <= figure.high))[enough].mean())
 

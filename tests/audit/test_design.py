@@ -132,7 +132,7 @@ def test_all_of_the_labels_are_spent_even_when_the_flagged_part_is_small():
 @pytest.mark.parametrize("labels", [-5, 0, 23])
 def test_fewer_labels_than_the_strata_need_are_refused(labels):
     scores = ScoreCounts.of(np.linspace(0, 1, 5_000))
-    message = f"{labels} labels are too few for 12 strata of at least 2; spend 24 or more"
+    message = f"{labels} labels are too few for 12 strata with at least 2 each; use 24 or more"
     with pytest.raises(DesignError, match=message):
         design(scores, scores, labels)
     assert design(scores, scores, 24).labels == 24
@@ -141,15 +141,15 @@ def test_fewer_labels_than_the_strata_need_are_refused(labels):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "kmeans"}, "the strata method is 'kmeans'"),
-        ({"bins": 0}, "the number of strata is 0"),
-        ({"allocation": "pilot"}, "the allocation is 'pilot'"),
-        ({"floor": 1.5}, "the floor of the allocation is 1.5"),
-        ({"floor": float("nan")}, "the floor of the allocation is nan"),
-        ({"flagged_share": 0.0}, "flagged_share is 0.0"),
-        ({"flagged_share": 1.0}, "flagged_share is 1.0"),
-        ({"expected_prevalence": 0.0}, "expected_prevalence is 0.0"),
-        ({"expected_prevalence": 1.5}, "expected_prevalence is 1.5"),
+        ({"method": "kmeans"}, "got 'kmeans'"),
+        ({"bins": 0}, "got 0"),
+        ({"allocation": "pilot"}, "got 'pilot'"),
+        ({"floor": 1.5}, "got 1.5"),
+        ({"floor": float("nan")}, "got nan"),
+        ({"flagged_share": 0.0}, "flagged_share must be in \\(0, 1\\), got 0.0"),
+        ({"flagged_share": 1.0}, "flagged_share must be in \\(0, 1\\), got 1.0"),
+        ({"expected_prevalence": 0.0}, "expected_prevalence must be in \\(0, 1\\), got 0.0"),
+        ({"expected_prevalence": 1.5}, "expected_prevalence must be in \\(0, 1\\), got 1.5"),
     ],
 )
 def test_impossible_options_are_refused(changes, message):
@@ -168,11 +168,11 @@ def test_counts_of_scores_that_do_not_fit_are_refused(score, count):
 
 def test_a_period_without_comments_is_refused():
     nobody = ScoreCounts.of([])
-    with pytest.raises(DesignError, match="the period has no comment"):
+    with pytest.raises(DesignError, match="The period has no comments"):
         design(nobody, nobody, 100)
 
 
 def test_a_budget_that_is_no_number_is_refused():
     some = ScoreCounts.of([0.5] * 100)
-    with pytest.raises(DesignError, match="it must be whole"):
+    with pytest.raises(DesignError, match="must be whole"):
         design(some, some, float("nan"))

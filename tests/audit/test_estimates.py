@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.drawing import counts
-from modwatch.audit.comparison import draw
-from modwatch.audit.counts import StratumCounts
-from modwatch.audit.estimates import ENOUGH_POSITIVES, METRICS, Audited
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.estimates import ENOUGH_POSITIVES, METRICS, AuditEstimator
+from modwatch.audit.intervals import IntervalOptions
+from modwatch.audit.simulation import draw_positives
+from modwatch.audit.stratified import StratumCounts
 from modwatch.errors import MetricInputError
 
 
@@ -22,13 +22,13 @@ def side(population, labels, positives, score=0.5):
     ).weighted()
 
 
-def audit(flagged, unflagged, **rule):
+def audit(flagged, unflagged, **options):
     """Return an audit of two strata sides, each (population, labels, positives)."""
-    return Audited(
+    return AuditEstimator(
         flagged=side(*flagged),
         unflagged=side(*unflagged),
         comments=(int(np.sum(flagged[0])), int(np.sum(unflagged[0]))),
-        rule=IntervalRule(**rule),
+        options=IntervalOptions(**options),
     )
 
 
@@ -70,13 +70,13 @@ def test_a_census_gives_the_plain_figures_without_width(tp, fp, fn, tn):
     st.sampled_from(["both", "lower", "upper"]),
 )
 def test_the_ends_are_around_any_figure(flagged, unflagged, metric, method, sides):
-    made = Audited(
+    made = AuditEstimator(
         flagged=flagged.weighted(),
         unflagged=unflagged.weighted(),
         comments=(int(flagged.population.sum()), int(unflagged.population.sum())),
-        rule=IntervalRule(method=method, sides=sides),
+        options=IntervalOptions(method=method, sides=sides),
     )
-    figure = made.figure(metric)
+    figure = made.interval_estimate(metric)
     assert 0 <= figure.low <= figure.value <= figure.high <= 1
     assert np.isfinite(figure.error)
     assert figure.error >= 0
@@ -91,10 +91,10 @@ def test_a_side_without_labels_or_comments_gives_no_numbers_that_are_none(
 ):
     sides = (labelled.weighted(), None) if flagged else (None, labelled.weighted())
     comments = (int(labelled.population.sum()), others)
-    made = Audited(
+    made = AuditEstimator(
         flagged=sides[0], unflagged=sides[1], comments=comments if flagged else comments[::-1]
     )
-    figure = made.figure(metric)
+    figure = made.interval_estimate(metric)
     assert 0 <= figure.low <= figure.value <= figure.high <= 1
     told = made.estimate(metric)
     if others and metric not in ("precision", "prevalence_unflagged"):
@@ -116,7 +116,7 @@ def test_figures_are_those_of_the_formulas_on_a_sample():
         "prevalence": (tp + fn) / total,
     }
     for metric, value in expected.items():
-        assert float(made.figure(metric).value) == pytest.approx(value)
+        assert float(made.interval_estimate(metric).value) == pytest.approx(value)
     # Recall is corrected by less than its standard error.
     recall = made.estimate("recall")
     assert recall.value != pytest.approx(tp / (tp + fn), abs=1e-4)
@@ -129,12 +129,12 @@ def test_standard_errors_are_those_of_repeated_audits():
     populations, positives = ([1_000, 500], [90_000, 4_000]), ([600, 450], [360, 800])
     labels = ([300, 200], [900, 400])
     sides = [
-        (population, sizes, draw(population, known, sizes, generator, repetitions=4_000))
+        (population, sizes, draw_positives(population, known, sizes, generator, repetitions=4_000))
         for population, known, sizes in zip(populations, positives, labels, strict=True)
     ]
     made = audit(*sides, method="korn_graubard")
     for metric in METRICS:
-        figure = made.figure(metric)
+        figure = made.interval_estimate(metric)
         typical = float(np.sqrt((figure.error**2).mean()))
         assert figure.value.std() == pytest.approx(typical, rel=0.05)
 
@@ -150,7 +150,7 @@ def test_the_bias_of_recall_is_mended():
     truth = 1600 / 3600
     tp, fn = 2_000 * found[1][:, 0] / 60, 50_000 * found[0][:, 0] / 150
     plain = float((tp / (tp + fn)).mean()) - truth
-    mended = float(made.figure("recall").value.mean()) - truth
+    mended = float(made.interval_estimate("recall").value.mean()) - truth
     assert plain > 0.02
     assert abs(mended) < plain / 3
 
@@ -159,7 +159,7 @@ def test_known_true_positives_carry_the_interval_of_the_missed_over():
     """Footnote 19: with TP known, the ends of the prevalence give those of recall."""
     made = audit(([400], [400], [330]), ([9_600], [500], [35]))
     missed = made.side("unflagged")
-    figure = made.figure("recall")
+    figure = made.interval_estimate("recall")
     expected = [330 / (330 + 9_600 * float(end)) for end in (missed.high, missed.low)]
     assert [float(figure.low), float(figure.high)] == pytest.approx(expected)
 
@@ -232,19 +232,19 @@ class TestInsufficient:
         assert made.estimate(metric).reason == "no comment is positive"
 
     def test_comments_without_a_label_are_not_taken_for_negative(self):
-        made = Audited(flagged=side([10], [5], [4]), unflagged=None, comments=(10, 990))
+        made = AuditEstimator(flagged=side([10], [5], [4]), unflagged=None, comments=(10, 990))
         for metric in ("recall", "f1", "accuracy", "prevalence", "prevalence_unflagged"):
             told = made.estimate(metric)
             assert told.reason == "no label of 990 unflagged comments"
             assert told.labels_needed is None
         assert made.estimate("precision").value == 0.8
-        assert float(made.figure("recall").low) < 0.02
+        assert float(made.interval_estimate("recall").low) < 0.02
 
 
 @pytest.mark.parametrize("call", ["estimate", "figure"])
 def test_an_unknown_metric_is_refused(call):
     made = audit(([5], [5], [1]), ([7], [7], [1]))
-    with pytest.raises(MetricInputError, match="the metric is 'auc'"):
+    with pytest.raises(MetricInputError, match="got 'auc'"):
         getattr(made, call)("auc")
 
 

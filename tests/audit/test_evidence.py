@@ -34,15 +34,17 @@ ACTIONS = [each for each in FOLLOWS if each is not None]
 WAYS = {action: ADAPTIVE[: ADAPTIVE.index(action) + 1] for action in ACTIONS if action in ADAPTIVE}
 WAYS["cancelled"] = ["planned", "cancelled"]
 
+#: Steps after which each step is possible, as the message names them.
 NEEDS = {
-    "planned": "it begins",
-    "approved": "the plan is frozen",
-    "drawn": "the plan is approved, or the first stage is labelled",
-    "labelled": "the sample is drawn",
-    "estimated": "the labels are sealed",
-    "signed_off": "the result is estimated",
-    "published": "the result is signed off",
-    "cancelled": "the plan is frozen, and nothing is published",
+    "planned": "",
+    "approved": ": only planned audits can be",
+    "drawn": ": only approved or labelled audits can be",
+    "labelled": ": only drawn audits can be",
+    "estimated": ": only labelled audits can be",
+    "signed_off": ": only estimated audits can be",
+    "published": ": only signed off audits can be",
+    "cancelled": ": only planned or approved or drawn or labelled or estimated or signed off "
+    "audits can be",
 }
 
 
@@ -76,7 +78,7 @@ def test_a_step_follows_only_what_it_may(last: str, action: str) -> None:
         assert (event.position, event.previous) == (len(chain), chain[-1].digest)
         return
     last_, action_ = last.replace("_", " "), action.replace("_", " ")
-    told = f"^audit 'a': it cannot be {action_} after it was {last_}: not before {NEEDS[action]}$"
+    told = f"^audit 'a' cannot be {action_} after it was {last_}{NEEDS[action]}$"
     with pytest.raises(AuditError, match=told):
         chain_of([*WAYS[last], action])
     with pytest.raises(AuditError, match=told):  # nor in a chain that somebody made
@@ -85,10 +87,10 @@ def test_a_step_follows_only_what_it_may(last: str, action: str) -> None:
 
 @pytest.mark.parametrize("action", [*ACTIONS[1:], "stolen"])
 def test_every_audit_begins_with_its_plan(action: str) -> None:
-    with pytest.raises(AuditError, match=r"^audit 'a': there is no plan; plan it first$"):
+    with pytest.raises(AuditError, match=r"^audit 'a' has no plan; plan it first$"):
         chain_of([action])
     first = replace(chain_of(["planned"])[0], action=action)
-    with pytest.raises(AuditError, match="there is no plan"):
+    with pytest.raises(AuditError, match="has no plan"):
         read(rehashed([first]))
 
 
@@ -114,21 +116,21 @@ def test_a_chain_is_read_as_it_was_written(length: int, note: str) -> None:
 
 def test_an_event_cannot_be_of_another_audit() -> None:
     chain = chain_of(ADAPTIVE[:2])
-    with pytest.raises(AuditError, match="audit 'b': this is the chain of audit 'a'"):
+    with pytest.raises(AuditError, match="audit 'b': the chain belongs to audit 'a'"):
         following(chain, audit="b", action="drawn", actor="eva", at=NOW + timedelta(days=1))
     for changes in ({"audit": "b"}, {"position": 5}):
         forged = [chain[0], replace(chain[1], **changes)]  # type: ignore[arg-type]
-        with pytest.raises(AuditError, match=r"^line 2 of the chain is of another place or audit"):
+        with pytest.raises(AuditError, match=r"^Line 2 of the chain is of another place or audit"):
             read(written(forged))
 
 
 def test_time_does_not_run_backwards() -> None:
     chain = chain_of(ADAPTIVE[:2])
     at = NOW + timedelta(minutes=59)
-    with pytest.raises(AuditError, match="set the clock right"):
+    with pytest.raises(AuditError, match="correct the clock"):
         following(chain, audit="a", action="drawn", actor="eva", at=at)
     forged = [*chain, replace(chain_of(ADAPTIVE[:3])[2], at=at.isoformat())]
-    with pytest.raises(AuditError, match=r"^line 3 of the chain is of an earlier time"):
+    with pytest.raises(AuditError, match=r"^Line 3 of the chain is of an earlier time"):
         read(rehashed(forged))
     same = following(chain, audit="a", action="drawn", actor="eva", at=NOW + timedelta(hours=1))
     assert read(written([*chain, same]))[-1] == same
@@ -139,7 +141,7 @@ def test_times_are_in_utc() -> None:
     event = following([], audit="a", action="planned", actor="eva", at=at)
     assert event.at == "2026-01-05T07:00:00+00:00"
     for other in ("2026-01-05T12:00:00+05:00", "2026-01-05T07:00:00Z", "20260105T070000+00:00"):
-        with pytest.raises(AuditError, match=r"^the time on line 1 of the chain is not in UTC"):
+        with pytest.raises(AuditError, match=r"^The time on line 1 of the chain is not in UTC"):
             read(written([replace(event, at=other)]))
     for other in ("", "noon", "2026-01-05", "2026-01-05T07:00:00", "0001-01-01T00:00:00+14:00"):
         with pytest.raises(AuditError, match="a time is not in ISO 8601"):
@@ -158,7 +160,7 @@ def test_a_line_that_is_changed_left_out_or_moved_is_found(position: int) -> Non
     for old, new in (("eva", "eve"), ("2026-02-", "2026-03-"), ("u00fc", "u00fd"), ('"a"', '"b"')):
         forged = [*lines]
         forged[position] = forged[position].replace(old, new)
-        with pytest.raises(AuditError, match=f"^line {position + 1} of the chain does not have"):
+        with pytest.raises(AuditError, match=f"^Line {position + 1} of the chain does not match"):
             read("".join(forged))
     without = [*lines[:position], *lines[position + 1 :]]
     twice = [*lines[: position + 1], *lines[position:]]
@@ -178,7 +180,7 @@ def test_a_line_that_is_changed_left_out_or_moved_is_found(position: int) -> Non
 def test_a_line_of_another_chain_does_not_follow() -> None:
     one, other = lines_of(chain_of(ADAPTIVE)), lines_of(chain_of(ADAPTIVE, audit="b"))
     with pytest.raises(
-        AuditError, match=r"^line 3 of the chain does not follow the line before it"
+        AuditError, match=r"^Line 3 of the chain does not follow the line before it"
     ):
         read("".join([*one[:2], *other[2:]]))
 
@@ -206,7 +208,7 @@ def test_a_cut_line_is_no_event() -> None:
     text = written(chain_of(ADAPTIVE[:2]))
     start = text.index("\n") + 1
     for end in range(start + 1, len(text) - 1):
-        with pytest.raises(AuditError, match=r"^line 2 of the chain is no event"):
+        with pytest.raises(AuditError, match=r"^Line 2 of the chain is not an event"):
             read(text[:end])
 
 
@@ -236,7 +238,7 @@ def test_hostile_types_are_refused_wherever_they_stand(name: str) -> None:
     "text", ["\n", "x", "[]", "3", "null", "NaN", "{}", '{"hash":1}', "[" * 100_000, "\ud800", "\0"]
 )
 def test_garbage_is_no_event(text: str) -> None:
-    with pytest.raises(AuditError, match=r"^line 1 of the chain is no event"):
+    with pytest.raises(AuditError, match=r"^Line 1 of the chain is not an event"):
         read(text)
 
 

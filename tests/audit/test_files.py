@@ -222,7 +222,7 @@ def test_another_form_is_refused(name: str, change: Callable[[str], str]) -> Non
     read, right = READERS[name]
     changed = change(right.decode())
     assert changed != right.decode()
-    with pytest.raises(AuditError, match=f"^the file of the {name} is not in canonical form"):
+    with pytest.raises(AuditError, match=f"^The {name} file is not in canonical form"):
         read(changed.encode())
 
 

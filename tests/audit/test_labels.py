@@ -60,8 +60,14 @@ def test_a_settlement_goes_over_all(label: int, others: tuple[int, ...]) -> None
 @pytest.mark.parametrize(
     ("labels", "why"),
     [
-        ([said("x", "ann", 1)], "comment 'x' of 2026-01-05 by 'ann' is of a comment that was not"),
-        ([said("a", "ann", 1, day=1)], "of 2026-01-06 by 'ann' is of a comment that was not drawn"),
+        (
+            [said("x", "ann", 1)],
+            "comment 'x' of 2026-01-05 by 'ann' refers to a comment that was not",
+        ),
+        (
+            [said("a", "ann", 1, day=1)],
+            "of 2026-01-06 by 'ann' refers to a comment that was not drawn",
+        ),
         ([said("a", "ann", 2)], "is neither 0 nor 1"),
         ([said("a", "ann", -1)], "is neither 0 nor 1"),
         ([said("a", "ann", 1, "skip")], "has the action 'skip'"),
@@ -71,7 +77,7 @@ def test_a_settlement_goes_over_all(label: int, others: tuple[int, ...]) -> None
             [said("a", "ann", 1), said("a", "bob", 0), said("a", "ann", 1, "adjudicate")],
             "by 'ann' is the second by the same person",
         ),
-        ([said("a", name, 1, "adjudicate") for name in ("lea", "leo")], "is settled twice"),
+        ([said("a", name, 1, "adjudicate") for name in ("lea", "leo")], "is adjudicated twice"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(labels: list[AuditLabel], why: str) -> None:

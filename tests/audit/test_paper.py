@@ -15,10 +15,9 @@ import math
 import numpy as np
 import pytest
 
-from modwatch.audit.counts import Ints, StratumCounts
-from modwatch.audit.estimates import Audited
-from modwatch.audit.figures import Shares
-from modwatch.audit.required import required_labels
+from modwatch.audit.estimates import AuditEstimator, SideShare
+from modwatch.audit.required_labels import required_labels
+from modwatch.audit.stratified import Ints, StratumCounts
 
 TABLE_2 = {
     0.1: (865, 3458, 13830),
@@ -99,10 +98,10 @@ def test_table_1_reduction_is_cut_to_whole_percent(line):
     assert most - least < 1
 
 
-class Known(Audited):
+class Known(AuditEstimator):
     """An audit that is told the shares of its sides and their ends."""
 
-    def side(self, name: str) -> Shares:
+    def side(self, name: str) -> SideShare:
         if name == "flagged":
             return self.shares(self.comments[0], 1.0, (1.0, 1.0))
         line = self.line
@@ -110,10 +109,10 @@ class Known(Audited):
         return self.shares(self.comments[1], line.prevalence / 100, (low, high))
 
     @staticmethod
-    def shares(comments: int, rate: float, ends: tuple[float, float]) -> Shares:
+    def shares(comments: int, rate: float, ends: tuple[float, float]) -> SideShare:
         none: Ints = np.zeros((), dtype=np.int64)
         rate_, low, high = (np.asarray(value) for value in (rate, *ends))
-        return Shares(
+        return SideShare(
             comments=comments, rate=rate_, low=low, high=high, variance=np.zeros(()), labels=400,
             positives=none,
         )  # fmt: skip
@@ -126,7 +125,7 @@ def test_table_1_recall_and_its_interval(line):
     def recalls(removed):
         made = Known(flagged=None, unflagged=None, comments=(round(1000 * removed), 100_000))
         object.__setattr__(made, "line", line)
-        figure = made.figure("recall")
+        figure = made.interval_estimate("recall")
         return [100 * float(value) for value in (figure.low, figure.value, figure.high)]
 
     few, many = (recalls(line.removed + sign * ROUNDING) for sign in (-1, 1))
@@ -154,7 +153,7 @@ def test_table_1_prints_a_closer_interval_than_labels_give(line):
 def test_section_5_1_precision_recall_accuracy_and_prevalence_of_the_filter():
     """57K of 1.7M comments are removed, 58 % of them rightly; 4.1 % of the others are toxic."""
     removed, left = 57_000, 1_643_000
-    made = Audited(
+    made = AuditEstimator(
         flagged=counted(removed, round(0.58 * removed)),
         unflagged=counted(left, round(0.041 * left)),
         comments=(removed, left),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from audit.making import FIRST, make_comments, make_plan
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay
 from modwatch.errors import AuditError
 
@@ -93,7 +93,9 @@ def plans(draw: st.DrawFn) -> AuditPlan:
         population=tuple(two_days),
         strata=(*flagged, *unflagged),
         seed=draw(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)),
-        rule=IntervalRule(level=draw(st.floats(0.6, 0.99)), hidden_share=draw(st.floats(0, 0.9))),
+        rule=IntervalOptions(
+            level=draw(st.floats(0.6, 0.99)), hidden_share=draw(st.floats(0, 0.9))
+        ),
         second_stage_labels=second,
         first_stage_share=draw(st.floats(0.01, 0.99)) if second else 1.0,
         several_labels_share=draw(SHARES),
@@ -130,7 +132,7 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
     "population": lambda plan: (replace(plan.population[0], digest="01"),),
     "strata": lambda plan: (replace(plan.strata[0], score=0.5), plan.strata[1]),
     "seed": lambda plan: "t",
-    "rule": lambda plan: IntervalRule(level=0.9),
+    "rule": lambda plan: IntervalOptions(level=0.9),
     "second_stage_labels": lambda plan: 61,
     "first_stage_share": lambda plan: 0.4,
     "several_labels_share": lambda plan: 0.3,
@@ -164,57 +166,58 @@ def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        *(({"audit": name}, "the name of the audit may hold")
+        *(({"audit": name}, "the name may only contain")
           for name in ("", "A", "ä", "a b", "../x", "-a", "_", "a" * 101, "a\n", "a\u0660")),
         ({"population": (a_day(1), a_day(0))}, "the days are not in order"),
         ({"population": (a_day(0), a_day(0))}, "the days are not in order"),
-        ({"population": ()}, "the period has no comment"),
-        ({"population": (a_day(comments=0, flagged=0),)}, "the period has no comment"),
-        ({"population": (a_day(flagged=101),)}, "more flagged comments than comments"),
-        ({"population": (a_day(comments=-100, flagged=-10),)}, "a number that cannot be"),
-        ({"population": (a_day(comments=10**400),)}, "a number that cannot be"),
+        ({"population": ()}, "The period has no comments"),
+        ({"population": (a_day(comments=0, flagged=0),)}, "The period has no comments"),
+        ({"population": (a_day(flagged=101),)}, "out of range"),
+        ({"population": (a_day(comments=-100, flagged=-10),)}, "out of range"),
+        ({"population": (a_day(comments=10**400),)}, "out of range"),
         ({"population": (a_day(), a_day(1, model_version="8"))}, "the model or its threshold"),
-        ({"population": (a_day(), a_day(1, threshold=0.6))}, "audit each part by itself"),
-        ({"population": (a_day(threshold=1.5),)}, "the threshold must lie in"),
+        ({"population": (a_day(), a_day(1, threshold=0.6))}, "audit each part separately"),
+        ({"population": (a_day(threshold=1.5),)}, "the threshold must be in"),
         ({"strata": (a_stratum(), a_stratum("flagged"))}, "the flagged ones first"),
         ({"strata": (a_stratum("flagged"), a_stratum("both"))}, "must be flagged or unflagged"),
         *(({"strata": (a_stratum("flagged"), *(
             a_stratum(population=30, lower=lower, upper=upper) for lower, upper in ranges))},
-           "the unflagged strata are not ranges that follow each other")
+           "the unflagged strata are not contiguous ranges")
           for ranges in (
               [(None, 0.1), (0.1, 0.2), (0.2, 0.3)], [(0.0, 0.1), (0.1, 0.2), (0.2, None)],
               [(None, 0.2), (0.2, 0.1), (0.1, None)], [(None, 0.1), (0.1, 0.1), (0.1, None)],
               [(None, 0.1), (0.15, 0.2), (0.2, None)], [(None, None)] * 3)),
         ({"strata": (a_stratum("flagged"), a_stratum(score=1.1))}, "a mean score is outside"),
         ({"strata": (a_stratum("flagged"), a_stratum(score=-0.1))}, "a mean score is outside"),
-        ({"strata": (a_stratum("flagged", labels=11), a_stratum())}, "drawn from more often"),
-        ({"strata": (a_stratum("flagged", labels=-1), a_stratum())}, "drawn from more often"),
+        ({"strata": (a_stratum("flagged", labels=11), a_stratum())}, "more labels than comments"),
+        ({"strata": (a_stratum("flagged", labels=-1), a_stratum())}, "more labels than comments"),
         ({"strata": (a_stratum("flagged", population=0, labels=0), a_stratum(population=100))},
          "a stratum is empty"),
-        ({"strata": (a_stratum("flagged", population=9), a_stratum())}, "do not hold the comments"),
+        ({"strata": (a_stratum("flagged", population=9), a_stratum())},
+         "do not add up to the comments"),
         ({"strata": (a_stratum("flagged", population=9), a_stratum(population=91))},
-         "do not hold the comments of the period"),
-        ({"strata": ()}, "do not hold the comments of the period"),
+         "do not add up to the comments of the period"),
+        ({"strata": ()}, "do not add up to the comments of the period"),
         ({"strata": (a_stratum("flagged", labels=0), a_stratum(labels=0))},
-         "no comment would be drawn"),
+         "no comments would be drawn"),
         ({"seed": ""}, "the seed is empty"),
-        ({"seed": "\ud800"}, "no Unicode"),
-        ({"options": {"\ud800": 1}}, "no Unicode"),
-        ({"options": {"a": "\ud800"}}, "no Unicode"),
-        ({"population": (a_day(model_version="\ud800"),)}, "no Unicode"),
-        ({"first_stage_share": 0.5}, "or be 1 without a second one"),
-        *(({"second_stage_labels": 50, "first_stage_share": share}, "must lie in")
+        ({"seed": "\ud800"}, "not valid Unicode"),
+        ({"options": {"\ud800": 1}}, "not valid Unicode"),
+        ({"options": {"a": "\ud800"}}, "not valid Unicode"),
+        ({"population": (a_day(model_version="\ud800"),)}, "not valid Unicode"),
+        ({"first_stage_share": 0.5}, "or 1 without a second stage"),
+        *(({"second_stage_labels": 50, "first_stage_share": share}, "must be in")
           for share in (0.0, 1.0, -0.1, 1.1)),
-        *(({"second_stage_labels": labels, "first_stage_share": 0.5}, "50 labels at least")
+        *(({"second_stage_labels": labels, "first_stage_share": 0.5}, "at least 50 labels")
           for labels in (-1, 1, 49)),
         ({"second_stage_labels": 50, "first_stage_share": 0.5,
           "population": (a_day(flagged=100),), "strata": (a_stratum("flagged", population=100),)},
          "a second stage needs unflagged comments"),
         ({"several_labels_share": 1.1}, "the share of items with several labels"),
         ({"several_labels_share": -0.1}, "the share of items with several labels"),
-        ({"labels_an_item": 0}, "labels an item must be"),
-        ({"labels_an_item": 10}, "labels an item must be"),
-        ({"deadline_days": 0}, "the deadline must be a day or more"),
+        ({"labels_an_item": 0}, "labels per item must be"),
+        ({"labels_an_item": 10}, "labels per item must be"),
+        ({"deadline_days": 0}, "the deadline must be at least 1 day"),
     ],
 )  # fmt: skip
 def test_an_impossible_plan_is_refused_with_the_reason(changes: dict[str, Any], why: str) -> None:
@@ -316,7 +319,7 @@ def test_hostile_types_are_refused_wherever_they_stand(path: tuple[Any, ...]) ->
      '{"format":{}}', '{"format":1,"audit":' + "9" * 5000 + "}"],
 )  # fmt: skip
 def test_garbage_is_no_plan(text: str) -> None:
-    with pytest.raises(AuditError, match=r"no plan of an audit|a format that this version"):
+    with pytest.raises(AuditError, match=r"not an audit plan|a format that this version"):
         AuditPlan.from_json(text)
 
 
@@ -333,7 +336,7 @@ def test_another_format_is_refused() -> None:
 
 
 def test_a_rule_that_there_is_not_is_no_plan() -> None:
-    with pytest.raises(AuditError, match="no plan of an audit: the interval is 'guess'"):
+    with pytest.raises(AuditError, match="not an audit plan: the interval is 'guess'"):
         AuditPlan.from_json(edited(lambda fields: fields["rule"].update(method="guess")))
 
 

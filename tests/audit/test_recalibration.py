@@ -56,11 +56,11 @@ def test_scores_close_to_0_are_moved_all_the_way():
 @pytest.mark.parametrize(
     ("score", "prevalence", "counts", "message"),
     [
-        ([0.5], 0.0, None, r"must lie in \(0, 1\)"),
-        ([0.5], 1.0, None, r"must lie in \(0, 1\)"),
-        ([0.5], np.nan, None, r"must lie in \(0, 1\)"),
-        ([], 0.1, None, "there is no comment"),
-        ([0.5], 0.1, [0], "there is no comment"),
+        ([0.5], 0.0, None, r"must be in \(0, 1\)"),
+        ([0.5], 1.0, None, r"must be in \(0, 1\)"),
+        ([0.5], np.nan, None, r"must be in \(0, 1\)"),
+        ([], 0.1, None, "There are no comments"),
+        ([0.5], 0.1, [0], "There are no comments"),
         ([1.0, 0.5], 0.1, None, "exactly 0 or 1"),
         ([0.0, 0.5], 0.6, None, "exactly 0 or 1"),
         ([0.0], 0.6, None, "exactly 0 or 1"),

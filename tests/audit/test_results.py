@@ -24,16 +24,16 @@ from audit.making import (
     plan_of,
 )
 from modwatch.audit.draw import DrawnComment, Scored, draw, labels_wanted
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.labels import AuditLabel, final_labels
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.results import LEAST_COMMENTS, Evidence, audited, computed, to_json
-from modwatch.audit.tallies import second_stage, side_counts
+from modwatch.audit.results import LEAST_COMMENTS, Evidence, computed, estimator, to_json
+from modwatch.audit.stages import second_stage, side_counts
 from modwatch.audit.verify import read_evidence
 from modwatch.errors import AuditError
 
 #: Intervals are not what is tested here.
-QUICK = IntervalRule(method="logit")
+QUICK = IntervalOptions(method="logit")
 
 People = Callable[[Sequence[DrawnComment]], list[AuditLabel]]
 
@@ -90,7 +90,7 @@ def census(comments: Comments, **changes: object) -> AuditPlan:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_census_gives_the_figures_themselves(method: str, seed: int) -> None:
     comments = make_comments(900, prevalence=0.1, seed=seed)
-    plan = census(comments, rule=IntervalRule(method=method))
+    plan = census(comments, rule=IntervalOptions(method=method))
     result = computed(carried_out(comments, plan, perfect(comments)))
     truth = plainly(comments)
     assert figures_of(result).keys() == truth.keys()
@@ -125,7 +125,7 @@ def of_language(comments: Comments, language: str) -> Comments:
 
 def test_a_language_has_the_figures_that_an_audit_of_it_alone_has() -> None:
     comments = make_comments(1500, prevalence=0.12, seed=5)
-    rule = IntervalRule(method="korn_graubard")
+    rule = IntervalOptions(method="korn_graubard")
     whole = computed(carried_out(comments, census(comments, rule=rule), perfect(comments)))
     assert [row["value"] for row in whole["domains"]] == list(LANGUAGES)
     for row in whole["domains"]:
@@ -197,11 +197,11 @@ def rates(evidence: Evidence, language: str | None = None) -> Rates:
         population = {
             n: count for (_, value, n), count in evidence.population.items() if value == language
         }
-    found = audited(evidence, final, population, drawn)
+    found = estimator(evidence, final, population, drawn)
     sides = {name: found.side(name) for name in ("flagged", "unflagged")}
     return {
-        **{name: float(side.rate) * side.comments for name, side in sides.items()},
-        "recall": float(found.figure("recall").value),
+        **{name: float(side.value) * side.comments for name, side in sides.items()},
+        "recall": float(found.interval_estimate("recall").value),
     }
 
 
@@ -386,7 +386,7 @@ def test_extremes_have_a_result_without_nan(share: float, label: int, method: st
         traits={"language": [("de",) if number % 2 else () for number in range(200)]},
     )  # fmt: skip
     comments = Comments(parts=(part,), truth=dict.fromkeys(ids, label), recall=1.0, threshold=0.5)
-    plan = plan_of(comments.parts, {}, 40, rule=IntervalRule(method=method))
+    plan = plan_of(comments.parts, {}, 40, rule=IntervalOptions(method=method))
     for people in (
         perfect(comments),
         lambda drawn: [

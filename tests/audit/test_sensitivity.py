@@ -79,10 +79,10 @@ def test_of_no_positive_there_is_no_recall():
 @pytest.mark.parametrize(
     ("errors", "message"),
     [
-        ((-0.1, 0.0), r"must lie in \[0, 1\)"),
-        ((0.0, 1.0), r"must lie in \[0, 1\)"),
-        ((np.nan, 0.0), r"must lie in \[0, 1\)"),
-        ((0.5, 0.5), "tell nothing"),
+        ((-0.1, 0.0), r"must be in \[0, 1\)"),
+        ((0.0, 1.0), r"must be in \[0, 1\)"),
+        ((np.nan, 0.0), r"must be in \[0, 1\)"),
+        ((0.5, 0.5), "sum to less than 1"),
     ],
 )
 def test_impossible_error_rates_are_refused(errors, message):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from audit.drawing import counts
 from audit.making import Auditor, label_all, make_comments, make_plan
 from modwatch.audit import files
-from modwatch.audit.counts import StratumCounts, combine
 from modwatch.audit.stages import next_stage, spread
+from modwatch.audit.stratified import StratumCounts, combine
 from modwatch.errors import DesignError
 
 

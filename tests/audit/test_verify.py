@@ -13,7 +13,7 @@ import pytest
 from audit.making import NOW, Auditor, finished, make_comments, make_plan
 from modwatch.audit import evidence, files
 from modwatch.audit.draw import Drawn, DrawnComment, draw
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.labels import AuditLabel
 from modwatch.audit.results import computed, to_json
 from modwatch.audit.verify import planned_sizes, read_evidence, redraw, verify
@@ -23,7 +23,7 @@ Folder = dict[str, bytes]
 
 
 #: Intervals are not what is checked here.
-QUICK = IntervalRule(method="logit")
+QUICK = IntervalOptions(method="logit")
 
 
 @pytest.fixture(scope="module")
@@ -159,20 +159,20 @@ def test_a_label_changed_together_with_the_chain_no_longer_gives_the_result(done
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda drawn: drawn[:-1], "as many comments of each stratum as the plan says"),
-        (lambda drawn: [], "as many comments of each stratum as the plan says"),
-        (lambda drawn: [drawn[0], *drawn[:-1]], "holds a comment twice"),
-        (lambda drawn: drawn[::-1], "is not in the order of its keys"),
+        (lambda drawn: drawn[:-1], "the planned number of comments of each stratum"),
+        (lambda drawn: [], "the planned number of comments of each stratum"),
+        (lambda drawn: [drawn[0], *drawn[:-1]], "contains a comment twice"),
+        (lambda drawn: drawn[::-1], "is not sorted by random number"),
         (lambda drawn: [dataclasses.replace(drawn[0], comment_id="mine"), *drawn[1:]],
-         "without the number that the plan gives it"),
+         "with another random number than the plan gives it"),
         (lambda drawn: [dataclasses.replace(drawn[0], key=drawn[0].key - 1), *drawn[1:]],
-         "without the number that the plan gives it"),
+         "with another random number than the plan gives it"),
         (lambda drawn: [dataclasses.replace(drawn[0], day=NOW.date()), *drawn[1:]],
-         "a comment of 2026-02-01, which the plan does not"),
+         "a comment of 2026-02-01, which is not in the plan"),
         *((lambda drawn, n=n: [dataclasses.replace(drawn[0], stratum=n), *drawn[1:]],
-           "a stratum that is not planned") for n in (-1, 99, 10**12)),
+           "a stratum that is not in the plan") for n in (-1, 99, 10**12)),
         *((lambda drawn, n=n: [dataclasses.replace(drawn[0], key=n), *drawn[1:]],
-           "a number that cannot be") for n in (-1, 2**64, 10**400)),
+           "out of range") for n in (-1, 2**64, 10**400)),
         *((lambda drawn, n=n: [*drawn[:-1], dataclasses.replace(drawn[-1], score=n)],
            "whose score is outside its stratum")
           for n in (-1e-9, 1.1, float("nan"), float("inf"), float("-inf"))),
@@ -248,8 +248,8 @@ def test_what_only_a_redraw_finds(done: Auditor) -> None:
         (lambda whole: dict.fromkeys(whole, 0), "than the stratum has, or none"),
         (lambda whole: dict.fromkeys(whole, 10**400), "more comments of a value than"),
         (lambda whole: {}, "fewer comments of a value, or without it"),
-        (lambda whole: whole | {("language", "eo", 99): 5}, "a stratum that is not planned"),
-        (lambda whole: whole | {("language", "eo", -1): 5}, "a stratum that is not planned"),
+        (lambda whole: whole | {("language", "eo", 99): 5}, "a stratum that is not in the plan"),
+        (lambda whole: whole | {("language", "eo", -1): 5}, "a stratum that is not in the plan"),
         (lambda whole: whole | {("language", "eo", 4): 500}, "does not fit the sample"),
     ],
 )
@@ -361,7 +361,7 @@ def test_labels_are_given_between_draw_and_sealing(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"comment_id": "other"}, "is of a comment that was not drawn"),
+        ({"comment_id": "other"}, "refers to a comment that was not drawn"),
         ({"label": 2}, "is neither 0 nor 1"),
         ({"action": "skip"}, "has the action 'skip'"),
     ],
@@ -521,7 +521,7 @@ def test_an_unfinished_audit_is_checked_as_far_as_it_went(adaptive: Auditor) -> 
 def test_another_plan_than_the_one_that_was_drawn_from_is_found(done: Auditor) -> None:
     other = dataclasses.replace(done.plan, deadline_days=3)
     problems = verify(resealed(done, {"plan.json": other.to_json().encode()}))
-    assert any("without the number that the plan gives it" in each for each in problems)
+    assert any("with another random number than the plan gives it" in each for each in problems)
     named = dataclasses.replace(done.plan, audit="other")
     assert verify(resealed(done, {"plan.json": named.to_json().encode()})) == [
         "the plan is of another audit than the chain"
@@ -589,5 +589,5 @@ def test_another_seed_draws_others() -> None:
 def test_garbage_is_refused_in_words() -> None:
     assert verify({}) == ["chain.jsonl is missing"]
     assert verify({files.CHAIN: b"\xff"}) == ["chain.jsonl is no text in UTF-8"]
-    assert verify({files.CHAIN: b"{}\n"}) == ["line 1 of the chain is no event"]
+    assert verify({files.CHAIN: b"{}\n"}) == ["line 1 of the chain is not an event"]
     assert verify({files.CHAIN: b""}) == ["the chain is empty"]

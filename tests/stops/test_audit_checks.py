@@ -38,7 +38,7 @@ def test_a_digest_that_is_not_that_of_the_day_is_named(small: Wiring) -> None:
     forge(small, **of_days(small, lambda day: replace(day, digest="00")))
     assert verify(auditing.store(small).read("forged")) == []
     assert audit_checks.check(small, "forged") == [
-        f"{day}: ids, scores or decisions are not those of the plan" for day in (MONDAY, TUESDAY)
+        f"{day}: ids, scores or decisions differ from the plan" for day in (MONDAY, TUESDAY)
     ]
     assert audit_checks.check(small, "forged", with_scores=False) == []
     assert audit_checks.check(small, "honest") == []
@@ -47,7 +47,7 @@ def test_a_digest_that_is_not_that_of_the_day_is_named(small: Wiring) -> None:
 def test_another_model_than_that_of_the_scores_is_named(small: Wiring) -> None:
     forge(small, **of_days(small, lambda day: replace(day, model_version="9")))
     assert audit_checks.check(small, "forged") == [
-        f"{day}: the model is 3 now and 9 in the plan" for day in (MONDAY, TUESDAY)
+        f"{day}: the model is 3, but 9 in the plan" for day in (MONDAY, TUESDAY)
     ]
 
 

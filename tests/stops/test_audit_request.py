@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from installation import MONDAY, TUESDAY
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.errors import AuditError, DesignError
 from modwatch.stops.audit_request import AuditRequest, requested
@@ -74,7 +74,7 @@ def test_what_is_not_said_is_as_by_default() -> None:
     plain = AuditRequest(audit="a", first=MONDAY, last=TUESDAY)
     assert requested(FORM) == plain
     assert requested({**FORM, **dict.fromkeys(SAID)}) == plain
-    assert (plain.options, plain.rule) == (DesignOptions(), IntervalRule())
+    assert (plain.options, plain.rule) == (DesignOptions(), IntervalOptions())
 
 
 def test_every_field_goes_where_it_belongs() -> None:
@@ -90,7 +90,7 @@ def test_every_field_goes_where_it_belongs() -> None:
         "interval": asked.rule.method,
     }
     assert {name: told[name] for name in SAID} == SAID
-    assert asked.rule.seed == IntervalRule().seed
+    assert asked.rule.seed == IntervalOptions().seed
 
 
 def test_what_is_no_field_is_left_out() -> None:
@@ -121,17 +121,17 @@ def test_what_is_no_day_is_named(name: str, day: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"second_stage_share": 1.0}, AuditError, r"a part of 1.0 of the labels; it must lie in"),
+        ({"second_stage_share": 1.0}, AuditError, r"a part of 1.0 of the labels; it must be in"),
         ({"second_stage_share": -0.1}, AuditError, r"a part of -0.1 of the labels"),
         ({"second_stage_share": float("nan")}, AuditError, r"a part of nan of the labels"),
         ({"several_labels_share": 1.1}, AuditError, r"a part of 1.1 of the comments has several"),
         ({"several_labels_share": float("nan")}, AuditError, r"a part of nan of the comments"),
         ({"first": "2016-01-06"}, AuditError, "is longer than ten years; audit a part of it"),
-        ({"bins": 0}, DesignError, "the number of strata is 0"),
+        ({"bins": 0}, DesignError, "got 0"),
         ({"method": "random"}, DesignError, "the strata method is 'random'"),
-        ({"interval": "wald"}, DesignError, "the interval is 'wald'"),
+        ({"interval": "wald"}, DesignError, "got 'wald'"),
         ({"level": 0.5}, DesignError, "the level is 0.5"),
-        ({"flagged_share": 0}, DesignError, "flagged_share is 0; it must lie in"),
+        ({"flagged_share": 0}, DesignError, "flagged_share is 0; it must be in"),
     ],
 )
 def test_what_is_impossible_is_named(
@@ -178,8 +178,8 @@ def test_the_plan_of_a_request_fits_it_and_its_own_document(
         {"labels": 99},
         {"options": DesignOptions(bins=7)},
         {"options": DesignOptions(floor=0.5)},
-        {"rule": IntervalRule(level=0.9)},
-        {"rule": IntervalRule(sides="upper")},
+        {"rule": IntervalOptions(level=0.9)},
+        {"rule": IntervalOptions(sides="upper")},
         {"second_stage_share": 0.1},
         {"several_labels_share": 0.0},
         {"labels_an_item": 3},

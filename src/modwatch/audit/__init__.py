@@ -1,1 +1,106 @@
-"""Recall audits: how much of what should be flagged is flagged, with intervals that hold."""
+"""Recall audits: of the comments that should have been flagged, how many were, with an interval.
+
+People label a stratified random sample of flagged and unflagged comments; precision and recall are
+estimated with confidence intervals of nominal coverage. From arrays to recall:
+
+>>> import numpy as np
+>>> from modwatch.audit import AuditEstimator, ScoreCounts, design_audit
+>>> rng = np.random.default_rng(1)
+>>> scores = rng.beta(0.2, 4, 50_000)
+>>> toxic = rng.random(50_000) < scores  # in practice: labels that people give to the sample
+>>> flagged = scores > 0.4
+>>> sides = {"flagged": flagged, "unflagged": ~flagged}
+>>> audit = design_audit(*(ScoreCounts.of(scores[rows]) for rows in sides.values()), labels=600)
+>>> counts = {}
+>>> for name, rows in sides.items():
+...     score, side = scores[rows], getattr(audit, name)
+...     drawn = side.draw(score, rng)  # rows of this side to label
+...     counts[name] = side.counts(score[drawn], label=toxic[rows][drawn]).weighted()
+>>> sizes = (int(flagged.sum()), int((~flagged).sum()))
+>>> recall = AuditEstimator(**counts, comments=sizes).estimate("recall")
+>>> print(f"{recall.low:.2f} ≤ {recall.value:.2f} ≤ {recall.high:.2f}")
+
+Topics:
+
+- Design: `design_audit` with `DesignOptions` gives a `Design`, one `SideDesign` per side. Its
+  parts: `Strata` by `stratify`; `equal`, `proportional`, `neyman`, `pilot` and `optimal`
+  allocation; `prior_shift` and `shifted` for recalibration.
+- Required labels: `required_labels`, `required_labels_stratified`, `optimal_shares`.
+- Estimates: `StratumCounts`, `WeightedCounts` and `combine` (stages); `AuditEstimator`, `Estimate`;
+  `IntervalOptions` and `interval`; `rogan_gladen` and `corrected` for annotator errors.
+- Auditable audits: `AuditPlan` frozen before the draw, `draw_sample`, `AuditLabel`, `Event` (the
+  hash chain), `compute_result`, and `verify_evidence`, which needs the files alone.
+- `modwatch.audit.simulation`: populations with known labels. `modwatch.audit.report`: the result as
+  HTML. `modwatch.audit.dsa`: transparency reports of the Digital Services Act.
+"""
+
+from modwatch.audit.allocation import equal, neyman, optimal, pilot, proportional
+from modwatch.audit.design import Design, DesignOptions, ScoreCounts, SideDesign
+from modwatch.audit.design import design as design_audit
+from modwatch.audit.draw import Drawn, DrawnComment, Scored
+from modwatch.audit.draw import draw as draw_sample
+from modwatch.audit.estimates import METRICS, AuditEstimator, Estimate
+from modwatch.audit.evidence import Event
+from modwatch.audit.intervals import IntervalOptions, interval
+from modwatch.audit.labels import AuditLabel, final_labels
+from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
+from modwatch.audit.recalibration import prior_shift, shifted
+from modwatch.audit.required_labels import (
+    optimal_shares,
+    required_labels,
+    required_labels_stratified,
+)
+from modwatch.audit.results import Evidence
+from modwatch.audit.results import computed as compute_result
+from modwatch.audit.sensitivity import Corrected, corrected, rogan_gladen
+from modwatch.audit.strata import Strata
+from modwatch.audit.strata import strata as stratify
+from modwatch.audit.stratified import StratumCounts, WeightedCounts, combine
+from modwatch.audit.verify import read_evidence
+from modwatch.audit.verify import verify as verify_evidence
+
+__all__ = [
+    "METRICS",
+    "AuditEstimator",
+    "AuditLabel",
+    "AuditPlan",
+    "Corrected",
+    "Design",
+    "DesignOptions",
+    "Drawn",
+    "DrawnComment",
+    "Estimate",
+    "Event",
+    "Evidence",
+    "IntervalOptions",
+    "PlannedStratum",
+    "PopulationDay",
+    "ScoreCounts",
+    "Scored",
+    "SideDesign",
+    "Strata",
+    "StratumCounts",
+    "WeightedCounts",
+    "combine",
+    "compute_result",
+    "corrected",
+    "design_audit",
+    "draw_sample",
+    "equal",
+    "final_labels",
+    "interval",
+    "neyman",
+    "optimal",
+    "optimal_shares",
+    "pilot",
+    "planned_strata",
+    "prior_shift",
+    "proportional",
+    "read_evidence",
+    "required_labels",
+    "required_labels_stratified",
+    "rogan_gladen",
+    "shifted",
+    "stratify",
+    "verify_evidence",
+]

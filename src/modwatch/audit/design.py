@@ -1,34 +1,34 @@
-"""From the scores of a period to strata and numbers of labels: what an audit's plan freezes."""
+"""The design of an audit: strata and labels of each, from the scores of a period."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from modwatch.audit import allocation, checks
-from modwatch.audit.allocation import FLOOR
+from modwatch.audit.allocation import FLOOR, MINIMUM, equal, neyman, proportional
+from modwatch.audit.arguments import Ints, budget, shares, whole_numbers
 from modwatch.audit.recalibration import prior_shift, shifted
 from modwatch.audit.strata import METHODS, Strata, strata
+from modwatch.audit.stratified import StratumCounts
 from modwatch.errors import DesignError, MetricInputError
+from modwatch.metrics import inputs
 from modwatch.metrics.inputs import Floats
-
-Ints = NDArray[np.int64]
 
 ALLOCATIONS = ("neyman", "proportional", "equal")
 
-#: Part of the labels that flagged comments get, at least and at most: precision needs some, and
-#: recall hardly gains by more.
+#: Minimum and maximum share of the labels for flagged comments: precision needs some, and recall
+#: hardly improves with more.
 FLAGGED_LEAST, FLAGGED_MOST = 0.1, 0.5
 
-#: Flagged comments differ less, so fewer strata do.
+#: Flagged comments vary less and need fewer strata.
 _FLAGGED_BINS = 4
-#: Their scores foretell less, so that half of their labels are spread proportionally.
+#: Their scores predict less; half of their labels are allocated proportionally.
 _FLAGGED_FLOOR = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions:
-    """What an auditor may choose; DesignError for what is impossible.
+    """Options of the design; DesignError for values out of range.
 
     >>> DesignOptions().method, DesignOptions().bins, DesignOptions().floor
     ('neyman', 8, 0.4)
@@ -38,33 +38,33 @@ class DesignOptions:
     bins: int = 8
     #: neyman | proportional | equal
     allocation: str = "neyman"
-    #: Part of the labels in [0, 1] that `neyman` spreads proportionally.
+    #: Share of the labels in [0, 1] that `neyman` allocates proportionally.
     floor: float = FLOOR
-    #: Part of the labels for flagged comments in (0, 1); None: what serves recall best.
+    #: Share of the labels for flagged comments in (0, 1); None: optimal for recall.
     flagged_share: float | None = None
-    #: Share of positives among the unflagged, as far as known, to recalibrate the scores by.
+    #: Expected share of positives among the unflagged in (0, 1), for recalibration of the scores.
     expected_prevalence: float | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise DesignError(f"the strata method is {self.method!r}; it must be one of {METHODS}")
+            raise DesignError(f"Strata method must be one of {METHODS}, got {self.method!r}.")
         if self.allocation not in ALLOCATIONS:
-            raise DesignError(f"the allocation is {self.allocation!r}; choose from {ALLOCATIONS}")
+            raise DesignError(f"Allocation must be one of {ALLOCATIONS}, got {self.allocation!r}.")
         if self.bins < 1:
-            raise DesignError(f"the number of strata is {self.bins}; it must be at least 1")
+            raise DesignError(f"Number of strata must be at least 1, got {self.bins}.")
         if not 0 <= self.floor <= 1:
-            raise DesignError(f"the floor of the allocation is {self.floor}; it must lie in [0, 1]")
+            raise DesignError(f"Floor of the allocation must be in [0, 1], got {self.floor}.")
         for name in ("flagged_share", "expected_prevalence"):
             value = getattr(self, name)
             if value is not None and not 0 < value < 1:
-                raise DesignError(f"{name} is {value}; it must lie in (0, 1)")
+                raise DesignError(f"{name} must be in (0, 1), got {value}.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreCounts:
-    """The scores of flagged or of unflagged comments: distinct values, and how many have each.
+    """The scores of flagged or of unflagged comments: distinct values and their counts.
 
-    MetricInputError for scores outside [0, 1], negative counts, or more of the one than the other.
+    MetricInputError for scores outside [0, 1], negative counts, or different lengths.
     """
 
     #: (m,) in [0, 1].
@@ -73,25 +73,25 @@ class ScoreCounts:
     count: Ints
 
     def __post_init__(self) -> None:
-        score = checks.shares("score", self.score)
-        if checks.whole_numbers("count", self.count).shape != score.shape:
-            raise MetricInputError("score and count differ in length; pass one count a score")
+        score = shares("score", self.score)
+        if whole_numbers("count", self.count).shape != score.shape:
+            raise MetricInputError("score and count must have equal lengths.")
 
     @classmethod
     def of(cls, score: ArrayLike) -> "ScoreCounts":
         """Return the counts of the scores (n,) of single comments."""
-        value, count = np.unique(checks.shares("score", score), return_counts=True)
+        value, count = np.unique(shares("score", score), return_counts=True)
         return cls(score=value, count=count.astype(np.int64))
 
     @property
     def comments(self) -> int:
-        """How many comments there are."""
+        """Number of comments."""
         return int(self.count.sum())
 
 
 @dataclass(frozen=True, kw_only=True)
 class SideDesign:
-    """Strata of one side and the labels of each."""
+    """Strata of one side of the decision, and the labels of each."""
 
     strata: Strata
     #: (H,) comments of each.
@@ -100,6 +100,30 @@ class SideDesign:
     labels: Ints
     #: (H,) mean score, recalibrated when a prevalence was expected.
     score: Floats
+
+    def draw(self, score: ArrayLike, generator: np.random.Generator) -> Ints:
+        """Return the rows of the comments to label, by the scores (n,) of all of the side."""
+        stratum = self.strata.assign(score)
+        if (np.bincount(stratum, minlength=len(self.strata)) != self.population).any():
+            raise DesignError("Scores are not those that the strata were designed for.")
+        rows = [
+            generator.choice(np.flatnonzero(stratum == number), labels, replace=False)
+            for number, labels in enumerate(self.labels)
+        ]
+        return np.sort(np.concatenate(rows))
+
+    def counts(self, score: ArrayLike, label: ArrayLike) -> StratumCounts:
+        """Return the counts by stratum of labelled comments, by score (m,) and label (m,) 0 or 1.
+
+        MetricInputError when a stratum has no labels.
+        """
+        stratum, strata_ = self.strata.assign(score), len(self.strata)
+        return StratumCounts.of(
+            population=self.population,
+            labels=np.bincount(stratum, minlength=strata_),
+            positives=np.bincount(stratum, weights=inputs.labels(label), minlength=strata_),
+            score=self.score,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,20 +145,20 @@ def design(
     labels: int,
     options: DesignOptions = DesignOptions(),
 ) -> Design:
-    """Return the design of an audit of `labels` labels in all.
+    """Return the design of an audit with a budget of `labels` for both sides.
 
     Raises:
-        DesignError: no comment, or fewer labels than the strata need.
+        DesignError: no comments, or fewer labels than the minima of the strata.
 
     >>> scores = np.linspace(0, 0.5, 2000) ** 4
     >>> made = design(ScoreCounts.of([0.9] * 50), ScoreCounts.of(scores), 300)
     >>> made.labels, made.unflagged.labels.sum() > made.flagged.labels.sum()
     (300, np.True_)
     """
-    checks.budget(labels)
+    budget(labels)
     sides = _stratified(flagged, unflagged, options)
     if not any(sides):
-        raise DesignError("the period has no comment; audit one that has some")
+        raise DesignError("The period has no comments; choose another.")
     parts = _split(sides, labels, options)
     made = [
         side and replace(side, labels=_allocated(side, part, options, floor))
@@ -148,7 +172,7 @@ def design(
 def _stratified(
     flagged: ScoreCounts, unflagged: ScoreCounts, options: DesignOptions
 ) -> tuple[SideDesign | None, SideDesign | None]:
-    """Return both sides, no label given out yet."""
+    """Return both sides before allocation."""
     shift = 0.0
     if options.expected_prevalence is not None and unflagged.comments:
         shift = prior_shift(unflagged.score, options.expected_prevalence, counts=unflagged.count)
@@ -183,25 +207,23 @@ def _side(scores: ScoreCounts, shift: float, options: DesignOptions) -> SideDesi
 def _split(
     sides: tuple[SideDesign | None, SideDesign | None], labels: int, options: DesignOptions
 ) -> tuple[int, int]:
-    """Return how many of the labels each side gets: its strata's minima at least."""
+    """Return the labels of each side: at least the minima of its strata."""
     flagged, unflagged = sides
     sizes = [int(side.population.sum()) if side else 0 for side in sides]
-    least = [
-        int(np.minimum(side.population, allocation.MINIMUM).sum()) if side else 0 for side in sides
-    ]
+    least = [int(np.minimum(side.population, MINIMUM).sum()) if side else 0 for side in sides]
     if labels < sum(least):
         number = sum(len(side.strata) for side in sides if side)
         raise DesignError(
-            f"{labels} labels are too few for {number} strata of at least {allocation.MINIMUM}; "
-            f"spend {sum(least)} or more, or take fewer strata"
+            f"{labels} labels are too few for {number} strata with at least {MINIMUM} each; "
+            f"use {sum(least)} or more, or fewer strata"
         )
     if not flagged or not unflagged:
         return min(labels, sizes[0]), min(labels, sizes[1])
     share = options.flagged_share
     if share is None:
-        # Recall's relative variance is the sum of both sides', each c/n: n goes by √c.
+        # The relative variance of recall is the sum of both sides' c/n: optimal n ∝ √c.
         costs = [_relative_cost(flagged), _relative_cost(unflagged)]
-        share = costs[0] / max(sum(costs), 1e-300)  # nothing to find where all scores are 0 or 1
+        share = costs[0] / max(sum(costs), 1e-300)  # 0 where all scores are 0 or 1
         share = float(np.clip(share, FLAGGED_LEAST, FLAGGED_MOST))
     first = int(np.clip(round(share * labels), least[0], min(labels - least[1], sizes[0])))
     second = min(labels - first, sizes[1])
@@ -209,7 +231,7 @@ def _split(
 
 
 def _relative_cost(side: SideDesign) -> float:
-    """Return √n times the coefficient of variation of the side's positives, as the scores tell."""
+    """Return √n times the coefficient of variation of the side's positives, by the scores."""
     weight = side.population / side.population.sum()
     rate = float(weight @ side.score)
     return float(weight @ np.sqrt(side.score * (1 - side.score))) / max(rate, 1e-12)
@@ -217,8 +239,8 @@ def _relative_cost(side: SideDesign) -> float:
 
 def _allocated(side: SideDesign, labels: int, options: DesignOptions, floor: float) -> Ints:
     if options.allocation == "equal":
-        return allocation.equal(side.population, labels)
+        return equal(side.population, labels)
     if options.allocation == "proportional":
-        return allocation.proportional(side.population, labels)
+        return proportional(side.population, labels)
     spread = np.sqrt(side.score * (1 - side.score))
-    return allocation.neyman(side.population, spread, labels, floor=floor)
+    return neyman(side.population, spread, labels, floor=floor)

@@ -1,8 +1,8 @@
-"""Draws the sample of a plan from a stream of comments: in constant memory, always the same.
+"""Draws the sample of a plan from a stream of comments: in constant memory and reproducibly.
 
-Each comment has a key, a keyed hash of the plan and of its id; of every stratum the comments with
-the smallest keys are drawn. So the order of the stream does not matter, a second stage goes on
-where the first ended, and anybody with the plan and the scores draws the same comments.
+Each comment has a key, a keyed hash of the plan and its id; the comments with the smallest keys of
+every stratum are drawn. The order of the stream does not matter, a second stage continues where the
+first ended, and anybody with the plan and the scores draws the same comments.
 """
 
 import hashlib
@@ -15,22 +15,21 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from modwatch.audit.arguments import Ints
 from modwatch.audit.design import ScoreCounts
 from modwatch.audit.plan import AuditPlan
 from modwatch.errors import AuditError
 from modwatch.metrics import inputs
 from modwatch.routing.keys import random_keys
 
-Ints = NDArray[np.int64]
-
 _DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """A part of a day's comments with their scores and decisions.
+    """A batch of a day's comments with scores and decisions.
 
-    MetricInputError for columns of different lengths, and for scores outside [0, 1].
+    MetricInputError for columns of different lengths or scores outside [0, 1].
     """
 
     day: date
@@ -40,8 +39,8 @@ class Scored:
     prob: NDArray[np.float32]
     #: (n,)
     flagged: NDArray[np.bool_]
-    #: (n,) values of each column by which figures are told apart, such as the language; a comment
-    #: may have several, as of identity groups, or none.
+    #: (n,) values of each column that results are broken down by, such as the language; a comment
+    #: may have several, such as identity groups, or none.
     traits: Mapping[str, Sequence[tuple[str, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -57,21 +56,21 @@ class DrawnComment:
 
     day: date
     comment_id: str
-    #: Number of its stratum in the plan.
+    #: Index of its stratum in the plan.
     stratum: int
-    #: Its score; people who label do not see it.
+    #: Its score; labellers do not see it.
     score: float
-    #: Its random number: smaller ones are drawn, and labelled, first.
+    #: Its random number: comments with smaller ones are drawn, and labelled, first.
     key: int
-    #: Its values of each column by which figures are told apart.
+    #: Its values of each column that results are broken down by.
     traits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """A sample, and how many comments it stands for."""
+    """A sample, and the numbers of comments that it represents."""
 
-    #: In the order of their keys, in which they are to be labelled.
+    #: In the order of their keys, which is the order of labelling.
     comments: tuple[DrawnComment, ...]
     #: Comments by column, value and stratum.
     population: Mapping[tuple[str, str, int], int]
@@ -89,9 +88,9 @@ def day_digest(parts: Iterable[Scored]) -> str:
     True
     """
     rows = [_row_digests(part) for part in parts]
-    whole = np.concatenate([np.empty(0, f"S{_DIGEST_BYTES}"), *rows])
-    whole.sort()
-    return hashlib.sha256(whole.tobytes()).hexdigest()
+    digests = np.concatenate([np.empty(0, f"S{_DIGEST_BYTES}"), *rows])
+    digests.sort()
+    return hashlib.sha256(digests.tobytes()).hexdigest()
 
 
 def _row_digests(part: Scored) -> NDArray[np.bytes_]:
@@ -108,7 +107,7 @@ def _row_digests(part: Scored) -> NDArray[np.bytes_]:
 
 
 class ScoreHistogram:
-    """Counts the scores of a stream, to be cut into strata: about 2,000 classes an octave.
+    """Histogram of the scores of a stream, for the design: about 2,000 classes per octave.
 
     >>> counts = ScoreHistogram()
     >>> counts.add(np.array([0.25, 0.25, 0.9], np.float32))
@@ -116,48 +115,48 @@ class ScoreHistogram:
     [2, 1]
     """
 
-    #: The upper 20 bits of a positive float32 rise with it: sign, exponent, 11 of the mantissa.
+    #: The upper 20 bits of a positive float32 are monotonic: sign, exponent, 11 of the mantissa.
     _DROPPED = 12
 
     def __init__(self) -> None:
         self._count = np.zeros(1 << (32 - self._DROPPED), dtype=np.int64)
 
     def add(self, prob: NDArray[np.float32]) -> None:
-        """Count the scores (n,) in [0, 1]; MetricInputError for others."""
+        """Add the scores (n,) in [0, 1]; MetricInputError for others."""
         score = inputs.probabilities(prob).astype(np.float32) + np.float32(0)  # no −0
         bits = score.view(np.uint32) >> self._DROPPED
         values, count = np.unique(bits, return_counts=True)
         self._count[values] += count
 
     def counts(self) -> ScoreCounts:
-        """Return the lowest score of each class that occurs, and how many it has."""
-        there = np.flatnonzero(self._count)
-        lowest = (there.astype(np.uint32) << self._DROPPED).view(np.float32)
-        return ScoreCounts(score=lowest.astype(np.float64), count=self._count[there])
+        """Return the lowest score and the count of each class that occurs."""
+        occupied = np.flatnonzero(self._count)
+        lowest = (occupied.astype(np.uint32) << self._DROPPED).view(np.float32)
+        return ScoreCounts(score=lowest.astype(np.float64), count=self._count[occupied])
 
 
 def strata_of(plan: AuditPlan, part: Scored) -> Ints:
-    """Return the number of the stratum (n,) of each comment.
+    """Return the index of the stratum (n,) of each comment.
 
-    AuditError for a decision that the plan's threshold would not make, and for comments on a side
-    that had none.
+    AuditError for decisions that do not follow from the plan's threshold, and for comments on a
+    side that had none.
     """
     if ((part.prob.astype(np.float64) > plan.threshold) != part.flagged).any():
         raise AuditError(
-            f"audit {plan.audit!r}: decisions of {part.day} are not those of the threshold that it "
-            "was planned with; they were changed since"
+            f"audit {plan.audit!r}: decisions of {part.day} do not follow from the threshold of "
+            "the plan; they changed since planning"
         )
-    found = np.empty(part.prob.size, dtype=np.int64)
+    stratum = np.empty(part.prob.size, dtype=np.int64)
     for side, inside in (("flagged", part.flagged), ("unflagged", ~part.flagged)):
         numbers = np.array(plan.of_side(side), dtype=np.int64)
         if inside.any():
             if not numbers.size:
                 raise AuditError(
-                    f"audit {plan.audit!r}: {part.day} has {side} comments now and had none when "
-                    "it was planned; its scores were changed"
+                    f"audit {plan.audit!r}: {part.day} has {side} comments and had none in "
+                    "the plan; its scores changed since planning"
                 )
-            found[inside] = numbers[plan.edges(side).assign(part.prob[inside])]
-    return found
+            stratum[inside] = numbers[plan.edges(side).assign(part.prob[inside])]
+    return stratum
 
 
 def keys_of(plan: AuditPlan, day: date, comment_ids: Sequence[str]) -> NDArray[np.uint64]:
@@ -168,42 +167,42 @@ def keys_of(plan: AuditPlan, day: date, comment_ids: Sequence[str]) -> NDArray[n
 
 
 def labels_wanted(plan: AuditPlan, drawn: DrawnComment) -> int:
-    """Return how many people are to label a drawn comment: by the lower half of its key."""
+    """Return how many people label a drawn comment, by the lower half of its key."""
     several = (drawn.key & 0xFFFFFFFF) / 2**32 < plan.several_labels_share
     return plan.labels_an_item if several else 1
 
 
 def draw(plan: AuditPlan, population: Iterable[Scored], labels: Sequence[int]) -> Drawn:
-    """Return the comments of smallest key of each stratum, in the order of their keys.
+    """Return the comments with the smallest keys of each stratum, in the order of their keys.
 
-    `labels` (H,) says how many of each, those of all stages so far. Memory holds the sample and one
-    part. Raises AuditError when the stream does not hold the comments that were planned with.
+    `labels` (H,) is the number per stratum, including earlier stages. Memory is bounded by the
+    sample and one batch. AuditError when the stream differs from the population of the plan.
     """
     pools = [_Smallest(size) for size in labels]
-    seen = _Seen(plan)
+    seen = _StreamCounts(plan)
     for part in population:
         stratum, key = strata_of(plan, part), keys_of(plan, part.day, part.comment_id)
         seen.add(part, stratum)
         for number, pool in enumerate(pools):
             pool.offer(part, number, np.flatnonzero(stratum == number), key)
-    seen.refuse_others()
-    drawn = sorted((comment for pool in pools for comment in pool.comments()), key=_place)
+    seen.verify()
+    drawn = sorted((comment for pool in pools for comment in pool.comments()), key=_order)
     for one, other in pairwise(drawn):
-        if _place(one) == _place(other):
+        if _order(one) == _order(other):
             raise AuditError(
-                f"audit {plan.audit!r}: comment {one.comment_id!r} of {one.day} is there twice; "
-                "its scores were changed since"
+                f"audit {plan.audit!r}: comment {one.comment_id!r} of {one.day} occurs twice; "
+                "the scores changed since planning"
             )
     return Drawn(comments=tuple(drawn), population=dict(sorted(seen.traits.items())))
 
 
-def _place(comment: DrawnComment) -> tuple[int, date, str]:
-    """Return what comments are sorted by: the key, and of two with the same, which is unlikely."""
+def _order(comment: DrawnComment) -> tuple[int, date, str]:
+    """Return the sort key: the random number, then day and id for the unlikely tie."""
     return comment.key, comment.day, comment.comment_id
 
 
-class _Seen:
-    """Counts of a stream: what it must be like, and what its sample stands for."""
+class _StreamCounts:
+    """Counts of a stream, to compare with the plan, and by trait for the sample."""
 
     def __init__(self, plan: AuditPlan) -> None:
         self._plan = plan
@@ -222,25 +221,25 @@ class _Seen:
                 (column, value, number) for each, number in pairs for value in {*each}
             )
 
-    def refuse_others(self) -> None:
-        """Raise AuditError unless there were as many comments as planned, and as many of each."""
+    def verify(self) -> None:
+        """Raise AuditError unless days and strata have as many comments as planned."""
         days = {day.day: (day.flagged, day.comments - day.flagged) for day in self._plan.population}
         for day in sorted(days.keys() | {day for day, _ in self._days}):
-            found = (self._days[day, True], self._days[day, False])
-            self._refuse(str(day), found, days.get(day, (0, 0)))
+            now = (self._days[day, True], self._days[day, False])
+            self._compare(str(day), now, days.get(day, (0, 0)))
         for number, stratum in enumerate(self._plan.strata):
-            self._refuse(f"stratum {number}", int(self._strata[number]), stratum.population)
+            self._compare(f"stratum {number}", int(self._strata[number]), stratum.population)
 
-    def _refuse(self, where: str, found: object, planned: object) -> None:
-        if found != planned:
+    def _compare(self, where: str, now: object, planned: object) -> None:
+        if now != planned:
             raise AuditError(
-                f"audit {self._plan.audit!r}: {where} has {found} comments and was planned with "
-                f"{planned}; scores were changed since"
+                f"audit {self._plan.audit!r}: {where} has {now} comments and {planned} in the "
+                "plan; scores changed since planning"
             )
 
 
 class _Smallest:
-    """The comments of smallest key of one stratum."""
+    """The comments with the smallest keys of one stratum."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -276,7 +275,7 @@ class _Smallest:
         yield from self._kept
 
     def _cut(self) -> None:
-        self._kept.sort(key=_place)
+        self._kept.sort(key=_order)
         del self._kept[self._size :]
         if self._kept and len(self._kept) == self._size:
             self._largest = self._kept[-1].key

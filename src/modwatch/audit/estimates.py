@@ -1,24 +1,76 @@
-"""Precision, recall and what goes with them, each with its interval, or why there is none."""
+"""Precision, recall and the other metrics of an audit, with intervals or the reason there is none.
 
+Flagged and unflagged comments are sampled separately. Metrics of both sides (recall, F1, accuracy,
+prevalence) get their interval from those of the two sides by the method of variance estimates
+recovery (Zou & Donner 2008), which keeps the asymmetry of both.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import special
 
-from modwatch.audit.counts import WeightedCounts
-from modwatch.audit.figures import FIGURES, Figure, Shares, shares
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.arguments import Ints
+from modwatch.audit.intervals import IntervalOptions, interval
+from modwatch.audit.stratified import WeightedCounts
 from modwatch.errors import MetricInputError
+from modwatch.metrics.inputs import Floats
 
-#: Positives (for precision also: negatives are no requirement) below which no figure is given.
+#: Positives among the labels of a side below which its metrics are not estimated.
 ENOUGH_POSITIVES = 3
 
-METRICS = ("prevalence_unflagged", "precision", "recall", "f1", "accuracy", "prevalence")
+#: Labels of flagged comments that suffice for precision even with fewer positives.
+_ENOUGH_LABELS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalEstimate:
+    """Value, ends of the interval and standard error (…)."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+    error: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideShare(IntervalEstimate):
+    """The share of positives (…) on one side of the decision."""
+
+    comments: int
+    variance: Floats
+    labels: int
+    positives: Ints
+
+    @classmethod
+    def of(
+        cls, counts: WeightedCounts | None, comments: int, options: IntervalOptions
+    ) -> "SideShare":
+        """Return the share estimated from the labels of one side; None means no labels."""
+        if counts is None:  # never reported: `AuditEstimator.estimate` gives the reason instead
+            zero, high = np.zeros(()), np.ones(()) if comments else np.zeros(())
+            return cls(
+                comments=comments, value=zero, low=zero, high=high, error=zero, variance=zero,
+                labels=0, positives=np.zeros((), dtype=np.int64),
+            )  # fmt: skip
+        low, high = interval(counts, options)
+        return cls(
+            comments=comments,
+            value=counts.rate,
+            low=np.minimum(low, counts.rate),
+            high=np.maximum(high, counts.rate),
+            error=np.sqrt(counts.variance),
+            variance=counts.variance,
+            labels=int(counts.labels.sum()),
+            positives=counts.positives.sum(-1),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A figure of an audit; value and ends are None when the labels do not suffice."""
+    """A metric of an audit; value, low, high and error are None when there are too few labels."""
 
     metric: str
     labels: int
@@ -32,25 +84,27 @@ class Estimate:
     #: Standard error of the value, to first order.
     error: float | None = None
     reason: str = ""
-    #: About how many labels would do, of those that were too few.
+    #: About how many labels of the side that lacks them would suffice.
     labels_needed: int | None = None
+    #: That side: flagged | unflagged; None when `labels_needed` is.
+    labels_needed_side: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audited:
-    """The labels of an audit: the flagged side, the unflagged one, and how to tell intervals.
+class AuditEstimator:
+    """Estimates every metric of an audit from the labels of both sides.
 
     A side is None when none of its comments is labelled.
 
-    >>> from modwatch.audit.counts import StratumCounts
+    >>> from modwatch.audit.stratified import StratumCounts
     >>> flagged = StratumCounts.of(population=[100], labels=[50], positives=[40], score=[0.9])
     >>> rest = StratumCounts.of(population=[900, 1000], labels=[100, 100], positives=[0, 4],
     ...                         score=[0.01, 0.1])
-    >>> audited = Audited(flagged=flagged.weighted(), unflagged=rest.weighted(),
-    ...                   comments=(100, 1900))
-    >>> audited.estimate("precision").value
+    >>> audit = AuditEstimator(flagged=flagged.weighted(), unflagged=rest.weighted(),
+    ...                        comments=(100, 1900))
+    >>> audit.estimate("precision").value
     0.8
-    >>> round(audited.estimate("recall").value, 2)
+    >>> round(audit.estimate("recall").value, 2)
     0.65
     """
 
@@ -58,13 +112,13 @@ class Audited:
     unflagged: WeightedCounts | None
     #: Flagged and unflagged comments of the population.
     comments: tuple[int, int]
-    rule: IntervalRule = field(default_factory=IntervalRule)
+    options: IntervalOptions = field(default_factory=IntervalOptions)
 
     def estimate(self, metric: str) -> Estimate:
-        """Return one of `METRICS`, or why there is none; MetricInputError for another."""
-        _check(metric)
-        sides = [(name, self.side(name)) for name in _NEEDS[metric]]
-        reason, needed = _lacks(metric, sides)
+        """Return one of `METRICS`, or the reason there is none; MetricInputError for another."""
+        _validate(metric)
+        sides = [(name, self.side(name)) for name in _SIDES[metric]]
+        reason, needed, needed_side = _insufficient(metric, sides)
         estimate = Estimate(
             metric=metric,
             labels=sum(side.labels for _, side in sides),
@@ -72,92 +126,202 @@ class Audited:
             status="insufficient" if reason else "ok",
             reason=reason,
             labels_needed=needed,
+            labels_needed_side=needed_side,
         )
         if reason:
             return estimate
-        told = self.figure(metric)
-        value, low, high, error = map(float, (told.value, told.low, told.high, told.error))
+        ends = self.interval_estimate(metric)
+        value, low, high, error = map(float, (ends.value, ends.low, ends.high, ends.error))
         return replace(estimate, value=value, low=low, high=high, error=error)
 
     def estimates(self) -> list[Estimate]:
         """Return all of `METRICS`."""
         return [self.estimate(metric) for metric in METRICS]
 
-    def figure(self, metric: str) -> Figure:
-        """Return the metric (…) however few labels there are, as simulations need it."""
-        _check(metric)
-        sides = [self.side(name) for name in _NEEDS[metric]]
-        if metric in _FALLS:
+    def interval_estimate(self, metric: str) -> IntervalEstimate:
+        """Return the metric (…), however few labels there are: for simulations."""
+        _validate(metric)
+        sides = [self.side(name) for name in _SIDES[metric]]
+        if metric in _DECREASING:
             sides[1] = self._unflagged_mirrored
-        return FIGURES[metric](*sides)
+        return _METHODS[metric](*sides)
 
-    def side(self, name: str) -> Shares:
+    def side(self, name: str) -> SideShare:
         """Return the share of positives among `flagged` or `unflagged` comments."""
         return self._flagged if name == "flagged" else self._unflagged
 
-    # Every metric is made of these, and an interval is the costly part of them.
+    # Cached: every metric uses them, and the interval is expensive.
     @cached_property
-    def _flagged(self) -> Shares:
-        return shares(self.flagged, self.comments[0], self.rule)
-
-    @cached_property
-    def _unflagged(self) -> Shares:
-        return shares(self.unflagged, self.comments[1], self.rule)
+    def _flagged(self) -> SideShare:
+        return SideShare.of(self.flagged, self.comments[0], self.options)
 
     @cached_property
-    def _unflagged_mirrored(self) -> Shares:
-        if self.rule.mirrored == self.rule:
-            return self.side("unflagged")
-        return shares(self.unflagged, self.comments[1], self.rule.mirrored)
+    def _unflagged(self) -> SideShare:
+        return SideShare.of(self.unflagged, self.comments[1], self.options)
+
+    @cached_property
+    def _unflagged_mirrored(self) -> SideShare:
+        if self.options.mirrored == self.options:
+            return self._unflagged
+        return SideShare.of(self.unflagged, self.comments[1], self.options.mirrored)
 
 
-#: Labels of flagged comments with which precision is told even when hardly any is right.
-_ENOUGH_LABELS = 30
+def _validate(metric: str) -> None:
+    if metric not in METRICS:
+        raise MetricInputError(f"Metric must be one of {METRICS}, got {metric!r}.")
 
-_NEEDS = {
+
+def _insufficient(
+    metric: str, sides: list[tuple[str, SideShare]]
+) -> tuple[str, int | None, str | None]:
+    """Return why the metric cannot be estimated, about how many labels would suffice, and the side.
+
+    ("", None, None) when it can. The reasons are part of result.json, which `verify` recomputes:
+    other words would reject the results of earlier versions.
+    """
+    for name, side in sides:
+        if not side.comments:
+            if len(sides) == 1 or (metric == "recall" and name == "flagged"):
+                return f"no {name} comment", None, None
+            continue
+        if not side.labels:
+            return f"no label of {_counted(side.comments, f'{name} comment')}", None, None
+        positives = int(side.positives)
+        if side.labels >= side.comments or positives >= ENOUGH_POSITIVES or metric == "accuracy":
+            continue
+        if metric == "precision" and side.labels >= _ENOUGH_LABELS:
+            continue
+        # With no positives: an expectation of 0.7 shows none half of the time.
+        needed = int(np.ceil(side.labels * 2 * ENOUGH_POSITIVES / max(positives, 0.7)))
+        needed = min(needed, side.comments)
+        return (
+            f"{_counted(positives, 'positive')} among {_counted(side.labels, 'label')} of {name} "
+            f"comments, fewer than {ENOUGH_POSITIVES}; about {needed} labels of them would do",
+            needed,
+            name,
+        )
+    if not any(side.comments for _, side in sides):
+        return "no comment", None, None
+    if metric in ("recall", "f1") and not any(side.positives for _, side in sides):
+        return "no comment is positive", None, None
+    return "", None, None
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _own_share(side: SideShare) -> IntervalEstimate:
+    return side
+
+
+def _recall(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
+    """TP/(TP+FN), unbiased to second order."""
+    tp, fn = flagged.comments * flagged.value, unflagged.comments * unflagged.value
+    plain = _quotient(tp, tp + fn)
+    spread = _relative_variance(flagged), _relative_variance(unflagged)
+    bias = plain * (1 - plain) ** 2 * spread[1] - plain**2 * (1 - plain) * spread[0]
+    low, high = _odds_ends(flagged, unflagged, 0.0)
+    value = np.clip(plain - bias, low, high)
+    error = plain * (1 - plain) * np.sqrt(spread[0] + spread[1])
+    return IntervalEstimate(value=value, low=low, high=high, error=error)
+
+
+def _f1(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
+    """2TP/(2TP+FP+FN) = 2TP/(flagged + TP + FN)."""
+    tp, fn = flagged.comments * flagged.value, unflagged.comments * unflagged.value
+    value = _quotient(2 * tp, flagged.comments + tp + fn)
+    low, high = _odds_ends(flagged, unflagged, float(flagged.comments))
+    low, high = 2 * low, 2 * high
+    # d/dTP and d/dFN of the quotient.
+    total = np.maximum(flagged.comments + tp + fn, 1e-100)
+    by_tp, by_fn = 2 * (flagged.comments + fn) / total**2, 2 * tp / total**2
+    error = np.sqrt(
+        (by_tp * flagged.comments) ** 2 * flagged.variance
+        + (by_fn * unflagged.comments) ** 2 * unflagged.variance
+    )
+    low, high = np.minimum(low, value), np.clip(high, value, 1)
+    return IntervalEstimate(value=value, low=low, high=high, error=error)
+
+
+def _accuracy(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
+    """1 − (FP + FN)/N."""
+    total = max(flagged.comments + unflagged.comments, 1)
+    wrong = (flagged.comments * (1 - flagged.value) + unflagged.comments * unflagged.value) / total
+    below, above = _distances(flagged), _distances(unflagged)[::-1]
+    return _sum(1 - wrong, (below, above), (flagged, unflagged), total)
+
+
+def _prevalence(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
+    """(TP + FN)/N: the share of positives among all comments."""
+    total = max(flagged.comments + unflagged.comments, 1)
+    value = (flagged.comments * flagged.value + unflagged.comments * unflagged.value) / total
+    distances = _distances(flagged), _distances(unflagged)
+    return _sum(value, distances, (flagged, unflagged), total)
+
+
+def _distances(side: SideShare) -> tuple[Floats, Floats]:
+    """Return how far the ends lie below and above the value, in comments."""
+    return side.comments * (side.value - side.low), side.comments * (side.high - side.value)
+
+
+def _sum(
+    value: Floats,
+    distances: tuple[tuple[Floats, Floats], tuple[Floats, Floats]],
+    sides: tuple[SideShare, SideShare],
+    total: int,
+) -> IntervalEstimate:
+    """Return a sum of independent parts: squared distances to the ends add up."""
+    below, above = zip(*distances, strict=True)
+    variance = sum(side.comments**2 * side.variance for side in sides)
+    return IntervalEstimate(
+        value=value,
+        low=np.clip(value - np.hypot(*below) / total, 0, 1),
+        high=np.clip(value + np.hypot(*above) / total, 0, 1),
+        error=np.sqrt(variance) / total,
+    )
+
+
+def _odds_ends(flagged: SideShare, unflagged: SideShare, fixed: float) -> tuple[Floats, Floats]:
+    """Return the ends of TP/(fixed + TP + FN), from the logarithm of (fixed + FN)/TP."""
+    tp_share, fn_share = (
+        np.stack([side.value, side.low, side.high]) for side in (flagged, unflagged)
+    )
+    tp, fn = flagged.comments * tp_share, fixed + unflagged.comments * fn_share
+    # A count of 0 has no logarithm; the end is then decided by the other count.
+    (value, least, most), (other, few, many) = (np.log(np.maximum(v, 1e-300)) for v in (tp, fn))
+    up = other - value + np.hypot(many - other, least - value)
+    down = other - value - np.hypot(few - other, most - value)
+    low, high = special.expit(-up), special.expit(-down)
+    return np.where(tp[1] > 0, low, 0.0), np.where(tp[2] > 0, high, 0.0)
+
+
+def _relative_variance(side: SideShare) -> Floats:
+    """Return the squared coefficient of variation; 0 where there are no positives."""
+    return _quotient(side.variance, side.value**2)
+
+
+def _quotient(part: Floats, whole: Floats) -> Floats:
+    return np.divide(part, whole, out=np.zeros(np.shape(part)), where=np.asarray(whole) > 0)
+
+
+#: By metric: a function of one side, or of the flagged and the unflagged side.
+_METHODS: dict[str, Callable[..., IntervalEstimate]] = {
+    "prevalence_unflagged": _own_share,
+    "precision": _own_share,
+    "recall": _recall,
+    "f1": _f1,
+    "accuracy": _accuracy,
+    "prevalence": _prevalence,
+}
+
+METRICS = tuple(_METHODS)
+
+_SIDES = {
     "prevalence_unflagged": ("unflagged",),
     "precision": ("flagged",),
     **dict.fromkeys(("recall", "f1", "accuracy", "prevalence"), ("flagged", "unflagged")),
 }
 
-
-#: What falls as the missed share rises: its lower bound needs the upper one of that share.
-_FALLS = ("recall", "f1", "accuracy")
-
-
-def _check(metric: str) -> None:
-    if metric not in METRICS:
-        raise MetricInputError(f"the metric is {metric!r}; it must be one of {METRICS}")
-
-
-def _lacks(metric: str, sides: list[tuple[str, Shares]]) -> tuple[str, int | None]:
-    """Return why there is no figure, and how many labels would do; ("", None) when there is."""
-    for name, side in sides:
-        if not side.comments:
-            if len(sides) == 1 or (metric == "recall" and name == "flagged"):
-                return f"no {name} comment", None
-            continue
-        if not side.labels:
-            return f"no label of {_many(side.comments, f'{name} comment')}", None
-        found = int(side.positives)
-        if side.labels >= side.comments or found >= ENOUGH_POSITIVES or metric == "accuracy":
-            continue
-        if metric == "precision" and side.labels >= _ENOUGH_LABELS:
-            continue
-        # Of none found, one would have been found half of the time if there were 0.7 to expect.
-        needed = int(np.ceil(side.labels * 2 * ENOUGH_POSITIVES / max(found, 0.7)))
-        needed = min(needed, side.comments)
-        return (
-            f"{_many(found, 'positive')} among {_many(side.labels, 'label')} of {name} comments, "
-            f"fewer than {ENOUGH_POSITIVES}; about {needed} labels of them would do",
-            needed,
-        )
-    if not any(side.comments for _, side in sides):
-        return "no comment", None
-    if metric in ("recall", "f1") and not any(side.positives for _, side in sides):
-        return "no comment is positive", None
-    return "", None
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+#: Metrics that decrease as the share of missed positives grows: its upper bound gives their lower.
+_DECREASING = ("recall", "f1", "accuracy")

@@ -1,7 +1,7 @@
-"""The hash chain of an audit: what was done, in which order, by whom, and the files that it left.
+"""The hash chain of an audit: its steps in order, who took them, and the files that they sealed.
 
-Each event holds the SHA-256 of the files of its step and the hash of the event before it. The chain
-is a text of one JSON document a line; with the files beside it, it is all that a stranger needs.
+Each event contains the SHA-256 of the files of its step and the hash of the previous event. The
+chain is a text with one JSON document per line. Chain and files suffice to verify the audit.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass
 
 from modwatch.errors import AuditError
 
-#: What may follow each event; None is the beginning. `drawn` comes again in an adaptive audit.
+#: Events that may follow each event; None is the start. `drawn` recurs in an adaptive audit.
 FOLLOWS: dict[str | None, tuple[str, ...]] = {
     None: ("planned",),
     "planned": ("approved", "cancelled"),
@@ -29,21 +29,10 @@ FOLLOWS: dict[str | None, tuple[str, ...]] = {
     "cancelled": (),
 }
 
-#: What must have happened first, in words.
-_NEEDS = {
-    "approved": "the plan is frozen",
-    "drawn": "the plan is approved, or the first stage is labelled",
-    "labelled": "the sample is drawn",
-    "estimated": "the labels are sealed",
-    "signed_off": "the result is estimated",
-    "published": "the result is signed off",
-    "cancelled": "the plan is frozen, and nothing is published",
-}
-
 START = "0" * 64
 
-#: How the note of a labelling begins that somebody stopped: they wait for no more labels, and not
-#: for a later stage.
+#: Start of the note of a labelling that was stopped: the audit continues without the missing labels
+#: and later stages.
 STOPPED = "stopped before all were labelled"
 
 
@@ -61,7 +50,7 @@ class Event:
     at: str
     #: SHA-256 in hexadecimal of each file of the step, by name.
     files: Mapping[str, str] = field(default_factory=dict)
-    #: Why, or what else is to be known: no text of a comment.
+    #: Reason or remark; never the text of a comment.
     note: str = ""
     previous: str = START
 
@@ -90,10 +79,10 @@ def following(
     files: Mapping[str, bytes] | None = None,
     note: str = "",
 ) -> Event:
-    """Return the event that goes on with `chain`.
+    """Return the event that continues `chain`.
 
     Raises:
-        AuditError: out of order; the message says what has to come first. Or the chain is of
+        AuditError: out of order; the message says what must come first. Or the chain belongs to
             another audit, or `at` is before its last event.
 
     >>> now = datetime(2026, 1, 5, tzinfo=UTC)
@@ -102,16 +91,16 @@ def following(
     1
     >>> following([first], audit="a", action="drawn", actor="bob", at=now)
     Traceback (most recent call last):
-    modwatch.errors.AuditError: audit 'a': it cannot be drawn after it was planned: not before \
-the plan is approved, or the first stage is labelled
+    modwatch.errors.AuditError: audit 'a' cannot be drawn after it was planned: only approved \
+or labelled audits can be
     """
     if chain and chain[0].audit != audit:
-        raise AuditError(f"audit {audit!r}: this is the chain of audit {chain[0].audit!r}")
+        raise AuditError(f"audit {audit!r}: the chain belongs to audit {chain[0].audit!r}")
     refuse_out_of_order(chain, audit=audit, action=action)
     if chain and at < moment(chain[-1].at):
         raise AuditError(
-            f"audit {audit!r}: it is {at} and the last step was at {chain[-1].at}; set the clock "
-            "right, or wait"
+            f"audit {audit!r}: the time {at} is before the last step at {chain[-1].at}; correct "
+            "the clock, or wait"
         )
     return Event(
         audit=audit,
@@ -131,26 +120,24 @@ def refuse_out_of_order(chain: Sequence[Event], *, audit: str, action: str) -> N
     if action in FOLLOWS[last]:
         return
     if last is None:
-        raise AuditError(f"audit {audit!r}: there is no plan; plan it first")
-    words = action.replace("_", " ")
-    needs = _NEEDS.get(action, "it begins")
-    raise AuditError(
-        f"audit {audit!r}: it cannot be {words} after it was {last.replace('_', ' ')}: "
-        f"not before {needs}"
-    )
+        raise AuditError(f"audit {audit!r} has no plan; plan it first")
+    states = [state for state, actions in FOLLOWS.items() if state and action in actions]
+    only = f": only {' or '.join(states)} audits can be" if states else ""
+    message = f"audit {audit!r} cannot be {action} after it was {last}{only}"
+    raise AuditError(message.replace("_", " "))
 
 
 def written(chain: Sequence[Event]) -> str:
-    """Return the chain as text: a line an event, with its hash."""
+    """Return the chain as text: one line per event, with its hash."""
     return "".join(_line(each) for each in chain)
 
 
 def read(text: str) -> list[Event]:
-    """Return the chain that a text holds.
+    """Return the chain in a text.
 
     Raises:
-        AuditError: it is no chain, a hash does not fit, or the order is impossible; the message
-            names the line.
+        AuditError: the text is not a chain, a hash does not match, or the order is invalid; the
+            message names the line.
 
     >>> now = datetime(2026, 1, 5, tzinfo=UTC)
     >>> first = following([], audit="a", action="planned", actor="ann", at=now)
@@ -159,32 +146,32 @@ def read(text: str) -> list[Event]:
     """
     chain: list[Event] = []
     for number, line in enumerate(text.splitlines(keepends=True), 1):
-        event, told = _read_line(line, number)
+        event, digest = _read_line(line, number)
         problem = _misplaced(event, chain)
-        if event.digest != told:
-            problem = "does not have the hash that it tells"
+        if event.digest != digest:
+            problem = "does not match its hash"
         elif _line(event) != line:
             problem = "is not in canonical form: it was edited, reformatted or cut"
         if problem:
-            raise AuditError(f"line {number} of the chain {problem}")
+            raise AuditError(f"Line {number} of the chain {problem}.")
         refuse_out_of_order(chain, audit=event.audit, action=event.action)
         chain.append(event)
     return chain
 
 
 def moment(text: str) -> datetime:
-    """Return the time that a text in ISO 8601 with an offset tells; AuditError for anything else.
+    """Return the time of a text in ISO 8601 with an offset; AuditError for anything else.
 
     >>> moment("2026-01-05T12:00:00+00:00").hour
     12
     """
     try:
-        told = datetime.fromisoformat(text)
-        if told.tzinfo is not None:
-            return told.astimezone(UTC)
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is not None:
+            return time.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise AuditError("a time is not in ISO 8601 with its offset from UTC")
+    raise AuditError("A time is not in ISO 8601 with an offset from UTC.")
 
 
 def sealed_files(chain: Sequence[Event]) -> dict[str, str]:
@@ -193,7 +180,7 @@ def sealed_files(chain: Sequence[Event]) -> dict[str, str]:
 
 
 def stopped(chain: Sequence[Event]) -> bool:
-    """Return whether somebody stopped the labelling that was sealed last.
+    """Return whether the labelling that was sealed last was stopped early.
 
     >>> now = datetime(2026, 1, 5, tzinfo=UTC)
     >>> first = following([], audit="a", action="planned", actor="ann", at=now)
@@ -205,7 +192,7 @@ def stopped(chain: Sequence[Event]) -> bool:
 
 
 def stopping(why: str) -> str:
-    """Return the note of a labelling that is stopped.
+    """Return the note of a labelling that was stopped early.
 
     >>> stopping("the deadline")
     'stopped before all were labelled: the deadline'
@@ -214,7 +201,7 @@ def stopping(why: str) -> str:
 
 
 def file_problems(chain: Sequence[Event], files: Mapping[str, bytes]) -> list[str]:
-    """Return what is wrong with the files beside a chain, in words; empty when all is well."""
+    """Return the problems of the files of a chain; empty when there are none."""
     times = Counter(name for event in chain for name in event.files)
     problems = [f"{name} was sealed more than once" for name in times if times[name] > 1]
     for name, digest in sealed_files(chain).items():
@@ -226,26 +213,26 @@ def file_problems(chain: Sequence[Event], files: Mapping[str, bytes]) -> list[st
 
 
 def _read_line(line: str, number: int) -> tuple[Event, object]:
-    """Return the event of a line, and the hash that the line tells."""
+    """Return the event and the hash on a line."""
     try:
         fields = json.loads(line)
-        told = fields.pop("hash")
+        digest = fields.pop("hash")
         event = Event(**fields)
         if event.at != moment(event.at).isoformat():
-            raise AuditError(f"the time on line {number} of the chain is not in UTC")
+            raise AuditError(f"The time on line {number} of the chain is not in UTC.")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise AuditError(f"line {number} of the chain is no event") from None
-    return event, told
+        raise AuditError(f"Line {number} of the chain is not an event.") from None
+    return event, digest
 
 
 def _misplaced(event: Event, chain: Sequence[Event]) -> str:
-    """Return why an event does not go on with a chain; empty when it does."""
+    """Return why an event does not continue a chain; empty when it does."""
     if event.previous != (chain[-1].digest if chain else START):
         return "does not follow the line before it"
     if event.position != len(chain) or (chain and event.audit != chain[0].audit):
-        return "is of another place or audit"
+        return "has another position or audit"
     if chain and moment(event.at) < moment(chain[-1].at):
-        return "is of an earlier time than the line before it"
+        return "has an earlier time than the line before it"
     return ""
 
 

@@ -1,8 +1,8 @@
-"""The files of an audit's evidence: tables as CSV, in one canonical form, so that they hash alike.
+"""The files of an audit's evidence: tables as CSV in canonical form, for reproducible hashes.
 
-RFC 4180 in UTF-8. Before a text that a spreadsheet might take for a formula stands an apostrophe
-(`cells.neutral`). No text of a comment is in them: ids, scores, random numbers, labels
-and pseudonyms.
+RFC 4180 in UTF-8. Text that a spreadsheet might take for a formula starts with an apostrophe
+(`cells.neutral`). They contain ids, scores, random numbers, labels and pseudonyms, and no text of
+a comment.
 """
 
 import csv
@@ -22,7 +22,7 @@ PLAN, CHAIN, RESULT, REPORT = "plan.json", "chain.jsonl", "result.json", "report
 #: Parts 8 and 11 of the transparency report that the Digital Services Act asks for.
 AUTOMATED_MEANS_FILE, QUALITATIVE_FILE = "dsa-automated-means.csv", "dsa-qualitative.csv"
 
-#: What may be shown where people are not to see single comments and who labelled them.
+#: Files without single comments and their labellers.
 SHOWN = (PLAN, RESULT, REPORT, AUTOMATED_MEANS_FILE, QUALITATIVE_FILE)
 
 _SAMPLE = ("day", "comment_id", "stratum", "score", "key", "traits")
@@ -33,36 +33,28 @@ T = TypeVar("T")
 
 
 def sample_file(stage: int) -> str:
-    """Return the name of the file of a stage's sample; it holds those of earlier stages too."""
+    """Return the file name of a stage's sample, which includes those of earlier stages."""
     return f"sample-{stage}.csv"
 
 
 def population_file(stage: int) -> str:
-    """Return the name of the file of the numbers of comments that the sample stands for."""
+    """Return the file name of the numbers of comments that the sample represents."""
     return f"population-{stage}.csv"
 
 
 def labels_file(stage: int) -> str:
-    """Return the name of the file of the labels up to a stage."""
+    """Return the file name of the labels up to a stage."""
     return f"labels-{stage}.csv"
 
 
 def write_sample(drawn: Iterable[DrawnComment]) -> bytes:
-    """Return the comments of a sample, in the order in which they are given."""
-    return _written(
-        _SAMPLE,
-        (
-            (
-                each.day.isoformat(),
-                each.comment_id,
-                each.stratum,
-                each.score,
-                each.key,
-                _joined(each.traits),
-            )
-            for each in drawn
-        ),
-    )
+    """Return the comments of a sample as CSV, in the given order."""
+    rows = (
+        (*(each.day.isoformat(), each.comment_id, each.stratum, each.score, each.key),
+         _joined(each.traits))
+        for each in drawn
+    )  # fmt: skip
+    return _written(_SAMPLE, rows)
 
 
 def read_sample(content: bytes) -> tuple[DrawnComment, ...]:
@@ -83,7 +75,7 @@ def read_sample(content: bytes) -> tuple[DrawnComment, ...]:
 
 
 def write_population(drawn: Drawn) -> bytes:
-    """Return the numbers of comments by column, value and stratum."""
+    """Return the numbers of comments by column, value and stratum as CSV."""
     rows = ((*key, comments) for key, comments in sorted(drawn.population.items()))
     return _written(_POPULATION, rows)
 
@@ -95,23 +87,15 @@ def read_population(content: bytes) -> dict[tuple[str, str, int], int]:
         key = (cells["column"], cells["value"], int(cells["stratum"]))
         return key, int(cells["comments"])
 
-    found = dict(_read(content, _POPULATION, row, "population"))
-    again = write_population(Drawn(comments=(), population=found))
-    return _canonical(found, again, content, "population")
+    counts = dict(_read(content, _POPULATION, row, "population"))
+    again = write_population(Drawn(comments=(), population=counts))
+    return _canonical(counts, again, content, "population")
 
 
 def write_labels(labels: Iterable[AuditLabel]) -> bytes:
-    """Return the labels by day, comment and person."""
+    """Return the labels as CSV, sorted by day, comment and person."""
     rows = sorted(
-        (
-            each.day.isoformat(),
-            each.comment_id,
-            each.labeller,
-            each.action,
-            each.label,
-            each.decided_at,
-            each.decision,
-        )
+        tuple(each.day.isoformat() if name == "day" else getattr(each, name) for name in _LABEL)
         for each in labels
     )
     return _written(_LABEL, rows)
@@ -121,9 +105,9 @@ def read_labels(content: bytes) -> list[AuditLabel]:
     """Return what `write_labels` wrote; AuditError for anything else."""
 
     def row(cells: Mapping[str, str]) -> AuditLabel:
-        words: dict[str, Any] = {name: cells[name] for name in _LABEL}
-        words |= {"day": date.fromisoformat(cells["day"]), "label": int(cells["label"])}
-        return AuditLabel(**words)
+        fields: dict[str, Any] = {name: cells[name] for name in _LABEL}
+        fields |= {"day": date.fromisoformat(cells["day"]), "label": int(cells["label"])}
+        return AuditLabel(**fields)
 
     labels = list(_read(content, _LABEL, row, "labels"))
     return _canonical(labels, write_labels(labels), content, "labels")
@@ -142,36 +126,33 @@ def _written(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
 def _read(
     content: bytes, header: Sequence[str], row: Callable[[Mapping[str, str]], T], name: str
 ) -> list[T]:
-    """Return the rows, each made by `row`; the message of a refusal quotes none."""
+    """Return the rows, each converted by `row`; errors quote no cell."""
     made: list[T] = []
     try:
         text = content.decode(errors="surrogatepass")
         lines = csv.reader(io.StringIO(text, newline=""), strict=True)
         if tuple(next(lines, ())) != tuple(header):
-            raise AuditError(f"the file of the {name} does not have the columns {','.join(header)}")
+            raise AuditError(f"The {name} file must have the columns {','.join(header)}.")
         made.extend(row(dict(zip(header, map(original, cells), strict=True))) for cells in lines)
     except UnicodeDecodeError:
-        raise AuditError(f"the file of the {name} is no text in UTF-8") from None
+        raise AuditError(f"The {name} file is not UTF-8.") from None
     except (ValueError, OverflowError, csv.Error):
         number = len(made) + 1
-        raise AuditError(f"row {number} of the file of the {name} cannot be read") from None
+        raise AuditError(f"Row {number} of the {name} file cannot be read.") from None
     return made
 
 
 def _canonical(read: T, again: bytes, content: bytes, name: str) -> T:
-    """Return what was read, if it would be written as it was."""
+    """Return what was read if writing it gives the same bytes; AuditError otherwise."""
     if again != content:
-        raise AuditError(
-            f"the file of the {name} is not in canonical form: it was edited or reformatted"
-        )
+        raise AuditError(f"The {name} file is not in canonical form: it was edited or reformatted.")
     return read
 
 
 def _joined(traits: Mapping[str, tuple[str, ...]]) -> str:
     """Return the values of all columns in one cell: `groups=a,b;language=de`.
 
-    Of a character that means something in it stands the number, `%2c.` for a comma; `%.` is a value
-    that is empty.
+    Special characters are encoded by their code point, `%2c.` for a comma; `%.` is an empty value.
     """
     return ";".join(
         f"{_quoted(column)}={','.join(_quoted(value) or '%.' for value in values)}"

@@ -1,7 +1,7 @@
-"""Intervals of a share from a stratified sample, side by side.
+"""Confidence intervals of a share from a stratified sample.
 
-`inversion` is the default (`audit.inversion` says why). The others are what survey software offers:
-they take what a stratum showed for what it holds.
+`inversion` is the default (see `inversion_interval`). The others are those of survey software: they
+estimate the rate of a stratum from its own labels alone.
 """
 
 from dataclasses import dataclass, replace
@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special, stats
 
-from modwatch.audit import checks
-from modwatch.audit.counts import WeightedCounts
-from modwatch.audit.inversion import HIDDEN_SHARE, inversion_interval
+from modwatch.audit.arguments import tails as valid_tails
+from modwatch.audit.inversion_interval import HIDDEN_SHARE, inversion_interval
+from modwatch.audit.stratified import WeightedCounts
 from modwatch.errors import DesignError
 from modwatch.metrics.inputs import Floats
 
@@ -22,28 +22,28 @@ _RESAMPLES = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
-class IntervalRule:
-    """Which interval an audit reports; frozen in its plan.
+class IntervalOptions:
+    """Which confidence interval an audit reports; frozen in its plan.
 
-    >>> IntervalRule(level=0.9, sides="lower").tails
+    >>> IntervalOptions(level=0.9, sides="lower").tails
     (0.1, 0.0)
     """
 
     method: str = "inversion"
     #: Confidence level in (0.5, 1).
     level: float = 0.95
-    #: `lower` and `upper` give one bound at the level; the other end is 0 or 1.
+    #: both, or one-sided: `lower` or `upper` gives one bound at the level, the other end is 0 or 1.
     sides: str = "both"
-    #: Part of the positives in [0, 1) that the score may be blind to; for `inversion`.
+    #: Share of the positives in [0, 1) that the score may not detect; for `inversion`.
     hidden_share: float = HIDDEN_SHARE
-    #: Of the bootstrap.
+    #: Seed of the bootstrap.
     seed: int = 0
 
     @property
-    def mirrored(self) -> "IntervalRule":
-        """The rule whose one bound is the other one; an interval stays itself.
+    def mirrored(self) -> "IntervalOptions":
+        """The options of the opposite one-sided bound; two-sided options stay the same.
 
-        >>> IntervalRule(sides="lower").mirrored.sides
+        >>> IntervalOptions(sides="lower").mirrored.sides
         'upper'
         """
         other = {"lower": "upper", "upper": "lower"}
@@ -51,13 +51,13 @@ class IntervalRule:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise DesignError(f"the interval is {self.method!r}; it must be one of {METHODS}")
+            raise DesignError(f"Interval method must be one of {METHODS}, got {self.method!r}.")
         if self.sides not in SIDES:
-            raise DesignError(f"the sides are {self.sides!r}; they must be one of {SIDES}")
+            raise DesignError(f"Sides of the interval must be one of {SIDES}, got {self.sides!r}.")
         if not 0.5 < self.level < 1:
-            raise DesignError(f"the level is {self.level}; it must lie in (0.5, 1)")
+            raise DesignError(f"Confidence level must be in (0.5, 1), got {self.level}.")
         if not 0 <= self.hidden_share < 1:
-            raise DesignError(f"the hidden share is {self.hidden_share}; it must lie in [0, 1)")
+            raise DesignError(f"Hidden share must be in [0, 1), got {self.hidden_share}.")
 
     @property
     def tails(self) -> tuple[float, float]:
@@ -68,25 +68,25 @@ class IntervalRule:
         return (round(beyond, 12), 0.0) if self.sides == "lower" else (0.0, round(beyond, 12))
 
 
-def interval(counts: WeightedCounts, rule: IntervalRule) -> tuple[Floats, Floats]:
-    """Return the ends (…) of the interval of the share that `counts` estimate.
+def interval(counts: WeightedCounts, options: IntervalOptions) -> tuple[Floats, Floats]:
+    """Return the ends (…) of the interval of the share estimated by `counts`.
 
-    Where every comment is labelled, both are the share itself, whatever the method.
+    Where every comment is labelled, both are the share itself.
 
     >>> counts = WeightedCounts(weight=np.array([0.01]), labels=np.array([100]),
     ...     positives=np.array([10]), score=np.array([0.1]), unseen=np.array([1.0]))
-    >>> ends = interval(counts, IntervalRule(method="korn_graubard"))
+    >>> ends = interval(counts, IntervalOptions(method="korn_graubard"))
     >>> [round(float(end), 3) for end in ends]
     [0.049, 0.177]
     """
     if not counts.unseen.any():
         return counts.rate, counts.rate
-    if rule.method == "inversion":
-        return inversion_interval(counts, tails=rule.tails, hidden_share=rule.hidden_share)
-    method = {"korn_graubard": korn_graubard, "logit": logit}.get(rule.method)
+    if options.method == "inversion":
+        return inversion_interval(counts, tails=options.tails, hidden_share=options.hidden_share)
+    method = {"korn_graubard": korn_graubard, "logit": logit}.get(options.method)
     if method is not None:
-        return method(counts, rule.tails)
-    return bootstrap(counts, rule.tails, seed=rule.seed)
+        return method(counts, options.tails)
+    return bootstrap(counts, options.tails, seed=options.seed)
 
 
 def korn_graubard(
@@ -94,10 +94,10 @@ def korn_graubard(
 ) -> tuple[Floats, Floats]:
     """Return the Clopper–Pearson interval on the effective sample size (Korn & Graubard 1998).
 
-    n* = p̂(1−p̂)/V̂ × (t(n−1)/t(df))², df = labels less strata; where nothing varies, p̂(1−p̂)/V̂ is
-    taken to be n. DesignError for tails outside [0, 0.5).
+    n* = p̂(1−p̂)/V̂ × (t(n−1)/t(df))², df = labels − strata; where the labels do not vary, n replaces
+    p̂(1−p̂)/V̂. DesignError for tails outside [0, 0.5).
     """
-    checks.tails(tails)
+    valid_tails(tails)
     rate, variance = counts.rate, counts.variance
     labels, freedom = float(counts.labels.sum()), counts.degrees_of_freedom
     effective = np.where(
@@ -110,13 +110,13 @@ def korn_graubard(
             continue
         plain, true = stats.t.ppf(1 - tail, max(labels - 1, 1)), stats.t.ppf(1 - tail, freedom)
         trials = effective * float(plain / true) ** 2
-        found = rate * trials
+        positives = rate * trials
         if lower:
-            end = special.betaincinv(np.maximum(found, 1e-12), trials - found + 1, tail)
-            ends.append(np.where(found > 0, end, 0.0))
+            end = special.betaincinv(np.maximum(positives, 1e-12), trials - positives + 1, tail)
+            ends.append(np.where(positives > 0, end, 0.0))
         else:
-            end = special.betaincinv(found + 1, np.maximum(trials - found, 1e-12), 1 - tail)
-            ends.append(np.where(found < trials, end, 1.0))
+            end = special.betaincinv(positives + 1, np.maximum(trials - positives, 1e-12), 1 - tail)
+            ends.append(np.where(positives < trials, end, 1.0))
     return ends[0], ends[1]
 
 
@@ -125,8 +125,8 @@ def logit(
 ) -> tuple[Floats, Floats]:
     """Return the interval that is symmetric on the logit scale, with Student's t.
 
-    A share of 0 or 1 has no logit, and labels that do not vary tell no error: the interval is
-    Korn–Graubard's then. DesignError for tails outside [0, 0.5).
+    Falls back to Korn–Graubard where the share is 0 or 1, or the labels do not vary.
+    DesignError for tails outside [0, 0.5).
     """
     rate, error = counts.rate, np.sqrt(counts.variance)
     inside = (rate > 0) & (rate < 1) & (error > 0)
@@ -146,10 +146,10 @@ def bootstrap(
 ) -> tuple[Floats, Floats]:
     """Return the percentile interval of a seeded, stratified bootstrap.
 
-    Deviations are scaled by √((1−f) n/(n−1)), so that they vary as the sample did (Rao & Wu 1988).
+    Deviations are scaled by √((1−f) n/(n−1)) to have the variance of the sample (Rao & Wu 1988).
     DesignError for tails outside [0, 0.5).
     """
-    checks.tails(tails)
+    valid_tails(tails)
     generator = np.random.default_rng(seed)
     rate = counts.positives / counts.labels
     drawn = generator.binomial(counts.labels, rate, size=(_RESAMPLES, *rate.shape)) / counts.labels

@@ -1,7 +1,7 @@
-"""The plan of an audit: all that decides what is drawn and how it is counted, before any is drawn.
+"""The plan of an audit: everything that decides the sample and the estimates, frozen beforehand.
 
-A plan is a small JSON document in one canonical form, and its SHA-256 is its name: whoever changes
-a seed, a stratum or a rule afterwards has another plan. Nothing in it depends on a clock.
+A plan is a JSON document in canonical form, identified by its SHA-256: a changed seed, stratum or
+option is another plan. It contains no timestamps.
 """
 
 import hashlib
@@ -17,24 +17,24 @@ from pydantic.dataclasses import dataclass
 
 from modwatch.audit.allocation import MINIMUM
 from modwatch.audit.design import Design, SideDesign
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.strata import Strata
 from modwatch.errors import AuditError, DesignError
 
-#: Of the document; a reader refuses what it does not know.
+#: Format of the document; other formats are rejected.
 FORMAT = 1
 
 SIDES = ("flagged", "unflagged")
 
-#: Labels of the second stage of an adaptive audit are at least so many.
+#: Minimum labels of the second stage of an adaptive audit.
 _LEAST_STAGE = 50
 
-#: Comments of a day; far beyond any, and a float holds it exactly.
-_MOST = 2**40
+#: Maximum comments of a day, which a float represents exactly.
+_MAX_COMMENTS = 2**40
 
 _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,99}")
 
-#: A document holds these fields, all of them and of these types, or it is no plan.
+#: A document must have exactly these fields, with these types.
 _STRICT = ConfigDict(
     strict=True, extra="forbid", allow_inf_nan=False, revalidate_instances="always"
 )
@@ -42,28 +42,28 @@ _STRICT = ConfigDict(
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class PopulationDay:
-    """The comments of one UTC day that an audit is about, and how they were decided."""
+    """The comments of one UTC day of the audited period, and how the model decided them."""
 
     day: date
     comments: int
     flagged: int
     model_version: str
-    #: Flagged is prob > threshold.
+    #: A comment is flagged when prob > threshold.
     threshold: float
-    #: SHA-256 over id, score and decision of all comments, in no order; see `draw.day_digest`.
+    #: SHA-256 over id, score and decision of all comments in any order; see `draw.day_digest`.
     digest: str
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class PlannedStratum:
-    """A range of scores on one side of the decision, and how many of it are drawn."""
+    """A range of scores on one side of the decision, and its labels."""
 
     #: flagged | unflagged
     side: str
     #: lower ≤ score < upper; None where the range is open.
     lower: float | None
     upper: float | None
-    #: Comments of the range.
+    #: Comments in the range.
     population: int
     #: Comments drawn in the first stage.
     labels: int
@@ -88,22 +88,22 @@ class AuditPlan:
     audit: str
     #: The days of the period, in order.
     population: tuple[PopulationDay, ...]
-    #: Flagged strata first, each side by rising score.
+    #: Flagged strata first, each side by ascending score.
     strata: tuple[PlannedStratum, ...]
-    #: Makes the draw; from a source of randomness that the planner does not control.
+    #: Seed of the draw, from a source of randomness that the planner does not control.
     seed: str
-    rule: IntervalRule = field(default_factory=IntervalRule)
-    #: Labels of the second stage; 0 for an audit of one stage.
+    rule: IntervalOptions = field(default_factory=IntervalOptions)
+    #: Labels of the second stage; 0 for a single-stage audit.
     second_stage_labels: int = 0
-    #: Fixed weight of the first stage in (0, 1] in the estimate.
+    #: Fixed weight in (0, 1] of the first stage in the estimate.
     first_stage_share: float = 1.0
-    #: Share in [0, 1] of the items that several people label without knowing of each other.
+    #: Share in [0, 1] of the items that several people label independently.
     several_labels_share: float = 0.2
-    #: How many people label those.
+    #: Number of people who label each of those.
     labels_an_item: int = 2
-    #: Days after which people are no longer waited for.
+    #: Days until the labelling ends without the labels that are missing.
     deadline_days: int = 14
-    #: What the design was made by: options of `design.DesignOptions`.
+    #: Options of the design, from `design.DesignOptions`.
     options: Mapping[str, bool | int | float | str | None] | None = None
 
     def __post_init__(self) -> None:
@@ -136,7 +136,7 @@ class AuditPlan:
 
     @property
     def stages(self) -> int:
-        """How often the audit draws: once, or twice when it is adaptive."""
+        """Number of stages: 1, or 2 for an adaptive audit."""
         return 2 if self.second_stage_labels else 1
 
     def edges(self, side: str) -> Strata:
@@ -145,33 +145,33 @@ class AuditPlan:
         return Strata(method="planned", edges=tuple(edge for edge in inner if edge is not None))
 
     def of_side(self, side: str) -> list[int]:
-        """Return the numbers of the strata of one side."""
+        """Return the indices of the strata of one side."""
         return [number for number, each in enumerate(self.strata) if each.side == side]
 
     def to_json(self) -> str:
-        """Return the canonical document: sorted keys, no spare space, dates as ISO 8601."""
+        """Return the canonical document: sorted keys, no whitespace, dates in ISO 8601."""
         fields = _plans.dump_python(self, mode="json") | {"format": FORMAT}
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "AuditPlan":
-        """Return the plan that a document holds.
+        """Return the plan in a document.
 
         Raises:
-            AuditError: it is no plan, of another format, or not in canonical form.
+            AuditError: the text is not a plan, has another format, or is not in canonical form.
         """
         try:
             fields = json.loads(text)
-            told = fields.pop("format")
-            plan = _plans.validate_json(json.dumps(fields)) if told == FORMAT else None
+            known = fields.pop("format") == FORMAT
+            plan = _plans.validate_json(json.dumps(fields)) if known else None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
-            raise AuditError(f"this is no plan of an audit ({type(exc).__name__})") from None
+            raise AuditError(f"The file is not an audit plan ({type(exc).__name__}).") from None
         except DesignError as exc:
-            raise AuditError(f"this is no plan of an audit: {exc}") from None
+            raise AuditError(f"The file is not an audit plan: {exc}") from None
         if plan is None:
-            raise AuditError("the plan is of a format that this version does not know")
+            raise AuditError("The format of the plan is unknown to this version of Modwatch.")
         if plan.to_json() != text:
-            raise AuditError("the plan is not in canonical form: it was edited or reformatted")
+            raise AuditError("The plan is not in canonical form: it was edited or reformatted.")
         return plan
 
 
@@ -179,7 +179,7 @@ _plans = TypeAdapter(AuditPlan)
 
 
 def planned_strata(made: Design) -> tuple[PlannedStratum, ...]:
-    """Return the strata of a design as a plan holds them."""
+    """Return the strata of a design in the form of a plan."""
     sides = zip(SIDES, (made.flagged, made.unflagged), strict=True)
     return tuple(stratum for name, side in sides if side for stratum in _planned(name, side))
 
@@ -200,56 +200,56 @@ def _planned(name: str, side: SideDesign) -> list[PlannedStratum]:
 
 
 def _check(plan: AuditPlan) -> None:
-    """Raise AuditError for a plan that cannot be carried out, with the first reason."""
-    for problem in chain(_of_period(plan), _of_strata(plan), _of_rules(plan)):
+    """Raise AuditError with the first problem of an invalid plan."""
+    for problem in chain(_period_problems(plan), _strata_problems(plan), _option_problems(plan)):
         raise AuditError(f"audit {plan.audit[:100]!r}: {problem}")
 
 
-def _of_period(plan: AuditPlan) -> Iterator[str]:
-    """Yield what is wrong with the name and the days."""
+def _period_problems(plan: AuditPlan) -> Iterator[str]:
+    """Yield problems of the name and the days."""
     if not _NAME.fullmatch(plan.audit):
         yield (
-            "the name of the audit may hold lower-case letters, digits, - and _ alone, and begins "
-            "with a letter or digit"
+            "the name may only contain lower-case letters, digits, - and _, and must start with a "
+            "letter or digit"
         )
     days = [day.day for day in plan.population]
     if days != sorted(set(days)):
         yield "the days are not in order"
-    if any(not 0 <= day.flagged <= day.comments <= _MOST for day in plan.population):
-        yield "a day has more flagged comments than comments, or a number that cannot be"
+    if any(not 0 <= day.flagged <= day.comments <= _MAX_COMMENTS for day in plan.population):
+        yield "the number of comments or flagged comments of a day is out of range"
     if not any(day.comments for day in plan.population):
-        yield "the period has no comment"
+        yield "the period has no comments"
     versions = {(day.model_version, day.threshold) for day in plan.population if day.comments}
     if len(versions) > 1:
-        yield "the model or its threshold changed within the period: audit each part by itself"
+        yield "the model or its threshold changed within the period; audit each part separately"
     if any(not 0 <= day.threshold <= 1 for day in plan.population):
-        yield "the threshold must lie in [0, 1]"
+        yield "the threshold must be in [0, 1]"
 
 
-def _of_strata(plan: AuditPlan) -> Iterator[str]:
-    """Yield what is wrong with the strata."""
+def _strata_problems(plan: AuditPlan) -> Iterator[str]:
+    """Yield problems of the strata."""
     sides = [each.side for each in plan.strata]
     if sides != sorted(sides) or not {*sides} <= {*SIDES}:  # flagged < unflagged
         yield "each stratum must be flagged or unflagged, the flagged ones first"
     for side in SIDES:
         mine = [each for each in plan.strata if each.side == side]
-        if mine and not _is_row(mine):
-            yield f"the {side} strata are not ranges that follow each other, open at both ends"
+        if mine and not _is_contiguous(mine):
+            yield f"the {side} strata are not contiguous ranges, open at both ends"
     if any(not 0 <= each.score <= 1 for each in plan.strata):
         yield "a mean score is outside [0, 1]"
     if any(not 0 <= each.labels <= each.population or not each.population for each in plan.strata):
-        yield "a stratum is empty, or would be drawn from more often than it has comments"
+        yield "a stratum is empty, or has more labels than comments"
     flagged = sum(day.flagged for day in plan.population)
     unflagged = sum(day.comments for day in plan.population) - flagged
-    held = [sum(each.population for each in plan.strata if each.side == side) for side in SIDES]
-    if held != [flagged, unflagged]:
-        yield "the strata do not hold the comments of the period"
+    sizes = [sum(each.population for each in plan.strata if each.side == side) for side in SIDES]
+    if sizes != [flagged, unflagged]:
+        yield "the strata do not add up to the comments of the period"
     if not any(each.labels for each in plan.strata):
-        yield "no comment would be drawn"
+        yield "no comments would be drawn"
 
 
-def _is_row(strata: list[PlannedStratum]) -> bool:
-    """Return whether each range begins where the one before it ends, and both ends are open."""
+def _is_contiguous(strata: list[PlannedStratum]) -> bool:
+    """Return whether each range starts at the end of the one before, and both ends are open."""
     met = [below.upper for below, _ in pairwise(strata)]
     edges = [edge for edge in met if edge is not None]
     return (
@@ -260,24 +260,24 @@ def _is_row(strata: list[PlannedStratum]) -> bool:
     )
 
 
-def _of_rules(plan: AuditPlan) -> Iterator[str]:
-    """Yield what is wrong with the seed, the stages, the labels and the deadline."""
+def _option_problems(plan: AuditPlan) -> Iterator[str]:
+    """Yield problems of the seed, the stages, the labels and the deadline."""
     if not plan.seed:
         yield "the seed is empty"
     texts = [plan.seed, *(plan.options or {}), *map(str, (plan.options or {}).values())]
     try:
         "".join([*texts, *(day.model_version + day.digest for day in plan.population)]).encode()
     except UnicodeEncodeError:
-        yield "a text of it is no Unicode: it holds half of a character"
+        yield "a text is not valid Unicode: it contains a lone surrogate"
     share, second = plan.first_stage_share, plan.second_stage_labels
     if not (0 < share < 1 if second else share == 1):
-        yield "the share of the first stage must lie in (0, 1), or be 1 without a second one"
+        yield "the share of the first stage must be in (0, 1), or 1 without a second stage"
     least = max(_LEAST_STAGE, MINIMUM * len(plan.of_side("unflagged")))
     if second and (second < least or not plan.of_side("unflagged")):
-        yield f"a second stage needs unflagged comments, and {least} labels at least"
+        yield f"a second stage needs unflagged comments and at least {least} labels"
     if not 0 <= plan.several_labels_share <= 1:
-        yield "the share of items with several labels must lie in [0, 1]"
+        yield "the share of items with several labels must be in [0, 1]"
     if not 1 <= plan.labels_an_item <= 9:
-        yield "labels an item must be from 1 to 9"
+        yield "labels per item must be from 1 to 9"
     if plan.deadline_days < 1:
-        yield "the deadline must be a day or more"
+        yield "the deadline must be at least 1 day"

@@ -1,7 +1,7 @@
-"""From plan, sample and labels to every figure of an audit. Nothing else goes in: it can be redone.
+"""The result of an audit, computed from plan, sample and labels alone, to be reproducible.
 
-`computed` returns what goes into `result.json`. Numbers are plain floats; what the labels do not
-suffice for is None, with the reason.
+`computed` returns the content of `result.json`. Estimates for which there are too few labels are
+None, with a reason.
 """
 
 import json
@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from modwatch.audit.draw import DrawnComment, labels_wanted
-from modwatch.audit.estimates import Audited, Estimate
+from modwatch.audit.estimates import AuditEstimator, Estimate
 from modwatch.audit.labels import AuditLabel, Key, final_labels, key_of
 from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.sensitivity import corrected
-from modwatch.audit.tallies import side_counts
+from modwatch.audit.stages import side_counts
 from modwatch.metrics.agreement import krippendorff_alpha, observed_agreement
 from modwatch.metrics.moderator_error import error_rate
 
-#: Values of a column with fewer comments than this have no line: figures on few are on people.
+#: Minimum comments of a value to be reported: estimates on fewer would describe single people.
 LEAST_COMMENTS = 50
 
-#: Pairs of error rates of people (false positives, false negatives) to look at.
+#: Assumed annotator error rates (false positives, false negatives) of the sensitivity analysis.
 ASSUMED_ERRORS = ((0.001, 0.02), (0.005, 0.05), (0.01, 0.1))
 
 Document = dict[str, Any]
@@ -33,10 +33,10 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What an audit was made of."""
+    """The evidence from which a result is computed."""
 
     plan: AuditPlan
-    #: Sample of each stage, together with those of earlier stages, in the order of the keys.
+    #: Sample of each stage, including those of earlier stages, in the order of the keys.
     samples: Sequence[Sequence[DrawnComment]]
     #: Comments by column, value and stratum.
     population: Mapping[tuple[str, str, int], int]
@@ -44,18 +44,17 @@ class Evidence:
 
 
 def computed(evidence: Evidence) -> Document:
-    """Return every figure of the audit.
+    """Return the result of the audit.
 
-    `short_of_labels` says how many comments count by fewer labels than were planned, as when the
-    labelling was stopped: the label of one person counts as that of any comment that one person was
-    to label. Comments that somebody settled are not among them. `stages` were labelled of
-    `stages_planned`. `random_labels` are those of `_random_labels`.
+    `short_of_labels` counts comments whose final label comes from fewer people than planned, such
+    as when the labelling was stopped; adjudicated comments are not counted. `stages` of
+    `stages_planned` were labelled. `random_labels`: see `_random_labels`.
     """
     plan, drawn = evidence.plan, evidence.samples[-1]
     final = final_labels(drawn, evidence.labels)
-    whole = {number: each.population for number, each in enumerate(plan.strata)}
-    figures = audited(evidence, final, whole, drawn).estimates()
-    told = {figure.metric: figure for figure in figures}
+    population = {number: each.population for number, each in enumerate(plan.strata)}
+    estimates = estimator(evidence, final, population, drawn).estimates()
+    by_metric = {estimate.metric: estimate for estimate in estimates}
     return {
         "audit": plan.audit,
         "plan": plan.digest,
@@ -72,13 +71,14 @@ def computed(evidence: Evidence) -> Document:
         "stages_planned": plan.stages,
         "decisions": len(evidence.labels),
         "labellers": len({each.labeller for each in evidence.labels}),
-        "figures": [asdict(figure) for figure in figures],
+        "figures": [asdict(estimate) for estimate in estimates],
         "strata": _by_stratum(plan, drawn, final),
         "domains": _by_domain(evidence, final),
         "agreement": _agreement(evidence.labels),
-        "sensitivity": _sensitivity(told, plan, evidence.labels),
+        "sensitivity": _sensitivity(by_metric, plan, evidence.labels),
         "random_labels": _random_labels(
-            told["prevalence_unflagged"], sum(whole[n] for n in plan.of_side("unflagged"))
+            by_metric["prevalence_unflagged"],
+            sum(population[n] for n in plan.of_side("unflagged")),
         ),
     }
 
@@ -89,15 +89,15 @@ def to_json(document: Document) -> bytes:
     return (text + "\n").encode()
 
 
-def audited(
+def estimator(
     evidence: Evidence,
     final: Mapping[Key, int],
     population: Mapping[int, int],
     drawn: Sequence[DrawnComment],
-) -> Audited:
-    """Return the labels of some comments, those of `drawn`, as estimators take them.
+) -> AuditEstimator:
+    """Return the estimator of the labels of `drawn`.
 
-    `population` says how many comments of each stratum they stand for.
+    `population` is the number of comments of each stratum that they represent.
     """
     plan = evidence.plan
     sides = []
@@ -106,8 +106,8 @@ def audited(
         mine = {n: population[n] for n in numbers}
         sides.append(side_counts(plan, evidence.samples, drawn, final, mine))
     comments = tuple(sum(population.get(n, 0) for n in plan.of_side(side)) for side in SIDES)
-    return Audited(
-        flagged=sides[0], unflagged=sides[1], comments=(comments[0], comments[1]), rule=plan.rule
+    return AuditEstimator(
+        flagged=sides[0], unflagged=sides[1], comments=(comments[0], comments[1]), options=plan.rule
     )
 
 
@@ -117,11 +117,11 @@ def _short_of_labels(
     final: Mapping[Key, int],
     labels: Sequence[AuditLabel],
 ) -> int:
-    """Return how many comments count by fewer labels than planned, nobody having settled them."""
-    said = Counter(key_of(each) for each in labels if each.action == "label")
-    settled = {key_of(each) for each in labels if each.action != "label"}
-    counting = [each for each in drawn if key_of(each) in final.keys() - settled]
-    return sum(said[key_of(each)] < labels_wanted(plan, each) for each in counting)
+    """Return how many comments have fewer labels than planned and no adjudication."""
+    given = Counter(key_of(each) for each in labels if each.action == "label")
+    adjudicated = {key_of(each) for each in labels if each.action != "label"}
+    counting = [each for each in drawn if key_of(each) in final.keys() - adjudicated]
+    return sum(given[key_of(each)] < labels_wanted(plan, each) for each in counting)
 
 
 def _by_stratum(
@@ -144,7 +144,7 @@ def _by_stratum(
 
 
 def _by_domain(evidence: Evidence, final: Mapping[Key, int]) -> list[Document]:
-    """Return the figures of each value of each column, those on few comments left out."""
+    """Return the estimates of each value of each column with at least `LEAST_COMMENTS` comments."""
     rows = []
     drawn = evidence.samples[-1]
     for column, value in sorted({key[:2] for key in evidence.population}):
@@ -156,14 +156,14 @@ def _by_domain(evidence: Evidence, final: Mapping[Key, int]) -> list[Document]:
         if sum(population.values()) < LEAST_COMMENTS:
             continue
         mine = [each for each in drawn if value in each.traits.get(column, ())]
-        found = audited(evidence, final, population, mine)
+        of_value = estimator(evidence, final, population, mine)
         rows.append(
             {
                 "column": column,
                 "value": value,
                 "comments": sum(population.values()),
                 "figures": [
-                    asdict(found.estimate(metric))
+                    asdict(of_value.estimate(metric))
                     for metric in ("prevalence_unflagged", "precision", "recall", "accuracy")
                 ],
             }
@@ -171,38 +171,39 @@ def _by_domain(evidence: Evidence, final: Mapping[Key, int]) -> list[Document]:
     return rows
 
 
-def _when(label: AuditLabel) -> tuple[str, date, str, str]:
+def _time_order(label: AuditLabel) -> tuple[str, date, str, str]:
     return label.decided_at, label.day, label.comment_id, label.labeller
 
 
 def _pairs(labels: Sequence[AuditLabel]) -> list[tuple[int, int, int]]:
-    """Return the first two labels of each comment that has two, and its number."""
-    said: dict[Key, list[int]] = {}
-    for each in sorted(labels, key=_when):
+    """Return (comment index, first label, second label) of each comment with two labels."""
+    by_comment: dict[Key, list[int]] = {}
+    for each in sorted(labels, key=_time_order):
         if each.action == "label":
-            said.setdefault(key_of(each), []).append(each.label)
-    return [(number, of[0], of[1]) for number, of in enumerate(said.values()) if len(of) > 1]
+            by_comment.setdefault(key_of(each), []).append(each.label)
+    return [(number, of[0], of[1]) for number, of in enumerate(by_comment.values()) if len(of) > 1]
 
 
 def _agreement(labels: Sequence[AuditLabel]) -> list[Document]:
-    """Return how far people agree before anybody settles it."""
+    """Return the agreement between annotators before adjudication."""
     pairs = _pairs(labels)
     numbers = np.array(pairs, dtype=np.float64).reshape(-1, 3)
     units = np.repeat(numbers[:, 0], 2)
-    found = {
+    estimates = {
         "observed": observed_agreement(numbers[:, 1], numbers[:, 2]),
         "krippendorff_alpha": krippendorff_alpha(
             units, numbers[:, 1:].ravel(), rng=np.random.default_rng(0)
         ),
     }
-    return [{"metric": name} | asdict(each) for name, each in found.items()]
+    return [{"metric": name} | asdict(each) for name, each in estimates.items()]
 
 
 def _sensitivity(
-    told: Mapping[str, Estimate], plan: AuditPlan, labels: Sequence[AuditLabel]
+    estimates: Mapping[str, Estimate], plan: AuditPlan, labels: Sequence[AuditLabel]
 ) -> list[Document]:
-    """Return the figures as they would be if people erred at measured and at assumed rates."""
-    precision, missed = told["precision"].value, told["prevalence_unflagged"].value
+    """Return the metrics corrected for measured and for assumed annotator error rates."""
+    precision = estimates["precision"].value
+    missed = estimates["prevalence_unflagged"].value
     if precision is None or missed is None:
         return []
     flagged = sum(day.flagged for day in plan.population)
@@ -212,7 +213,7 @@ def _sensitivity(
     errors = list(ASSUMED_ERRORS)
     if measured.value is not None:
         errors.insert(0, (measured.value, measured.value))
-    recall = told["recall"].value
+    recall = estimates["recall"].value
     rows = corrected(precision, missed, comments, errors=errors, recall=recall)
     sources = ["measured"] * (len(errors) - len(ASSUMED_ERRORS)) + ["assumed"] * len(ASSUMED_ERRORS)
     return [{"source": source} | asdict(row) for source, row in zip(sources, rows, strict=True)]
@@ -221,10 +222,10 @@ def _sensitivity(
 def _random_labels(missed: Estimate, comments: int) -> int | None:
     """Return how many labels a random sample of `comments` would need for the same standard error.
 
-    Eq. 9 of the paper, n₀ = p(1−p)/SE², which is for a population without end, corrected as the
-    standard error is: n = n₀ / (1 + (n₀−1)/N) (Cochran 1977, eq. 4.2).
+    Eq. 9 of the paper, n₀ = p(1−p)/SE², with the finite-population correction
+    n = n₀ / (1 + (n₀−1)/N) (Cochran 1977, eq. 4.2).
     """
     if missed.value is None or not missed.error:
         return None
-    endless = missed.value * (1 - missed.value) / missed.error**2
-    return int(np.ceil(endless / (1 + (endless - 1) / comments)))
+    infinite = missed.value * (1 - missed.value) / missed.error**2
+    return int(np.ceil(infinite / (1 + (infinite - 1) / comments)))

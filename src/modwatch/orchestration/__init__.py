@@ -17,10 +17,10 @@ from modwatch.settings import load_settings
 
 #: Errors that trying again cannot mend: somebody must act first.
 _NEEDS_A_PERSON = [
-    "modwatch.audit.dsa.errors.DsaReportError",
     "modwatch.errors.AuditError",
     "modwatch.errors.DayRejectedError",
     "modwatch.errors.DesignError",
+    "modwatch.errors.DsaReportError",
     "modwatch.errors.ModelError",
     "modwatch.errors.SettingsError",
     "modwatch.errors.SourceError",

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from modwatch.audit import files
+from modwatch.audit.consistency import plan_problems
 from modwatch.audit.draw import Drawn, draw
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.replanning import plan_problems
 from modwatch.audit.verify import planned_sizes, verify
 from modwatch.errors import ModwatchError
 from modwatch.stops.audit_population import survey

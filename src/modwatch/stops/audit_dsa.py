@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Engine
 
-from modwatch.audit.dsa.audit_words import qualitative
 from modwatch.audit.dsa.from_audit import (
     Measures,
     automated_means,
+    qualitative,
 )
 from modwatch.audit.dsa.writing import automated_means_csv, qualitative_csv
 from modwatch.audit.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE

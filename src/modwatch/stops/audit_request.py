@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from modwatch.audit.design import Design, DesignOptions
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.plan import AuditPlan, PopulationDay, planned_strata
 from modwatch.errors import AuditError
 
@@ -29,7 +29,7 @@ class AuditRequest:
     #: Labels of all stages together.
     labels: int = 1000
     options: DesignOptions = field(default_factory=DesignOptions)
-    rule: IntervalRule = field(default_factory=IntervalRule)
+    rule: IntervalOptions = field(default_factory=IntervalOptions)
     #: Part of the labels in [0, 1) of a second stage, allotted by what the first one found.
     second_stage_share: float = 0.0
     several_labels_share: float = 0.2
@@ -117,7 +117,7 @@ def requested(form: Mapping[str, Any]) -> AuditRequest:
     given = {name: value for name, value in form.items() if value is not None}
     own = _of(AuditRequest, given)
     days = {name: _day(name, own.get(name)) for name in ("first", "last")}
-    options, rule = DesignOptions(**_of(DesignOptions, given)), IntervalRule(**_of_rule(given))
+    options, rule = DesignOptions(**_of(DesignOptions, given)), IntervalOptions(**_of_rule(given))
     return AuditRequest(**{**own, **days, "options": options, "rule": rule})
 
 
@@ -136,7 +136,9 @@ def _whole(number: object) -> object:
 
 def _of_rule(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the rule; `method` and `seed` of a form are those of the design."""
-    own = _of(IntervalRule, {name: each for name, each in given.items() if name not in _NOT_RULE})
+    own = _of(
+        IntervalOptions, {name: each for name, each in given.items() if name not in _NOT_RULE}
+    )
     return own | ({"method": given["interval"]} if "interval" in given else {})
 
 

@@ -12,7 +12,7 @@ from modwatch.audit.dsa import (
     Provider,
     Qualitative,
     Rate,
-    ScopeFigures,
+    ScopeValues,
     automated_means_csv,
     qualitative_csv,
     validate,
@@ -34,20 +34,20 @@ COUNTS = {
 }
 
 
-def figures(scope: str) -> ScopeFigures:
+def figures(scope: str) -> ScopeValues:
     """Some of everything: counts, rates, and figures that are missing for different reasons."""
     if scope not in COUNTS:
-        return ScopeFigures.missing("no content in this language was moderated")
+        return ScopeValues.missing("no content in this language was moderated")
     solely, others = COUNTS[scope]
     if not solely:
         none = Missing(reason="automated means processed none of these notices alone")
-        return ScopeFigures(solely=0, not_solely=others, accuracy=none, precision=none, recall=none)
+        return ScopeValues(solely=0, not_solely=others, accuracy=none, precision=none, recall=none)
     recall: Rate | Missing = Rate(
         value=0.83126, low=0.70006, high=0.91234, labels=1200, method="two-phase sample"
     )
     if scope == "en":
         recall = Missing(reason="too few labels", labels=18, needed=120)
-    return ScopeFigures(
+    return ScopeValues(
         solely=solely,
         not_solely=others,
         accuracy=Rate(value=0.97, low=0.96, high=0.98, labels=800, method="stratified sample"),

@@ -11,9 +11,8 @@ from typing import Any
 
 from audit.making import Auditor, days_of, make_comments, make_plan
 from modwatch.audit.dsa import automated_means_csv, qualitative_csv
-from modwatch.audit.dsa.audit_words import qualitative
-from modwatch.audit.dsa.from_audit import Measures, automated_means
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.dsa.from_audit import Measures, automated_means, qualitative
+from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.audit.results import computed
 from modwatch.audit.verify import read_evidence
@@ -50,7 +49,7 @@ def audited(kind: str = "ordinary") -> tuple[AuditPlan, dict[str, Any]]:
         parts = tuple(replace(part, traits={}) for part in comments.parts)
         comments = replace(comments, parts=parts)
     if kind == "one-sided":
-        changes["rule"] = IntervalRule(sides="lower", level=0.9)
+        changes["rule"] = IntervalOptions(sides="lower", level=0.9)
     population = half_year(days_of(comments.parts, comments.threshold))
     auditor = Auditor(comments=comments, plan=make_plan(comments, population=population, **changes))
     auditor.begin()

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from modwatch.audit.dsa import RULES
-from modwatch.audit.dsa.vocabulary import ASKED_OF, COLUMNS, LANGUAGES, QUALITATIVE_COLUMNS
+from modwatch.audit.dsa.vocabulary import COLUMNS, LANGUAGES, QUALITATIVE_COLUMNS, REQUIRED_OF
 
 PAGE = (Path(__file__).parents[3] / "docs" / "dsa.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_rules_is_the_codes():
     table = "".join(
-        f"| `{code}` | {rule.severity} | {rule.asks} |\n" for code, rule in RULES.items()
+        f"| `{code}` | {rule.severity} | {rule.requirement} |\n" for code, rule in RULES.items()
     )
 
     assert table in PAGE, f"write into docs/dsa.md:\n\n{table}"
@@ -26,7 +26,7 @@ def test_columns_are_named_in_order(columns):
 
 def test_scopes_are_named():
     assert " ".join(LANGUAGES) in PAGE, "docs/dsa.md: mend the languages"
-    for scope in set(ASKED_OF) - set(LANGUAGES):
+    for scope in set(REQUIRED_OF) - set(LANGUAGES):
         assert f"`{scope}`" in PAGE, f"docs/dsa.md: name {scope}"
 
 

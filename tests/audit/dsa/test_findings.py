@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.audit.dsa import RULES, Finding, exit_status, printed
-from modwatch.audit.dsa.characters import echo
+from modwatch.audit.dsa.cells import echo
 
 ERROR = Finding(rule="rate-range", row=3, column="Value", message="'97.5' is above 1.")
 WARNING = Finding(rule="blank-row", row=4, column=None, message="The row is empty; remove it.")
@@ -28,7 +28,7 @@ def test_warnings_alone_are_no_failure():
 
 
 def test_rules_ask_in_one_sentence():
-    assert all(rule.asks.endswith(".") for rule in RULES.values())
+    assert all(rule.requirement.endswith(".") for rule in RULES.values())
     assert {rule.severity for rule in RULES.values()} == {"error", "warning"}
 
 

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from audit.dsa.half_year import GOLDEN, MEASURES, audited, cells, part_8
 from modwatch.audit.dsa import validate
-from modwatch.audit.dsa.errors import DsaReportError
 from modwatch.audit.dsa.from_audit import Measures, automated_means
 from modwatch.audit.dsa.statement import Missing
 from modwatch.audit.dsa.vocabulary import LANGUAGES, NAM_TOTAL, OWN_INITIATIVE, TOTAL, Indicator
-from modwatch.errors import AuditError
+from modwatch.errors import AuditError, DsaReportError
 
 
 @pytest.mark.parametrize("kind", ["ordinary", "insufficient", "no language", "one-sided"])
@@ -74,12 +73,12 @@ def test_of_a_language_its_domain_is_told_where_the_labels_suffice() -> None:
 @pytest.mark.parametrize(
     ("measures", "scope", "reason"),
     [
-        (MEASURES, "bg", "no comment of the period is known to be in this language"),
+        (MEASURES, "bg", "no comments of the period are known to be in this language"),
         (MEASURES | {"bg": Measures(comments=49)}, "bg", "fewer than 50 comments"),
-        (MEASURES | {"bg": Measures(comments=50)}, "bg", "the audit has no figures"),
+        (MEASURES | {"bg": Measures(comments=50)}, "bg", "the audit has no estimates"),
         (MEASURES | {"de-AT": Measures(comments=1)}, "de", "2 different tags"),
-        ({"": Measures(comments=9)}, "de", "no comment of the period tells its language"),
-        (MEASURES, NAM_TOTAL, "notices do not pass through"),
+        ({"": Measures(comments=9)}, "de", "the language of the comments is unknown"),
+        (MEASURES, NAM_TOTAL, "does not process notices"),
     ],
 )
 def test_a_blank_rate_says_why(measures: Mapping[str, Measures], scope: str, reason: str) -> None:
@@ -110,7 +109,7 @@ def test_counts_are_zero_only_where_they_are_known() -> None:
     rows = cells(part_8())
     solely = Indicator.MEASURES_SOLELY.value
     assert rows["bg", solely]["Value"] == "0"
-    assert "tell no language: 858" in rows["bg", solely]["Contextual Information"]
+    assert "of unknown language in the period: 858" in rows["bg", solely]["Contextual Information"]
     assert rows[NAM_TOTAL, Indicator.NOTICES_SOLELY.value]["Value"] == ""
     unknown = cells(part_8("ordinary", {"": MEASURES[""]}))
     assert unknown["bg", solely]["Value"] == ""
@@ -121,20 +120,20 @@ def test_rates_of_all_decisions_are_called_so() -> None:
     rows = cells(part_8())
     recall = rows[TOTAL, "Recall"]["Contextual Information"]
     others = rows[TOTAL, Indicator.MEASURES_NOT.value]["Contextual Information"]
-    assert recall.startswith("Of all that automated means decided, whether a person")
-    assert "accuracy, precision and recall are of what automated means decided" in others
+    assert recall.startswith("Of all decisions by automated means, including those")
+    assert "accuracy, precision and recall include the preceding automated" in others
 
 
 def test_a_bound_is_called_one() -> None:
     recall = cells(part_8("one-sided"))[TOTAL, "Recall"]["Contextual Information"]
-    assert "90 % interval" in recall
-    assert "its lower end alone" in recall
+    assert "90 % confidence interval" in recall
+    assert "lower bound only" in recall
 
 
 def test_a_result_of_another_plan_is_refused() -> None:
     plan, result = audited()
     other = replace(plan, seed="another")
-    with pytest.raises(AuditError, match="the result is of another plan"):
+    with pytest.raises(AuditError, match="the result belongs to another plan"):
         automated_means(other, result, MEASURES, service="Forum")
     with pytest.raises(DsaReportError, match="service"):
         automated_means(plan, result, MEASURES, service=" ")
@@ -177,5 +176,7 @@ def test_languages_and_what_is_in_none_of_them_make_the_total(
 def left_in_words(rows: Mapping[tuple[str, str], dict[str, str]], indicator: Indicator) -> int:
     """Return what the context of own initiative says to be in no row of a language."""
     context = rows[OWN_INITIATIVE, indicator]["Contextual Information"]
-    said = re.search(r"In no row of a language: (\d+) by automated means alone and (\d+)", context)
+    said = re.search(
+        r"official language of the EU: (\d+) solely by automated means and (\d+)", context
+    )
     return int(said[1 if indicator is Indicator.MEASURES_SOLELY else 2]) if said else 0

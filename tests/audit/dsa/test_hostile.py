@@ -44,7 +44,7 @@ def test_no_cell_can_do_harm(tables, data, cell):
 
 @pytest.mark.parametrize("content", [None, "text", 5, ["a"], object()])
 def test_what_is_not_bytes_is_refused(content):
-    with pytest.raises(DsaReportError, match="hand over the bytes"):
+    with pytest.raises(DsaReportError, match="must be the bytes"):
         validate(content)
 
 
@@ -71,7 +71,7 @@ def test_errors_do_not_hide_behind_warnings(tables):
     findings = validate(table.content())
 
     assert [each.rule for each in findings] == ["too-many-findings", "blank-row"]
-    assert f"rows like it: {MAX_FINDINGS - 1}." in findings[1].message
+    assert f"similar rows: {MAX_FINDINGS - 1}." in findings[1].message
     assert exit_status(findings) == 1
 
 

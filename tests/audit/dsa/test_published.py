@@ -76,4 +76,4 @@ def test_warnings_that_are_alike_are_one(tables):
     assert [(each.row, each.rule) for each in findings] == [
         (at, "scope-spelling") for at in (2, 7, 12, 17)
     ]
-    assert all(each.message.endswith("in the template; rows like it: 4.") for each in findings)
+    assert all(each.message.endswith("in the template; similar rows: 4.") for each in findings)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.audit.dsa.characters import HARMFUL
+from modwatch.audit.dsa.cells import HARMFUL
 from modwatch.audit.dsa.reading import MAX_BYTES, MAX_CELLS, MAX_ROWS, Sheet, read
 
 

@@ -6,7 +6,6 @@ import itertools
 from modwatch.audit.dsa.vocabulary import (
     ALL_QUALITATIVE,
     APPLICABILITY,
-    ASKED_OF,
     COLUMNS,
     COUNTRIES,
     LANGUAGES,
@@ -18,6 +17,7 @@ from modwatch.audit.dsa.vocabulary import (
     PLACEHOLDER_SCOPE,
     QUALITATIVE,
     RATES,
+    REQUIRED_OF,
     SECTION,
     TOTAL,
     Indicator,
@@ -46,7 +46,7 @@ def test_the_words_make_the_file_that_the_commission_publishes():
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for scope, indicator in rows:
-        words = APPLICABILITY[ASKED_OF.get(scope, Provider.VLOP)]
+        words = APPLICABILITY[REQUIRED_OF.get(scope, Provider.VLOP)]
         names = [f"{name} " if name in BLANK else name for name in (indicator.value, scope)]
         writer.writerow([words, "", PLACEHOLDER_PERIOD, SECTION, *names, "", ""])
 

@@ -15,13 +15,12 @@ from modwatch.audit.dsa import (
     Provider,
     Qualitative,
     Rate,
-    ScopeFigures,
+    ScopeValues,
     automated_means_csv,
     qualitative_csv,
     validate,
 )
-from modwatch.audit.dsa.characters import FORMULA_SIGNS
-from modwatch.audit.dsa.errors import DsaReportError
+from modwatch.audit.dsa.cells import FORMULA_SIGNS
 from modwatch.audit.dsa.vocabulary import (
     COLUMNS,
     LANGUAGES,
@@ -30,6 +29,7 @@ from modwatch.audit.dsa.vocabulary import (
     OWN_INITIATIVE,
     TOTAL,
 )
+from modwatch.errors import DsaReportError
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "dsa"
 
@@ -81,7 +81,7 @@ def test_a_rate_is_rounded_and_its_interval_outwards(report):
 
     assert row["Value"] == "0.8313"
     assert row["Contextual Information"] == (
-        "Of decisions that automated means took alone. 95 % interval: 0.7000 to 0.9124. "
+        "Of decisions solely by automated means. 95 % confidence interval: 0.7000 to 0.9124. "
         "Labels: 1200. Method: two-phase sample. Audit: 2026-h1."
     )
 
@@ -91,7 +91,7 @@ def test_a_missing_rate_is_blank_and_says_why(report):
 
     assert row["Value"] == ""
     assert row["Contextual Information"] == (
-        "Left blank: too few labels. Labels: 18. About 120 labels would do. Audit: 2026-h1."
+        "Left blank: too few labels. Labels: 18. About 120 labels are needed. Audit: 2026-h1."
     )
 
 
@@ -102,10 +102,10 @@ def test_people_are_counted_apart(report):
     assert of(content, TOTAL, "not taken")["Value"] == "400"
     for indicator in ("Accuracy of the automated means - Accuracy", "Precision", "Recall"):
         context = of(content, TOTAL, indicator)["Contextual Information"]
-        assert context.startswith("Of decisions that automated means took alone.")
+        assert context.startswith("Of decisions solely by automated means.")
     for scope, indicator in ((TOTAL, "not taken"), (NAM_TOTAL, "not processed")):
         context = of(content, scope, indicator)["Contextual Information"]
-        assert context.endswith("none is in accuracy, precision or recall.")
+        assert context.endswith("accuracy, precision and recall do not include them.")
 
 
 @pytest.mark.parametrize("sign", FORMULA_SIGNS)
@@ -122,7 +122,7 @@ def test_cells_that_begin_like_a_formula_are_neutralised(report, qualitative, si
 def test_numbers_of_numpy_and_times_are_written_as_numbers_and_days(report):
     scopes = dict(report(Provider.INTERMEDIARY).scopes)
     share = np.float32(0.25)
-    scopes[OWN_INITIATIVE] = ScopeFigures(
+    scopes[OWN_INITIATIVE] = ScopeValues(
         solely=np.int64(3),
         not_solely=np.int64(4),
         accuracy=Rate(
@@ -136,7 +136,10 @@ def test_numbers_of_numpy_and_times_are_written_as_numbers_and_days(report):
     rows = [row for row in cells(content) if row["Scope"] == OWN_INITIATIVE]
 
     assert [row["Value"] for row in rows] == ["3", "4", "0.2500", "", ""]
-    assert "90 % interval: 0.2500 to 0.2500. Labels: 8." in rows[2]["Contextual Information"]
+    assert (
+        "90 % confidence interval: 0.2500 to 0.2500. Labels: 8."
+        in rows[2]["Contextual Information"]
+    )
     assert rows[3]["Contextual Information"] == "Left blank: Unknown! Audit: 2026-h1."
     assert rows[0]["Reporting period"] == "2026-01-01/9999-12-31"
 
@@ -175,7 +178,7 @@ def reports(draw) -> AutomatedMeans:
         return lost if scope in missing else counts.get(scope, int(part * (own + notices)))
 
     scopes = {
-        scope: ScopeFigures(
+        scope: ScopeValues(
             solely=count(scope),
             not_solely=count(scope),
             accuracy=figure(),
@@ -243,7 +246,9 @@ def test_a_note_holds_no_control_characters(report):
         replace(report().scopes[TOTAL], note="a\x00b")
 
 
-@pytest.mark.parametrize(("reviewed", "words"), [(True, "afterwards or not"), (False, "alone")])
+@pytest.mark.parametrize(
+    ("reviewed", "words"), [(True, "by a person afterwards"), (False, "solely by automated means")]
+)
 def test_what_rates_are_of_is_said_of_each(report, reviewed, words):
     content = automated_means_csv(report(reviewed_in_rates=reviewed))
     rates = [row for row in cells(content) if "Labels: " in row["Contextual Information"]]

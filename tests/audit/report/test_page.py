@@ -14,13 +14,13 @@ import pytest
 from audit.making import Auditor, label_all, make_comments, make_plan
 from audit.report.reading import parsed, words_of
 from modwatch.audit import evidence, files
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.report import render_report
+from modwatch.audit.report.charts import Point, Ranges, Row, Trend
+from modwatch.audit.report.formatting import estimate_decimals, hundredths
 from modwatch.audit.report.page import ReportPage
-from modwatch.audit.report.pictures import Point, Ranges, Row, Trend
 from modwatch.audit.report.tables import Table
-from modwatch.audit.report.words import hundredths, told_decimals
 from modwatch.audit.results import computed
 from modwatch.audit.verify import read_evidence
 from modwatch.errors import AuditError
@@ -64,7 +64,7 @@ def test_every_figure_of_the_result_is_told(adaptive: Auditor, result: Document)
     told = words_of(report_on(adaptive))
 
     for figure in [*result["figures"], *(f for d in result["domains"] for f in d["figures"])]:
-        places = told_decimals(figure, adaptive.plan.rule)
+        places = estimate_decimals(figure, adaptive.plan.rule)
         value, low, high = (hundredths(figure[end], places) for end in ("value", "low", "high"))
         assert f"{value} %" in told
         assert f"{low} to {high} %" in told
@@ -85,26 +85,32 @@ def test_every_figure_of_the_result_is_told(adaptive: Auditor, result: Document)
 def test_the_answer_is_the_first_thing_said(adaptive: Auditor) -> None:
     told = words_of(report_on(adaptive))
 
-    assert "should have been flagged, about 82 were (95 % interval 78 to 84)" in told
-    assert "that were flagged, about 98 should have been (95 % interval 91 to over 99)" in told
+    assert (
+        "should have been flagged, about 82 were flagged (95 % confidence interval: 78 to 84)"
+        in told
+    )
+    assert "that were flagged, about 98 should have been flagged" in told
+    assert "(95 % confidence interval: 91 to over 99)" in told
     assert told.index("about 82 were") < told.index("Model version") < told.index("Recall and")
 
 
 def test_bounds_to_one_side_are_called_so(done: Auditor) -> None:
-    plan = replace(done.plan, rule=IntervalRule(level=0.9, sides="lower"))
+    plan = replace(done.plan, rule=IntervalOptions(level=0.9, sides="lower"))
     told = words_of(estimated(unfinished(done.comments, plan)))
 
-    assert re.search(r"about \d+ were \(90 % bound at least \d+\)", told)
-    assert "to one side alone" in told
+    assert re.search(r"about \d+ were flagged \(90 % confidence bound: at least \d+\)", told)
+    assert "one-sided" in told
 
 
 def test_an_audit_that_nobody_signed_is_a_draft(done: Auditor) -> None:
     draft = Auditor(comments=done.comments, plan=done.plan, folder={}, chain=done.chain[:-2])
     result = json.loads(done.folder[files.RESULT])
 
-    assert "Draft: nobody has signed it off." in render_report(draft.plan, result, draft.chain)
+    assert "Draft: this report has not been signed off." in render_report(
+        draft.plan, result, draft.chain
+    )
     assert "Draft" in render_report(draft.plan, result, [])
-    assert "Signed off by eva at 2026-02-01 00:00:00 UTC." in report_on(done)
+    assert "Signed off by eva on 2026-02-01 00:00:00 UTC." in report_on(done)
 
 
 def test_a_cancelled_audit_is_called_cancelled(done: Auditor) -> None:
@@ -123,9 +129,9 @@ def test_what_the_labels_do_not_suffice_for_is_said_in_words() -> None:
 
     told = words_of(estimated(auditor))
 
-    assert "Recall cannot be told:" in told
-    assert f"about {lacking['labels_needed']:,} such labels would do" in told
-    assert "not told: too little was found or labelled" in told
+    assert "Recall could not be estimated:" in told
+    assert f"about {lacking['labels_needed']:,} labels" in told
+    assert "no estimate: too few labels or positives" in told
     assert "None" not in told
     assert "nan" not in told.split()
 
@@ -137,8 +143,8 @@ def test_a_period_without_a_flagged_comment() -> None:
 
     told = words_of(estimated(unfinished(comments, make_plan(comments))))
 
-    assert "Precision cannot be told: no flagged comment." in told
-    assert "of them 0 flagged" in told
+    assert "Precision could not be estimated: no flagged comment." in told
+    assert "of which 0 flagged" in told
 
 
 def test_comments_without_a_label_and_a_closing_note_are_limits(done: Auditor) -> None:
@@ -151,7 +157,7 @@ def test_comments_without_a_label_and_a_closing_note_are_limits(done: Auditor) -
 
     told = words_of(estimated(auditor))
 
-    assert "3 drawn comments of 400 have no label that counts" in told
+    assert "3 drawn comments of 400 have no final label" in told
     assert "“stopped before all were labelled”" in told
     assert "adaptive" not in told
 
@@ -164,7 +170,7 @@ def test_the_trend_has_a_point_for_each_audit(
 
     pictures = re.findall(r'<figure class="trend">.*?</figure>', page, flags=re.DOTALL)
     assert len(pictures) == (2 if number else 0)
-    assert ("There is no earlier audit" in page) == (number == 0)
+    assert ("There are no earlier audits" in page) == (number == 0)
     for picture in pictures:
         assert picture.count("<circle") == number + 1
         assert picture.count('class="before"') == number
@@ -243,17 +249,17 @@ def test_no_comment_is_on_the_page(adaptive: Auditor) -> None:
 
 
 def test_a_result_that_was_not_sealed_is_refused(adaptive: Auditor, result: Document) -> None:
-    with pytest.raises(AuditError, match=r"result\.json is not the one that was sealed"):
+    with pytest.raises(AuditError, match=r"result\.json is not the sealed one"):
         render_report(adaptive.plan, result | {"labelled": 1}, adaptive.chain)
 
 
 def test_a_result_or_chain_of_another_audit_is_refused(
     adaptive: Auditor, done: Auditor, result: Document
 ) -> None:
-    with pytest.raises(AuditError, match="the result is of another plan"):
+    with pytest.raises(AuditError, match="the result belongs to another plan"):
         render_report(done.plan, result, [])
     other = [replace(event, audit="other") for event in adaptive.chain]
-    with pytest.raises(AuditError, match="the chain is of audit 'other'"):
+    with pytest.raises(AuditError, match="the chain belongs to audit 'other'"):
         render_report(adaptive.plan, result, other)
 
 

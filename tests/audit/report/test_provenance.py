@@ -17,26 +17,26 @@ def settings(done: Auditor, options: dict[str, object]) -> list[tuple[str, str]]
 
 def test_no_setting_of_the_design_has_the_name_of_a_variable(done: Auditor) -> None:
     assert settings(done, asdict(DesignOptions())) == [
-        ("How scores are cut into strata", "neyman"),
-        ("Strata of the unflagged, at most", "8"),
-        ("How labels are allotted to strata", "neyman"),
-        ("Labels spread in proportion, whatever the score", "40 %"),
-        ("Labels for the flagged", "what serves recall best"),
-        ("Expected positives among the unflagged", "as the scores say"),
+        ("Stratification method", "neyman"),
+        ("Maximum strata of unflagged comments", "8"),
+        ("Allocation of labels to strata", "neyman"),
+        ("Share of labels allocated proportionally", "40 %"),
+        ("Share of labels for flagged comments", "optimal for recall"),
+        ("Expected share of positives among unflagged", "from the scores"),
     ]
 
 
 def test_what_was_chosen_stands_there(done: Auditor) -> None:
     chosen = DesignOptions(method="sqrt_mass", flagged_share=0.25, expected_prevalence=0.005)
     told = dict(settings(done, asdict(chosen)))
-    assert told["How scores are cut into strata"] == "sqrt mass"
-    assert told["Labels for the flagged"] == "25 %"
-    assert told["Expected positives among the unflagged"] == "0.5 %"
+    assert told["Stratification method"] == "sqrt mass"
+    assert told["Share of labels for flagged comments"] == "25 %"
+    assert told["Expected share of positives among unflagged"] == "0.5 %"
 
 
 @pytest.mark.parametrize(("value", "told"), [(None, "none"), ("a\u202eb", "a[U+202E]b")])
 def test_a_setting_of_another_version_comes_last(done: Auditor, value: object, told: str) -> None:
     assert settings(done, {"a_new_one": value, "bins": 3}) == [
-        ("Strata of the unflagged, at most", "3"),
+        ("Maximum strata of unflagged comments", "3"),
         ("Design: a_new_one", told),
     ]

@@ -1,17 +1,17 @@
-"""The automated means of a service, as the EU's transparency reports tell them.
+"""Automated means in the transparency reports of the EU's Digital Services Act.
 
-Commission Implementing Regulation (EU) 2024/2835 gives the templates. Two of their files are about
-automated means: part 8 in numbers, part 11 in words. `automated_means_csv` and `qualitative_csv`
-write them from what a provider states; `validate` reads those of any provider. Nothing here touches
-files, clocks or databases.
+Commission Implementing Regulation (EU) 2024/2835 defines the templates. Two files are about
+automated means: part 8 (quantitative) and part 11 (qualitative). `automated_means_csv` and
+`qualitative_csv` write them from a provider's statement; `validate` validates files of any
+provider. Pure functions: no files, clocks or databases.
 """
 
-from modwatch.audit.dsa.errors import DsaReportError
 from modwatch.audit.dsa.findings import RULES, Finding, Severity, exit_status, printed
-from modwatch.audit.dsa.statement import AutomatedMeans, Missing, Qualitative, Rate, ScopeFigures
+from modwatch.audit.dsa.statement import AutomatedMeans, Missing, Qualitative, Rate, ScopeValues
 from modwatch.audit.dsa.validation import validate
 from modwatch.audit.dsa.vocabulary import Provider
 from modwatch.audit.dsa.writing import automated_means_csv, qualitative_csv
+from modwatch.errors import DsaReportError
 
 __all__ = [
     "RULES",
@@ -22,7 +22,7 @@ __all__ = [
     "Provider",
     "Qualitative",
     "Rate",
-    "ScopeFigures",
+    "ScopeValues",
     "Severity",
     "automated_means_csv",
     "exit_status",

@@ -1,4 +1,4 @@
-"""What can be found in a file: one code a rule, the same whoever's file it is."""
+"""The validation rules for a file, and findings: one code per rule."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,102 +8,108 @@ from typing import Literal
 Severity = Literal["error", "warning"]
 
 _ERRORS = {
-    "file-empty": "The file holds something.",
+    "file-empty": "The file must not be empty.",
     "file-too-large": "At most 16 MiB and 20 000 rows.",
-    "encoding": "The text is UTF-8.",
-    "delimiter": "Cells are parted by commas.",
-    "stray-quote": "A quotation mark stands only in a quoted cell, doubled.",
-    "unclosed-quote": "A quoted cell ends.",
-    "ragged-row": "Every row has as many cells as the header.",
-    "control-character": "No NUL or other control character, and none that turns text around.",
-    "header": "The columns are the template's, in its order.",
-    "section": "The section is the template's.",
-    "service-missing": "Each row names the service.",
-    "several-services": "One file is about one service.",
-    "period-format": "The period is two dates that exist, YYYY-MM-DD/YYYY-MM-DD.",
-    "period-order": "The period does not end before it begins.",
-    "several-periods": "One file is about one period.",
-    "applicability": "The first column has the template's words.",
-    "indicator": "The indicator is one of the template's.",
-    "scope": "The scope is one of the template's, or an official language of the EU.",
-    "country-code": "Languages are named by the code of the language, not of a country.",
+    "encoding": "The text must be UTF-8.",
+    "delimiter": "Cells must be separated by commas.",
+    "stray-quote": "Quotation marks are allowed only in quoted cells, doubled.",
+    "unclosed-quote": "Quoted cells must be closed.",
+    "ragged-row": "Every row must have as many cells as the header.",
+    "control-character": "No NUL, other control characters or bidirectional controls.",
+    "header": "The columns must be those of the template, in its order.",
+    "section": "The section must be that of the template.",
+    "service-missing": "Each row must name the service.",
+    "several-services": "A file must be about one service.",
+    "period-format": "The period must be two valid dates, YYYY-MM-DD/YYYY-MM-DD.",
+    "period-order": "The period must not end before it starts.",
+    "several-periods": "A file must be about one period.",
+    "applicability": "The first column must have one of the template's texts.",
+    "indicator": "The indicator must be one of the template's.",
+    "scope": "The scope must be one of the template's, or an official language of the EU.",
+    "country-code": "Languages must be named by language code, not by country code.",
     "indicator-scope": "Measures are counted by origin and language, notices by NAM scopes.",
-    "blank-without-reason": "Where the value is blank, the context says why.",
-    "value-not-number": "A value is one number.",
-    "percent-sign": "A rate is a fraction, without a percent sign.",
-    "rate-range": "A rate lies in 0 to 1.",
-    "decimal-comma": "Decimals come after a point.",
-    "thousands-separator": "Digits are not grouped.",
-    "count-not-whole": "A count is whole.",
-    "count-negative": "A count is not negative.",
-    "duplicate-row": "No row comes twice; rates may, by moderation system, if the context tells.",
-    "missing-row": "No scope, indicator or text that the template asks for is left out.",
-    "automation-unpaired": "Counts by automated means alone stand beside those that are not.",
-    "rate-without-count": "Rates stand beside the count of what automated means alone did.",
-    "part-exceeds-whole": "No part is larger than what it is part of.",
-    "too-many-findings": "At most 1 000 findings are looked for.",
+    "blank-without-reason": "The context must give the reason for a blank value.",
+    "value-not-number": "A value must be a number.",
+    "percent-sign": "A rate must be a fraction, without a percent sign.",
+    "rate-range": "A rate must be from 0 to 1.",
+    "decimal-comma": "Decimals must be separated by a point.",
+    "thousands-separator": "Numbers must have no thousands separators.",
+    "count-not-whole": "A count must be a whole number.",
+    "count-negative": "A count must not be negative.",
+    "duplicate-row": "No duplicate rows; rates may recur if the context names the system.",
+    "missing-row": "All scopes, indicators and texts of the template must be present.",
+    "automation-unpaired": "Counts solely by automated means and counts not by them come in pairs.",
+    "rate-without-count": "Rates require the count of decisions solely by automated means.",
+    "part-exceeds-whole": "A part must not exceed its total.",
+    "too-many-findings": "At most 1 000 findings are reported.",
 }
 
 _WARNINGS = {
     "byte-order-mark": "No byte order mark: some readers take it for part of the first name.",
-    "line-ending": "Rows end in CR LF.",
-    "blank-row": "No row is empty.",
-    "header-spelling": "Columns are spelled as in the template.",
-    "formula": "No cell begins like a formula.",
+    "line-ending": "Rows should end with CR LF.",
+    "blank-row": "No empty rows.",
+    "header-spelling": "Columns should be spelled as in the template.",
+    "formula": "No cell should start like a formula.",
     "period-unusual": "A year, or a half-year for very large platforms, from 2026 on.",
-    "applicability-scope": "The first column is the template's for the scope.",
-    "indicator-spelling": "Indicators are spelled as in the template.",
-    "scope-spelling": "Scopes are spelled as in the template, languages in lower case.",
-    "codes-ambiguous": "Beside codes of countries, codes that could be either say nothing.",
-    "placeholder": "Nothing is left over from the empty template.",
-    "count-decimals": "A count is written without decimals.",
-    "rate-of-nothing": "A rate where automated means alone did nothing says in the context of what "
-    "it is.",
-    "totals-differ": "Own initiative and notices together make the total.",
+    "applicability-scope": "The first column should match the template for the scope.",
+    "indicator-spelling": "Indicators should be spelled as in the template.",
+    "scope-spelling": "Scopes should be spelled as in the template, languages in lower case.",
+    "codes-ambiguous": "Language codes are ambiguous beside country codes.",
+    "placeholder": "No placeholders or unfilled rows of the template.",
+    "count-decimals": "A count should be written without decimals.",
+    "rate-of-nothing": "With no decisions solely by automated means, the context should say what a "
+    "rate refers to.",
+    "totals-differ": "Own initiative and notices should add up to the total.",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
-    """How much a finding weighs, and what is asked for."""
+class ValidationRule:
+    """Severity and requirement of a rule."""
 
     severity: Severity
-    asks: str
+    requirement: str
 
 
 #: Every rule by its code.
-RULES: Mapping[str, Rule] = MappingProxyType(
+RULES: Mapping[str, ValidationRule] = MappingProxyType(
     {
-        **{code: Rule(severity="error", asks=asks) for code, asks in _ERRORS.items()},
-        **{code: Rule(severity="warning", asks=asks) for code, asks in _WARNINGS.items()},
+        **{
+            code: ValidationRule(severity="error", requirement=text)
+            for code, text in _ERRORS.items()
+        },
+        **{
+            code: ValidationRule(severity="warning", requirement=text)
+            for code, text in _WARNINGS.items()
+        },
     }
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that is wrong, or odd, in a file."""
+    """A broken rule in a file."""
 
-    #: The code; a key of `RULES`.
+    #: Code of the rule, a key of `RULES`.
     rule: str
-    #: Row as a spreadsheet counts it, the header being 1; None: the file as a whole.
+    #: Row number as in a spreadsheet, the header is 1; None: the whole file.
     row: int | None
-    #: Name of the column; None: the row as a whole.
+    #: Name of the column; None: the whole row.
     column: str | None
-    #: One sentence. Of what stands in the file it repeats 40 harmless characters at most.
+    #: One sentence; quotes at most 40 safe characters of the file.
     message: str
 
     @property
     def severity(self) -> Severity:
-        """An error breaks the template or says what cannot be; a warning wants a look."""
+        """Errors contradict the template or each other; warnings should be reviewed."""
         return RULES[self.rule].severity
 
 
 def printed(findings: Iterable[Finding]) -> str:
-    """Return one line a finding, `row, column: message [severity code]`, each with its line end.
+    """Return one line per finding, `row, column: message [severity code]`.
 
-    >>> found = Finding(rule="rate-range", row=4, column="Value", message="'7' is above 1.")
-    >>> print(printed([found]), end="")
+    >>> finding = Finding(rule="rate-range", row=4, column="Value", message="'7' is above 1.")
+    >>> print(printed([finding]), end="")
     4, Value: '7' is above 1. [error rate-range]
     """
     return "".join(
@@ -117,7 +123,7 @@ def _place(finding: Finding) -> str:
 
 
 def exit_status(findings: Iterable[Finding]) -> int:
-    """Return 1 where there is an error, 0 where there are warnings at most.
+    """Return 1 if there are errors, else 0.
 
     >>> exit_status([])
     0

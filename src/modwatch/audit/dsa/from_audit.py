@@ -1,6 +1,7 @@
-"""From a finished audit, and the measures of its period, to part 8 of a transparency report.
+"""Parts 8 and 11 of a transparency report from a finished audit and the measures of its period.
 
-What the audit cannot know is left blank with the reason: notices do not pass through Modwatch.
+Values that the audit does not provide are left blank with the reason, such as counts of notices,
+which Modwatch does not process.
 """
 
 from collections import defaultdict
@@ -8,7 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from modwatch.audit.dsa.statement import AutomatedMeans, Missing, Rate, ScopeFigures
+from modwatch.audit.dsa.statement import (
+    AutomatedMeans,
+    Missing,
+    Qualitative,
+    Rate,
+    ScopeValues,
+)
 from modwatch.audit.dsa.vocabulary import (
     LANGUAGES,
     NAM_TOTAL,
@@ -17,31 +24,41 @@ from modwatch.audit.dsa.vocabulary import (
     TOTAL,
     Provider,
 )
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.dsa.writing import interval_text, value_text
+from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.results import LEAST_COMMENTS
 from modwatch.errors import AuditError
 
-_NO_NOTICES = "notices do not pass through the software that this audit is of"
+_NO_NOTICES = "the audited software does not process notices"
 _INTERVALS = {
-    "inversion": "interval by inverting a test that allows for breaches that the score cannot see",
-    "korn_graubard": "Korn–Graubard interval",
-    "logit": "logit interval",
-    "bootstrap": "bootstrap interval",
+    "inversion": (
+        "confidence interval by test inversion, allowing for violations that the score does not "
+        "detect"
+    ),
+    "korn_graubard": "Korn–Graubard confidence interval",
+    "logit": "logit confidence interval",
+    "bootstrap": "bootstrap confidence interval",
 }
-_SIDES = {"both": "", "lower": ", its lower end alone", "upper": ", its upper end alone"}
+_SHARES = {
+    "accuracy": "Accuracy, the share of all decisions that are correct",
+    "precision": "Precision, the share of flagged comments that violate the rules",
+    "recall": "Recall, the share of comments that violate the rules that was flagged",
+    "prevalence_unflagged": "Share of unflagged comments that violate the rules",
+}
+_SIDES = {"both": "", "lower": ", lower bound only", "upper": ", upper bound only"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measures:
-    """What was done about some comments of a period; all numbers of comments."""
+    """How comments of a period were moderated; all fields are numbers of comments."""
 
     comments: int = 0
-    #: Flagged, and no person decided.
+    #: Flagged, without a decision by a person.
     solely: int = 0
-    #: A person decided that they break the rules, flagged or not.
+    #: Decided by a person to violate the rules, flagged or not.
     not_solely: int = 0
-    #: Decided by a person, whatever the decision.
+    #: Decided by a person.
     reviewed: int = 0
 
     def __add__(self, other: "Measures") -> "Measures":
@@ -54,7 +71,7 @@ class Measures:
 
 
 def official_language(tag: str) -> str | None:
-    """Return the official language of the EU that a BCP 47 tag names; None for any other.
+    """Return the official language of the EU of a BCP 47 tag; None for any other.
 
     >>> official_language("de-AT"), official_language("PT"), official_language("nb")
     ('de', 'pt', None)
@@ -68,20 +85,20 @@ def automated_means(
 ) -> AutomatedMeans:
     """Return part 8 for the period of an audit: totals, own initiative, languages.
 
-    `measures` holds those of the period's comments by the language tag that they carry, "" for
-    none; all measures are of the service's own initiative.
+    `measures` are those of the period by the language tag of the comments, "" for none; all are
+    own-initiative measures.
 
     Raises:
-        AuditError: the result is of another plan.
-        DsaReportError: the name of the service is empty, or cannot be written.
+        AuditError: the result belongs to another plan.
+        DsaReportError: the name of the service is empty or has control characters.
     """
     if result["plan"] != plan.digest:
-        raise AuditError(f"audit {plan.audit!r}: the result is of another plan")
+        raise AuditError(f"audit {plan.audit!r}: the result belongs to another plan")
     method = _method(plan.rule)
     rates = _rates(result["figures"], plan.rule.level, method)
-    whole = sum(measures.values(), Measures())
+    total = sum(measures.values(), Measures())
     note = _left_out(measures)
-    total = f"{note} Measures that followed a notice or an order are not known and not in it."
+    remark = f"{note} Measures after notices or orders are unknown and not included."
     return AutomatedMeans(
         service=service,
         start=plan.first,
@@ -89,51 +106,51 @@ def automated_means(
         provider=Provider.VLOP,
         audit=plan.audit,
         scopes={
-            TOTAL: _scope(whole, rates, total.strip()),
-            OWN_INITIATIVE: _scope(whole, rates, note),
-            NAM_TOTAL: ScopeFigures.missing(_NO_NOTICES),
-            NAM_TRUSTED_FLAGGER: ScopeFigures.missing(_NO_NOTICES),
+            TOTAL: _scope(total, rates, remark.strip()),
+            OWN_INITIATIVE: _scope(total, rates, note),
+            NAM_TOTAL: ScopeValues.missing(_NO_NOTICES),
+            NAM_TRUSTED_FLAGGER: ScopeValues.missing(_NO_NOTICES),
             **_languages(result["domains"], measures, plan.rule.level, method),
         },
         reviewed_in_rates=True,
     )
 
 
-def rate_of(figure: Mapping[str, Any], level: float, method: str) -> Rate | Missing:
-    """Return a figure of a result as a report states it.
+def rate_of(estimate: Mapping[str, Any], level: float, method: str) -> Rate | Missing:
+    """Return an estimate of a result in the form of a statement.
 
     >>> few = {"status": "insufficient", "reason": "no label of 9 flagged comments", "labels": 0}
     >>> rate_of(few, 0.95, "stratified sample").reason
     'no label of 9 flagged comments'
     """
-    if figure["status"] != "ok":
-        # How many labels would do, the reason says: of one side, not of all labels.
-        return Missing(reason=figure["reason"], labels=figure["labels"])
-    low, high = figure["low"], figure["high"]
+    if estimate["status"] != "ok":
+        # Not `needed`: that is of one side, and the reason gives it.
+        return Missing(reason=estimate["reason"], labels=estimate["labels"])
+    low, high = estimate["low"], estimate["high"]
     return Rate(
-        value=min(max(figure["value"], low), high),
+        value=min(max(estimate["value"], low), high),
         low=low,
         high=high,
-        labels=figure["labels"],
+        labels=estimate["labels"],
         method=method,
         level=level,
     )
 
 
-def _method(rule: IntervalRule) -> str:
+def _method(rule: IntervalOptions) -> str:
     return (
-        "random sample of the period's comments in strata of the score, labelled blind; "
+        "stratified random sample of the comments of the period, labelled blind; "
         f"{_INTERVALS[rule.method]}{_SIDES[rule.sides]}"
     )
 
 
 def _rates(figures: Any, level: float, method: str) -> dict[str, Rate | Missing]:
-    """Return accuracy, precision and recall, as far as there are figures of them."""
-    found = {figure["metric"]: figure for figure in figures}
+    """Return accuracy, precision and recall, as far as they were estimated."""
+    estimates = {each["metric"]: each for each in figures}
     return {
-        name: rate_of(found[name], level, method)
-        if name in found
-        else Missing(reason=f"the audit does not estimate the {name} of one language")
+        name: rate_of(estimates[name], level, method)
+        if name in estimates
+        else Missing(reason=f"the audit does not estimate {name} by language")
         for name in ("accuracy", "precision", "recall")
     }
 
@@ -142,59 +159,140 @@ def _no_rates(reason: str) -> dict[str, Rate | Missing]:
     return dict.fromkeys(("accuracy", "precision", "recall"), Missing(reason=reason))
 
 
-def _scope(measures: Measures, rates: dict[str, Rate | Missing], note: str) -> ScopeFigures:
-    return ScopeFigures(solely=measures.solely, not_solely=measures.not_solely, note=note, **rates)
+def _scope(measures: Measures, rates: dict[str, Rate | Missing], note: str) -> ScopeValues:
+    return ScopeValues(solely=measures.solely, not_solely=measures.not_solely, note=note, **rates)
 
 
 def _languages(
     domains: Any, measures: Mapping[str, Measures], level: float, method: str
-) -> dict[str, ScopeFigures]:
-    """Return the figures of each official language."""
+) -> dict[str, ScopeValues]:
+    """Return the values of each official language."""
     if not any(measures.keys()):
-        none = ScopeFigures.missing("no comment of the period tells its language")
+        none = ScopeValues.missing("the language of the comments is unknown")
         return dict.fromkeys(LANGUAGES, none)
     tags: dict[str, list[str]] = defaultdict(list)
     for tag in measures:
         language = official_language(tag)
         if language is not None:
             tags[language].append(tag)
-    told = {each["value"]: each["figures"] for each in domains if each["column"] == "language"}
+    by_tag = {each["value"]: each["figures"] for each in domains if each["column"] == "language"}
     note = ""
     if "" in measures:
-        note = f"Comments of the period that tell no language: {measures[''].comments}."
-        note += " None of them is counted here."
+        note = f"Comments of unknown language in the period: {measures[''].comments}, not included."
     scopes = {}
     for language in LANGUAGES:
         mine = sum((measures[tag] for tag in tags[language]), Measures())
-        reason = _no_figures(mine.comments, tags[language], told)
-        rates = _no_rates(reason) if reason else _rates(told[tags[language][0]], level, method)
+        reason = _no_rates_reason(mine.comments, tags[language], by_tag)
+        rates = _no_rates(reason) if reason else _rates(by_tag[tags[language][0]], level, method)
         scopes[language] = _scope(mine, rates, note)
     return scopes
 
 
-def _no_figures(comments: int, tags: list[str], told: Mapping[str, Any]) -> str:
-    """Return why the audit tells no rate of a language; empty when it tells some."""
+def _no_rates_reason(comments: int, tags: list[str], by_tag: Mapping[str, Any]) -> str:
+    """Return why there are no rates of a language; empty when there are."""
     if not comments:
-        return "no comment of the period is known to be in this language"
+        return "no comments of the period are known to be in this language"
     if len(tags) > 1:
         return (
-            f"comments in this language carry {len(tags)} different tags, and the audit has "
-            "estimated each by itself"
+            f"comments in this language have {len(tags)} different tags, which the audit estimated "
+            "separately"
         )
-    if tags[0] in told:
+    if tags[0] in by_tag:
         return ""
     if comments < LEAST_COMMENTS:
         return f"fewer than {LEAST_COMMENTS} comments of the period are in this language"
-    return "the audit has no figures of this language"
+    return "the audit has no estimates for this language"
 
 
 def _left_out(measures: Mapping[str, Measures]) -> str:
-    """Return what the rows of languages lack to the total; empty when there are no such rows."""
+    """Return the measures that no language includes; empty without languages."""
     others = [each for tag, each in measures.items() if official_language(tag) is None]
     left = sum(others, Measures())
     if not left.comments or not any(measures.keys()):
         return ""
     return (
-        f"In no row of a language: {left.solely} by automated means alone and {left.not_solely} "
-        "others, of comments in a language that is no official one of the EU, or that is not known."
+        "Not included under any language, because the language is unknown or not an official "
+        f"language of the EU: {left.solely} solely by automated means and {left.not_solely} others."
     )
+
+
+def qualitative(
+    plan: AuditPlan, result: Mapping[str, Any], measures: Mapping[str, Measures], *, service: str
+) -> Qualitative:
+    """Return part 11 for the period of an audit, as far as its evidence allows.
+
+    The service adds the consequences of a flag, and other automated means. `measures` as in
+    `automated_means`. Raises DsaReportError if the name of the service or the version of the model
+    is empty or has control characters.
+    """
+    return Qualitative(
+        service=service,
+        start=plan.first,
+        end=plan.last,
+        description=(
+            f"A statistical model, version {plan.model_version}, scores each comment from 0 to 1 "
+            f"automatically. Comments with a score above {plan.threshold:.4g} are flagged. People "
+            "review some of the comments; their decision replaces that of the model."
+        ),
+        accuracy=" ".join(_accuracy(plan, result)),
+        purposes=(
+            "To detect comments that violate the rules of the service, on its own initiative, and "
+            "to select comments for human review. The rules of the service define the consequences "
+            "of a flag."
+        ),
+        safeguards=" ".join(_safeguards(plan, result, measures)),
+    )
+
+
+def _accuracy(plan: AuditPlan, result: Mapping[str, Any]) -> list[str]:
+    """Return sentences on the audited decisions, each rate, and annotator errors."""
+    estimates = {each["metric"]: each for each in result["figures"]}
+    sentences = [
+        f"Audit {plan.audit}: from {plan.first} to {plan.last} the model decided "
+        f"{result['comments']} comments and flagged {result['flagged']}. Of a random sample of "
+        f"{result['drawn']} comments, {result['labelled']} were labelled blind by people."
+    ]
+    for metric, share in _SHARES.items():
+        rate = rate_of(estimates[metric], plan.rule.level, "sample")
+        if isinstance(rate, Rate):
+            sentences.append(f"{share}: {value_text(rate)}. {interval_text(rate)}")
+        else:
+            sentences.append(f"{share}: unknown. {rate.reason[:1].upper()}{rate.reason[1:]}.")
+    if plan.rule.sides != "both":
+        sentences.append(f"Intervals are one-sided: only the {plan.rule.sides} bound is given.")
+    return [*sentences, *_annotators(result)]
+
+
+def _annotators(result: Mapping[str, Any]) -> list[str]:
+    """Return sentences on the agreement of annotators and the effect of their errors."""
+    sentences = [
+        f"Two people who labelled the same comment agreed on a share of {each['value']:.4f} of "
+        f"{each['n']} comments."
+        for each in result["agreement"]
+        if each["metric"] == "observed" and each["status"] == "ok"
+    ]
+    for row in result["sensitivity"]:
+        recall = "unknown" if row["recall"] is None else f"{row['recall']:.4f}"
+        cut = ", clipped to the possible range" if row["cut"] else ""
+        sentences.append(
+            f"At annotator error rates of {row['false_positive']:.4g} for false positives and "
+            f"{row['false_negative']:.4g} for false negatives ({row['source']}), corrected "
+            f"precision is {row['precision']:.4f} and corrected recall {recall}{cut}."
+        )
+    return sentences
+
+
+def _safeguards(
+    plan: AuditPlan, result: Mapping[str, Any], measures: Mapping[str, Measures]
+) -> list[str]:
+    total = sum(measures.values(), Measures())
+    people = "1 person" if result["labellers"] == 1 else f"{result['labellers']} people"
+    return [
+        f"People reviewed {total.reviewed} of the {total.comments} comments of the period; their "
+        "decisions replaced those of the model.",
+        f"The automated decisions were audited. The plan (SHA-256 {plan.digest}) was frozen before "
+        f"the sample was drawn. The sample was labelled by {people}, who did not see scores, "
+        "decisions or each other's labels, and labelled no comment that they had decided before. "
+        "No label was given under the name that signed the result. Sample, labels and result can "
+        "be verified from their files.",
+    ]

@@ -1,22 +1,24 @@
-"""Bytes to rows, by RFC 4180, telling what is not as it should be and going on where possible.
+"""Reads the bytes of a file into rows (RFC 4180) and recognises the template by the header.
 
-The csv module of the standard library lets stray quotes pass and does not say where it stopped;
-hence this scanner. It looks at each byte once, and stops at fixed numbers of rows and cells.
+The csv module of the standard library accepts stray quotes and does not report where it stopped;
+hence this scanner. It continues after errors where possible, reads each byte once, and stops at a
+maximum number of rows and cells.
 """
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from modwatch.audit.dsa.characters import HARMFUL
+from modwatch.audit.dsa.cells import HARMFUL, echo, key
 from modwatch.audit.dsa.findings import Finding
+from modwatch.audit.dsa.vocabulary import COLUMNS, QUALITATIVE_COLUMNS
 
-#: Largest file that is read, in bytes. The template filled in has some ten thousand.
+#: Maximum size of a file in bytes. A filled-in template has about ten thousand.
 MAX_BYTES = 16 * 2**20
-#: Rows that are read, the header among them.
+#: Maximum rows, including the header.
 MAX_ROWS = 20_000
-#: Cells in a row, after which reading stops.
+#: Maximum cells of a row; reading stops after them.
 MAX_CELLS = 256
 
 _MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -26,11 +28,11 @@ _ENDING = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """The rows of a file, and what is wrong with its shape."""
+    """The rows of a file, and findings about its format."""
 
-    #: Names of the columns; empty when nothing could be read.
+    #: Names of the columns; empty when the file could not be read.
     header: tuple[str, ...]
-    #: Row number (the header has 1) and as many cells as the header has.
+    #: Row number (the header is 1) and as many cells as the header has.
     rows: tuple[tuple[int, tuple[str, ...]], ...]
     findings: tuple[Finding, ...]
 
@@ -38,16 +40,16 @@ class Sheet:
 @dataclass(frozen=True, kw_only=True)
 class _Record:
     cells: tuple[str, ...]
-    #: Code of a rule and number of the cell, from 1.
+    #: Code of the broken rule and number of the cell, from 1.
     faults: tuple[tuple[str, int], ...]
-    #: Where the next record begins.
+    #: Position of the next record.
     end: int
-    #: What the record ends in; empty at the end of the text.
+    #: Line ending of the record; empty at the end of the text.
     ending: str
 
 
 def read(content: bytes) -> Sheet:
-    r"""Return header and rows of a CSV file, and findings about its shape.
+    r"""Return header and rows of a CSV file, and findings about its format.
 
     >>> read(b"a,b\r\n1,2\r\n").rows
     ((2, ('1', '2')),)
@@ -58,11 +60,11 @@ def read(content: bytes) -> Sheet:
         return _unread("encoding", "The file is UTF-16 or UTF-32; save it as UTF-8.")
     text, findings = _decoded(content)
     if not text.strip("\r\n\t ,;"):
-        return _unread("file-empty", "There is nothing in the file.")
+        return _unread("file-empty", "The file is empty.")
     delimiter = _delimiter(text)
     if delimiter != ",":
         name = "tabs" if delimiter == "\t" else f"'{delimiter}'"
-        findings.append(_whole("delimiter", f"Cells are parted by {name}; use commas."))
+        findings.append(_of_file("delimiter", f"Cells are separated by {name}; use commas."))
     rows: list[tuple[int, tuple[str, ...]]] = []
     findings.extend(_rows(text, delimiter, rows))
     header = rows[0][1] if rows else ()
@@ -70,10 +72,10 @@ def read(content: bytes) -> Sheet:
 
 
 def _unread(rule: str, message: str) -> Sheet:
-    return Sheet(header=(), rows=(), findings=(_whole(rule, message),))
+    return Sheet(header=(), rows=(), findings=(_of_file(rule, message),))
 
 
-def _whole(rule: str, message: str) -> Finding:
+def _of_file(rule: str, message: str) -> Finding:
     return Finding(rule=rule, row=None, column=None, message=message)
 
 
@@ -81,19 +83,19 @@ def _decoded(content: bytes) -> tuple[str, list[Finding]]:
     findings = []
     if content.startswith(codecs.BOM_UTF8):
         content = content[len(codecs.BOM_UTF8) :]
-        findings.append(_whole("byte-order-mark", "The file begins with a byte order mark."))
+        findings.append(_of_file("byte-order-mark", "The file starts with a byte order mark."))
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         message = f"Byte {error.start + 1}, in line {line}, is not UTF-8; save the file as UTF-8."
-        findings.append(_whole("encoding", message))
+        findings.append(_of_file("encoding", message))
         text = content.decode(errors="replace")
     return text, findings
 
 
 def _delimiter(text: str) -> str:
-    """Return what parts the cells of the first row, if it is a single cell by commas."""
+    """Return the delimiter: another than the comma if the first row is a single cell."""
     first = _record(text, 0, ",").cells
     if len(first) == 1:
         return next((each for each in ";\t|" if each in first[0]), ",")
@@ -101,18 +103,18 @@ def _delimiter(text: str) -> str:
 
 
 def _rows(text: str, delimiter: str, rows: list[tuple[int, tuple[str, ...]]]) -> Iterator[Finding]:
-    """Append the rows of a text, each as wide as the first, and yield what is odd about them."""
-    at, number, told = 0, 0, False
+    """Append the rows of a text, each as wide as the first, and yield findings about them."""
+    at, number, reported = 0, 0, False
     while at < len(text):
         number += 1
         if number > MAX_ROWS:
-            yield _whole("file-too-large", f"Only the first {MAX_ROWS} rows were read.")
+            yield _of_file("file-too-large", f"Only the first {MAX_ROWS} rows were read.")
             return
         record = _record(text, at, delimiter)
         at = record.end
-        if record.ending in ("\n", "\r") and not told:
-            told = True
-            message = "Rows end in LF or CR alone, this one first; end them in CR LF."
+        if record.ending in ("\n", "\r") and not reported:
+            reported = True
+            message = "Rows end with LF or CR alone, starting with this one; end them with CR LF."
             yield Finding(rule="line-ending", row=number, column=None, message=message)
         yield from _faults(number, record)
         if any(fault == "unclosed-quote" for fault, _ in record.faults):
@@ -132,21 +134,21 @@ def _rows(text: str, delimiter: str, rows: list[tuple[int, tuple[str, ...]]]) ->
 def _faults(number: int, record: _Record) -> Iterator[Finding]:
     for rule, cell in record.faults:
         message = {
-            "stray-quote": f"Cell {cell} has a quotation mark where none may stand; quote the cell "
-            "and double the mark.",
-            "unclosed-quote": f"The quotes of cell {cell} never end; the rest was not read.",
+            "stray-quote": f"Cell {cell} has a stray quotation mark; quote the cell and double "
+            "the mark.",
+            "unclosed-quote": f"The quotes of cell {cell} are not closed; the rest was not read.",
             "ragged-row": f"The row has more than {MAX_CELLS} cells; the rest was not read.",
         }[rule]
         yield Finding(rule=rule, row=number, column=None, message=message)
     for cell, content in enumerate(record.cells, start=1):
         harm = HARMFUL.search(content)
         if harm:
-            message = f"Cell {cell} has the character U+{ord(harm[0]):04X}, which nobody sees."
+            message = f"Cell {cell} contains the invisible character U+{ord(harm[0]):04X}."
             yield Finding(rule="control-character", row=number, column=None, message=message)
 
 
 def _record(text: str, start: int, delimiter: str) -> _Record:
-    """Return the record that begins at `start`."""
+    """Return the record at `start`."""
     bare = re.compile(f"[^{re.escape(delimiter)}\r\n]*+")
     cells: list[str] = []
     faults: list[tuple[str, int]] = []
@@ -172,7 +174,7 @@ def _record(text: str, start: int, delimiter: str) -> _Record:
 
 
 def _cell(text: str, at: int, bare: re.Pattern[str]) -> tuple[str, int, str | None]:
-    """Return a cell, where it ends, and the rule that it breaks."""
+    """Return a cell, its end, and the rule that it breaks."""
     if not text.startswith('"', at):
         end = _end(bare, text, at)
         cell = text[at:end]
@@ -186,5 +188,63 @@ def _cell(text: str, at: int, bare: re.Pattern[str]) -> tuple[str, int, str | No
 
 
 def _end(bare: re.Pattern[str], text: str, at: int) -> int:
-    found = bare.match(text, at)
-    return at if found is None else found.end()
+    match = bare.match(text, at)
+    return at if match is None else match.end()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """The columns of a file that are in the template."""
+
+    qualitative: bool
+    #: Index of each column by its name in the template; empty when rows cannot be validated.
+    positions: Mapping[str, int]
+    findings: tuple[Finding, ...]
+
+
+def columns_of(header: Sequence[str]) -> Columns:
+    """Return the columns of a header, by the template that it belongs to.
+
+    >>> columns_of(["Indicator", "Value", "Service"]).positions
+    {'Service': 2, 'Indicator': 0, 'Value': 1}
+    """
+    if not header:
+        return Columns(qualitative=False, positions={}, findings=())
+    names = [key(name) for name in header]
+    apart = {key(name) for name in COLUMNS} - {key(name) for name in QUALITATIVE_COLUMNS}
+    qualitative = not apart & set(names)
+    template = QUALITATIVE_COLUMNS if qualitative else COLUMNS
+    positions = {name: names.index(key(name)) for name in template if key(name) in names}
+    findings = list(_header_findings(header, names, template))
+    needed = {"Indicator", "Value"} if qualitative else {"Indicator", "Scope", "Value"}
+    if not positions:
+        message = "This is neither part 8 nor part 11 of the template; rows were not validated."
+        findings = [_in_header("header", None, message)]
+    if not needed <= set(positions):
+        positions = {}
+    return Columns(qualitative=qualitative, positions=positions, findings=tuple(findings))
+
+
+def _header_findings(
+    header: Sequence[str], names: Sequence[str], template: Sequence[str]
+) -> Iterator[Finding]:
+    wanted = [key(name) for name in template]
+    for name, short in zip(template, wanted, strict=True):
+        if short not in names:
+            yield _in_header("header", name, f"The column '{name}' is missing.")
+        elif names.count(short) > 1:
+            yield _in_header("header", name, f"The column '{name}' occurs more than once.")
+        elif header[names.index(short)].strip() != name:
+            message = f"{echo(header[names.index(short)])} is spelled '{name}' in the template."
+            yield _in_header("header-spelling", name, message)
+    unknown = [at for at, name in enumerate(names) if name not in wanted]
+    if unknown:
+        message = f"Column {unknown[0] + 1}, {echo(header[unknown[0]])}, is not in the template."
+        yield _in_header("header", None, message)
+    known = [name for name in dict.fromkeys(names) if name in wanted]
+    if known != [name for name in wanted if name in known]:
+        yield _in_header("header", None, "The columns are not in the order of the template.")
+
+
+def _in_header(rule: str, column: str | None, message: str) -> Finding:
+    return Finding(rule=rule, row=1, column=column, message=message)

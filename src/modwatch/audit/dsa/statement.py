@@ -1,8 +1,8 @@
-"""What a provider states about its automated means in one reporting period.
+"""A provider's statement about its automated means in one reporting period.
 
-Accuracy, precision and recall are those of decisions that automated means took. What a person
-decided is counted apart, and enters the rates by what automated means had decided of it before, or
-not at all: `AutomatedMeans.reviewed_in_rates` says which.
+Accuracy, precision and recall refer to decisions by automated means. Decisions by people are
+counted separately; the rates include the preceding automated decisions, or exclude them:
+`AutomatedMeans.reviewed_in_rates`.
 """
 
 import operator
@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from modwatch.audit.dsa.characters import HARMFUL
-from modwatch.audit.dsa.errors import DsaReportError
+from modwatch.audit.dsa.cells import HARMFUL
 from modwatch.audit.dsa.vocabulary import (
     LANGUAGES,
     NAM_TOTAL,
@@ -22,24 +21,25 @@ from modwatch.audit.dsa.vocabulary import (
     Provider,
     counts_of,
 )
+from modwatch.errors import DsaReportError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """Why there is no figure."""
+    """The reason why there is no value."""
 
-    #: In plain words, for the public; no full stop is needed.
+    #: In plain language, for the public; without a full stop.
     reason: str
-    #: Labels that there were, from 0 on; None: not a matter of labels.
+    #: Labels that there were, at least 0; None: the reason is not a lack of labels.
     labels: int | None = None
-    #: Labels that would do, more than there were; None: unknown.
+    #: Labels that would suffice, more than there were; None: unknown.
     needed: int | None = None
 
     def __post_init__(self) -> None:
         refuse_unusable("reason", self.reason)
-        labels = 0 if self.labels is None else _whole("labels", self.labels)
-        if self.needed is not None and _whole("needed", self.needed) <= labels:
-            raise DsaReportError("needed: must be more labels than there were.")
+        labels = 0 if self.labels is None else _whole_number("labels", self.labels)
+        if self.needed is not None and _whole_number("needed", self.needed) <= labels:
+            raise DsaReportError("needed: must exceed the number of labels.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,39 +50,39 @@ class Rate:
     #: Ends of the interval.
     low: float
     high: float
-    #: Labels that it was estimated from, at least 1.
+    #: Number of labels that it was estimated from, at least 1.
     labels: int
-    #: How it was estimated, in plain words, for the public.
+    #: How it was estimated, in plain language, for the public.
     method: str
-    #: How often such an interval holds, in (0, 1).
+    #: Confidence level in (0, 1).
     level: float = 0.95
 
     def __post_init__(self) -> None:
         refuse_unusable("method", self.method)
         if not 0 <= self.low <= self.value <= self.high <= 1:
-            raise DsaReportError("value: a rate needs 0 ≤ low ≤ value ≤ high ≤ 1.")
+            raise DsaReportError("value: must satisfy 0 ≤ low ≤ value ≤ high ≤ 1.")
         if not 0 < self.level < 1:
-            raise DsaReportError("level: must lie between 0 and 1.")
-        if _whole("labels", self.labels) < 1:
-            raise DsaReportError("labels: a rate needs one; without any, state Missing.")
+            raise DsaReportError("level: must be in (0, 1).")
+        if _whole_number("labels", self.labels) < 1:
+            raise DsaReportError("labels: must be at least 1; use Missing without labels.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScopeFigures:
-    """The five figures of one scope.
+class ScopeValues:
+    """The five values of one scope.
 
-    The counts are of measures, for the two NAM scopes of notices. The rates are those of decisions
-    that automated means took.
+    The counts are of measures; for the two NAM scopes, of notices. The rates refer to decisions by
+    automated means.
     """
 
-    #: By automated means alone.
+    #: Solely by automated means.
     solely: int | Missing
-    #: All others: a person took, confirmed or changed them, with or without a model's help.
+    #: All others: taken, confirmed or changed by a person, with or without a model.
     not_solely: int | Missing
     accuracy: Rate | Missing
     precision: Rate | Missing
     recall: Rate | Missing
-    #: What else the public is to know of the two counts; it goes into their context.
+    #: Remark on the two counts, for the public; part of their context.
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -90,20 +90,20 @@ class ScopeFigures:
             refuse_unusable("note", self.note)
         for name, count in (("solely", self.solely), ("not_solely", self.not_solely)):
             if not isinstance(count, Missing):
-                _whole(name, count)
+                _whole_number(name, count)
 
     @classmethod
-    def missing(cls, reason: str) -> "ScopeFigures":
-        """Return a scope of which nothing is known, for one reason.
+    def missing(cls, reason: str) -> "ScopeValues":
+        """Return a scope without values, for one reason.
 
-        >>> ScopeFigures.missing("no comment was in this language").recall.reason
+        >>> ScopeValues.missing("no comment was in this language").recall.reason
         'no comment was in this language'
         """
         none = Missing(reason=reason)
         return cls(solely=none, not_solely=none, accuracy=none, precision=none, recall=none)
 
     def of(self, indicator: Indicator) -> "int | Rate | Missing":
-        """Return the figure that an indicator of the scope tells."""
+        """Return the value of an indicator of the scope."""
         match indicator:
             case Indicator.MEASURES_SOLELY | Indicator.NOTICES_SOLELY:
                 return self.solely
@@ -121,7 +121,7 @@ class ScopeFigures:
 class AutomatedMeans:
     """Part 8 of a transparency report: one service, one period.
 
-    Raises DsaReportError where scopes are left out or too many, or a part exceeds its whole.
+    Raises DsaReportError for missing or unknown scopes, or a part that exceeds its total.
     """
 
     service: str
@@ -129,23 +129,23 @@ class AutomatedMeans:
     start: date
     end: date
     provider: Provider
-    #: Which audit the rates come from.
+    #: Name of the audit that estimated the rates.
     audit: str
     #: By scope: exactly those of `provider.scopes`.
-    scopes: Mapping[str, ScopeFigures]
-    #: Whether the rates are of all that automated means decided, also where a person decided
-    #: afterwards; otherwise they are of what no person looked at.
+    scopes: Mapping[str, ScopeValues]
+    #: Whether the rates include automated decisions that a person reviewed afterwards; otherwise
+    #: they refer to unreviewed decisions only.
     reviewed_in_rates: bool = False
 
     def __post_init__(self) -> None:
         _about(self.service, self.start, self.end)
         refuse_unusable("audit", self.audit)
-        asked, told = set(self.provider.scopes), set(self.scopes)
-        if asked != told:
-            names = ", ".join(sorted(map(str, asked ^ told))[:5])
+        expected, stated = set(self.provider.scopes), set(self.scopes)
+        if expected != stated:
+            names = ", ".join(sorted(map(str, expected ^ stated))[:5])
             raise DsaReportError(
-                f"scopes: of {self.provider} exactly its own are asked; too many or left out: "
-                f"{names}. State ScopeFigures.missing where nothing is known."
+                f"scopes: must be exactly those of {self.provider}; missing or unknown: {names}. "
+                "Use ScopeValues.missing for scopes without values."
             )
         for part, whole, indicator in exceeding(self._counts()):
             raise DsaReportError(f"scopes: {part} exceeds {whole} in '{indicator.value}'.")
@@ -153,15 +153,15 @@ class AutomatedMeans:
     def _counts(self) -> dict[tuple[Indicator, str], int]:
         return {
             (indicator, scope): count
-            for scope, figures in self.scopes.items()
+            for scope, values in self.scopes.items()
             for indicator in counts_of(scope)
-            if not isinstance(count := figures.of(indicator), Missing | Rate)
+            if not isinstance(count := values.of(indicator), Missing | Rate)
         }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Qualitative:
-    """What part 11 of a transparency report says on automated means, in free text."""
+    """The free texts on automated means in part 11 of a transparency report."""
 
     service: str
     #: First and last day, both included.
@@ -171,9 +171,9 @@ class Qualitative:
     description: str
     #: Indicators of their accuracy and their possible rate of error.
     accuracy: str
-    #: What exactly they are used for.
+    #: Their precise purposes.
     purposes: str
-    #: What keeps them from doing harm.
+    #: Safeguards applied to their use.
     safeguards: str
 
     def __post_init__(self) -> None:
@@ -185,7 +185,7 @@ class Qualitative:
 def exceeding(
     counts: Mapping[tuple[Indicator, str], int],
 ) -> Iterator[tuple[str, str, Indicator]]:
-    """Yield part, whole and indicator wherever a scope counts more than the one it is part of.
+    """Yield part, total and indicator wherever the count of a part exceeds its total.
 
     >>> counts = {(Indicator.MEASURES_NOT, TOTAL): 3, (Indicator.MEASURES_NOT, "de"): 4}
     >>> [(part, whole) for part, whole, _ in exceeding(counts)]
@@ -202,7 +202,7 @@ def exceeding(
 def _about(service: str, start: date, end: date) -> None:
     refuse_unusable("service", service)
     if end < start:
-        raise DsaReportError("end: the period ends before it begins.")
+        raise DsaReportError("end: must not be before start.")
 
 
 def refuse_unusable(name: str, text: str) -> None:
@@ -216,7 +216,7 @@ def refuse_unusable(name: str, text: str) -> None:
         )
 
 
-def _whole(name: str, count: int) -> int:
+def _whole_number(name: str, count: int) -> int:
     try:
         whole = operator.index(count)
     except TypeError as error:

@@ -1,28 +1,27 @@
-"""The check of a file, whoever published it."""
+"""Validation of a file of any provider."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
-from modwatch.audit.dsa import qualitative, quantitative, whole
-from modwatch.audit.dsa.errors import DsaReportError
 from modwatch.audit.dsa.findings import Finding
-from modwatch.audit.dsa.header import Columns, columns_of
-from modwatch.audit.dsa.reading import Sheet, read
-from modwatch.audit.dsa.rows import Row
+from modwatch.audit.dsa.reading import Columns, Sheet, columns_of, read
+from modwatch.audit.dsa.row_rules import Row, ambiguous_codes, interpret, unfilled
+from modwatch.audit.dsa.table_rules import one_report, part_8, part_11
 from modwatch.audit.dsa.vocabulary import COLUMNS
+from modwatch.errors import DsaReportError
 
-#: Findings that are listed; one more says that there were others.
+#: Maximum findings; one more says that there are others.
 MAX_FINDINGS = 1000
 
 
 def validate(content: bytes) -> list[Finding]:
-    r"""Return what is wrong with part 8 or part 11 of a transparency report, by row.
+    r"""Return the findings about part 8 or part 11 of a transparency report, by row.
 
-    Which part it is, the header tells. Any bytes will do, of any length: what cannot be read
-    becomes a finding; warnings that are alike become one. An empty list means that no rule is
-    broken, not that the figures are right. Raises DsaReportError where `content` is not bytes.
+    The header decides which part it is. Accepts any bytes: unreadable content becomes a finding,
+    and equal warnings are merged. An empty list means that no rule is broken, not that the values
+    are correct. Raises DsaReportError if `content` is not bytes.
 
     >>> [finding.rule for finding in validate(b"")]
     ['file-empty']
@@ -30,20 +29,20 @@ def validate(content: bytes) -> list[Finding]:
     try:
         data = bytes(memoryview(content))
     except TypeError as error:
-        raise DsaReportError("content: hand over the bytes of the file.") from error
+        raise DsaReportError("content: must be the bytes of the file.") from error
     sheet = read(data)
     columns = columns_of(sheet.header)
     every = chain(sheet.findings, columns.findings, _of_rows(sheet, columns))
-    found = list(islice(every, MAX_FINDINGS + 1))
-    if len(found) > MAX_FINDINGS:
-        message = f"Only {MAX_FINDINGS} findings are listed; mend them and look again."
+    findings = list(islice(every, MAX_FINDINGS + 1))
+    if len(findings) > MAX_FINDINGS:
+        message = f"Only {MAX_FINDINGS} findings are listed; fix them and validate again."
         rest = Finding(rule="too-many-findings", row=None, column=None, message=message)
-        found = [*found[:MAX_FINDINGS], rest]
-    return sorted(_gathered(found), key=_place)
+        findings = [*findings[:MAX_FINDINGS], rest]
+    return sorted(_merged(findings), key=_position)
 
 
-def _gathered(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield errors as they are, and warnings that differ by their row alone as one."""
+def _merged(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield errors unchanged, and warnings that differ only by row as one."""
     alike: defaultdict[Finding, list[Finding]] = defaultdict(list)
     for finding in findings:
         if finding.severity == "error":
@@ -51,42 +50,42 @@ def _gathered(findings: Sequence[Finding]) -> Iterator[Finding]:
         else:
             alike[replace(finding, row=None)].append(finding)
     for first, *others in alike.values():
-        more = f"; rows like it: {len(others)}." if others else "."
+        more = f"; similar rows: {len(others)}." if others else "."
         yield replace(first, message=first.message.removesuffix(".") + more)
 
 
-def _place(finding: Finding) -> tuple[int, int]:
+def _position(finding: Finding) -> tuple[int, int]:
     column = finding.column
     return finding.row or 0, COLUMNS.index(column) if column in COLUMNS else -1
 
 
 def _of_rows(sheet: Sheet, columns: Columns) -> Iterator[Finding]:
-    if not columns.places:
+    if not columns.positions:
         return
     table = [
-        Row(number=number, cells={name: cells[at] for name, at in columns.places.items()})
+        Row(number=number, cells={name: cells[at] for name, at in columns.positions.items()})
         for number, cells in sheet.rows
     ]
     if columns.qualitative:
-        yield from qualitative.findings(table)
+        yield from part_11(table)
     else:
         yield from _quantitative(table)
 
 
 def _quantitative(table: Sequence[Row]) -> Iterator[Finding]:
-    gone = quantitative.left_over(table)
-    if gone:
-        message = "Rows of the empty template are left over, this one first; fill in or remove."
-        first = next(row for row in table if row.number in gone)
-        yield first.found("placeholder", None, message)
-    table = [row for row in table if row.number not in gone]
-    entries = []
+    blank = unfilled(table)
+    if blank:
+        message = "Rows of the template are not filled in, starting with this one; fill or remove."
+        first = next(row for row in table if row.number in blank)
+        yield first.finding("placeholder", None, message)
+    table = [row for row in table if row.number not in blank]
+    rows = []
     for row in table:
-        entry, findings = quantitative.judged(row)
-        entries.append(entry)
+        interpreted, findings = interpret(row)
+        rows.append(interpreted)
         yield from findings
-    yield from quantitative.ambiguous_codes(entries)
-    mixed = list(whole.one_report(table))
+    yield from ambiguous_codes(rows)
+    mixed = list(one_report(table))
     yield from mixed
     if not any(each.rule in ("several-services", "several-periods") for each in mixed):
-        yield from whole.across(entries)
+        yield from part_8(rows)

@@ -1,9 +1,9 @@
-"""The words of the templates, as in the English CSV files that the Commission publishes.
+"""The vocabulary of the templates, as in the English CSV files that the Commission publishes.
 
 Part 8, automated means, is section 1.6 of Annex I; its file is document 113338 of
-ec.europa.eu/newsroom/dae, and the tests make its bytes from these words. Part 11 holds the
-qualitative template. The Commission's files end some names in a blank; here they do not, and
-readers are not to mind either way. `docs/dsa.md` says what of this is judgement.
+ec.europa.eu/newsroom/dae, and the tests rebuild its bytes from this vocabulary. Part 11 is the
+qualitative template. The Commission's files have trailing blanks in some names; these are omitted
+here, and ignored when reading. `docs/dsa.md` lists what is interpretation.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ SECTION = "Use of automated means for content moderation"
 
 
 class Indicator(StrEnum):
-    """What a row of part 8 tells."""
+    """The indicators of part 8."""
 
     MEASURES_SOLELY = "Number of measures solely taken by automated means"
     MEASURES_NOT = "Number of measures not taken by automated means"
@@ -62,7 +62,7 @@ LANGUAGES: Mapping[str, str] = MappingProxyType(
     }
 )  # fmt: skip
 
-#: Countries whose code is no official language, with what is mostly meant.
+#: Countries whose code is not an official language, with the language that is usually meant.
 COUNTRIES: Mapping[str, str] = MappingProxyType(
     {
         "at": "Austria", "be": "Belgium", "ch": "Switzerland", "cy": "Cyprus",
@@ -75,15 +75,15 @@ COUNTRIES: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 
 
-#: Languages whose code is no member state's in ISO 3166; the others could mean a state as well.
+#: Languages whose code is not that of a member state (ISO 3166); the others are ambiguous.
 LANGUAGES_ONLY = frozenset(("cs", "da", "el", "en", "et", "ga", "sl", "sv"))
 
 
 class Provider(StrEnum):
-    """What a provider is, each kind with the duties of those before it.
+    """Kinds of providers, each with the obligations of those before it.
 
-    A very large online search engine has the scopes of an intermediary service: part 8 asks it for
-    neither notices nor languages.
+    A very large online search engine has the scopes of an intermediary service: part 8 requires
+    neither notices nor languages of it.
     """
 
     INTERMEDIARY = "intermediary service"
@@ -93,18 +93,18 @@ class Provider(StrEnum):
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The scopes that part 8 asks of it, in the template's order.
+        """The scopes that part 8 requires of it, in the order of the template.
 
         >>> Provider.HOSTING.scopes
         ('Total number', 'Own-initiative', 'NAM Total')
         """
         kinds = list(Provider)
         mine = kinds[: kinds.index(self) + 1]
-        return tuple(scope for scope, kind in ASKED_OF.items() if kind in mine)
+        return tuple(scope for scope, kind in REQUIRED_OF.items() if kind in mine)
 
 
-#: The least of the providers that a scope is asked of, in the template's order.
-ASKED_OF: Mapping[str, Provider] = MappingProxyType(
+#: The first kind of provider that a scope is required of, in the order of the template.
+REQUIRED_OF: Mapping[str, Provider] = MappingProxyType(
     {
         TOTAL: Provider.INTERMEDIARY,
         OWN_INITIATIVE: Provider.INTERMEDIARY,
@@ -114,7 +114,7 @@ ASKED_OF: Mapping[str, Provider] = MappingProxyType(
     }
 )
 
-#: What the first column says of rows that are asked of a kind of provider and those after it.
+#: Text of the first column for rows required of a kind of provider and those after it.
 APPLICABILITY: Mapping[Provider, str] = MappingProxyType(
     {
         Provider.INTERMEDIARY: "All",
@@ -135,7 +135,7 @@ def counts_of(scope: str) -> tuple[Indicator, Indicator]:
 
 
 def indicators_of(scope: str) -> tuple[Indicator, ...]:
-    """Return the five indicators of a scope, in the template's order."""
+    """Return the five indicators of a scope, in the order of the template."""
     return (*counts_of(scope), *RATES)
 
 
@@ -149,7 +149,7 @@ PURPOSES = "Specification of the precise purposes to apply automated means"
 SAFEGUARDS = "Safeguards applied to the use of automated means"
 QUALITATIVE = (DESCRIPTION, ACCURACY_DESCRIPTION, PURPOSES, SAFEGUARDS)
 
-#: Every row of part 11, in order, with the least of the providers that it is asked of.
+#: Every row of part 11, in order, with the first kind of provider that it is required of.
 ALL_QUALITATIVE: Mapping[str, Provider] = MappingProxyType(
     {
         "Summary of the content moderation engaged in at the providers’ own initiative": (
@@ -167,7 +167,7 @@ ALL_QUALITATIVE: Mapping[str, Provider] = MappingProxyType(
     }
 )
 
-#: What the templates hold where a provider is to write.
+#: Placeholders of the templates.
 PLACEHOLDER_PERIOD = "YYYY-MM-DD/YYYY-MM-DD"
 PLACEHOLDER_SCOPE = "[...]"
 PLACEHOLDER_TEXT = "Free text"

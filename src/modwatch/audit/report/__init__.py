@@ -1,4 +1,4 @@
-"""The auditor's report: one page of HTML that holds everything, prints, and needs no network."""
+"""The report of an audit: one self-contained HTML page, printable and without network access."""
 
 from modwatch.audit.report.page import render_report
 

@@ -1,7 +1,7 @@
-"""The report of an audit as HTML that opens from disk, prints, and loads nothing.
+"""Renders the report of an audit as a self-contained HTML page.
 
-It holds no script and no text of a comment. Its Content-Security-Policy allows one style sheet, by
-its hash, and nothing else.
+The page has no scripts and no text of a comment. Its Content-Security-Policy allows one style
+sheet, by its hash, and nothing else.
 """
 
 import base64
@@ -13,12 +13,12 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from modwatch.audit import files
 from modwatch.audit.evidence import Event, file_digest, sealed_files
+from modwatch.audit.files import PLAN, RESULT
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.report import pictures, provenance, remarks, tables, words
-from modwatch.audit.report.figures import Result
-from modwatch.audit.report.pictures import Ranges, Trend
+from modwatch.audit.report import charts, formatting, narrative, provenance, tables
+from modwatch.audit.report.charts import Ranges, Trend
+from modwatch.audit.report.metrics import Result
 from modwatch.audit.report.tables import Table
 from modwatch.audit.results import to_json
 from modwatch.errors import AuditError
@@ -26,7 +26,7 @@ from modwatch.errors import AuditError
 
 @dataclass(frozen=True, kw_only=True)
 class ReportPage:
-    """What the report shows; the template uses every field."""
+    """Context of the template, which uses every field."""
 
     audit: str
     #: draft | signed | cancelled
@@ -41,14 +41,14 @@ class ReportPage:
     strata: Ranges
     trends: tuple[Trend, ...]
     history: Table | None
-    figures: Table
+    estimates: Table
     strata_table: Table
     domains: tuple[Table, ...]
     labelling: Table
     agreement: Table
     sensitivity: Table | None
     cost: Table
-    cost_remark: str
+    cost_comparison: str
     limits: tuple[str, ...]
     plan: Table
     chain: Table
@@ -63,19 +63,19 @@ def render_report(
     *,
     service: str = "",
 ) -> str:
-    """Return the report of one audit as HTML text: the same input makes the same bytes.
+    """Return the report of an audit as HTML; equal input gives equal output.
 
     Args:
         plan: the frozen plan.
-        result: what `results.computed` returned, or its JSON read back.
-        chain: the events so far. Until one says `signed_off`, the report is called a draft.
-        earlier: results of other audits, for the trend; one of the same name is left out.
-        service: name of the service whose comments these are; not said when empty.
+        result: from `results.computed`, or read from its JSON.
+        chain: the events so far. The report is a draft until one is `signed_off`.
+        earlier: results of other audits, for the trend; one of the same name is ignored.
+        service: name of the service; omitted when empty.
 
     Raises:
-        AuditError: the result is of another plan, or not the one that the chain sealed.
+        AuditError: the result belongs to another plan, or is not the one sealed in the chain.
     """
-    _refuse_strangers(plan, result, chain)
+    _verify_input(plan, result, chain)
     page = _page(plan, result, chain, tuple(earlier), service)
     environment = Environment(
         loader=PackageLoader("modwatch.audit.report"),
@@ -85,25 +85,28 @@ def render_report(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    # The style sheet is our own file, and must stay as it is for its hash to match.
+    # Our own style sheet; escaping would change its hash.
     style = Markup(resources.files(__package__).joinpath("templates/page.css").read_text("utf-8"))  # noqa: S704
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     template = environment.get_template("page.html")
     return template.render(page=page, style=style, style_hash=f"sha256-{digest}")
 
 
-def _refuse_strangers(plan: AuditPlan, result: Result, chain: Sequence[Event]) -> None:
-    """Raise AuditError for a result that does not belong to the plan and the chain."""
+def _verify_input(plan: AuditPlan, result: Result, chain: Sequence[Event]) -> None:
+    """Raise AuditError for a result that does not belong to plan and chain."""
     if result["plan"] != plan.digest:
-        raise AuditError(f"audit {plan.audit!r}: the result is of another plan; estimate it anew")
+        raise AuditError(
+            f"audit {plan.audit!r}: the result belongs to another plan; estimate it again"
+        )
     if chain and chain[0].audit != plan.audit:
-        raise AuditError(f"audit {plan.audit!r}: the chain is of audit {chain[0].audit[:100]!r}")
+        raise AuditError(
+            f"audit {plan.audit!r}: the chain belongs to audit {chain[0].audit[:100]!r}"
+        )
     sealed = sealed_files(chain)
-    for name, content in ((files.PLAN, plan.to_json().encode()), (files.RESULT, _json(result))):
+    for name, content in ((PLAN, plan.to_json().encode()), (RESULT, _json(result))):
         if name in sealed and sealed[name] != file_digest(content):
             raise AuditError(
-                f"audit {plan.audit!r}: {name} is not the one that was sealed; report on the "
-                "sealed file"
+                f"audit {plan.audit!r}: {name} is not the sealed one; use the sealed file"
             )
 
 
@@ -118,31 +121,31 @@ def _page(
     earlier: tuple[Result, ...],
     service: str,
 ) -> ReportPage:
-    rule = plan.rule
-    state, status = remarks.status(chain)
+    interval = plan.rule
+    state, status = narrative.status(chain)
     return ReportPage(
-        audit=words.name(plan.audit),
+        audit=formatting.name(plan.audit),
         state=state,
         status=status,
         facts=_facts(plan, result, service),
         digests=(
             ("Plan", plan.digest),
-            ("Last step", chain[-1].digest if chain else "no step is recorded"),
+            ("Last step", chain[-1].digest if chain else "no steps recorded"),
         ),
-        answers=tuple(remarks.answers(plan, result)),
-        ranges=tuple(pictures.ranges(result, metric, rule) for metric in ("recall", "precision")),
-        strata=pictures.strata(result),
-        trends=tuple(pictures.trends(result, earlier, rule)),
-        history=tables.of_history(result, earlier, rule),
-        figures=tables.of_figures(result, rule),
+        answers=tuple(narrative.answers(plan, result)),
+        ranges=tuple(charts.ranges(result, metric, interval) for metric in ("recall", "precision")),
+        strata=charts.strata(result),
+        trends=tuple(charts.trends(result, earlier, interval)),
+        history=tables.of_history(result, earlier, interval),
+        estimates=tables.of_estimates(result, interval),
         strata_table=tables.of_strata(result),
-        domains=tuple(tables.of_domains(result, rule)),
+        domains=tuple(tables.of_domains(result, interval)),
         labelling=tables.of_labelling(result),
         agreement=tables.of_agreement(result),
-        sensitivity=tables.of_sensitivity(result, rule),
+        sensitivity=tables.of_sensitivity(result, interval),
         cost=tables.of_cost(result),
-        cost_remark=remarks.cost(result),
-        limits=tuple(remarks.limits(plan, result, chain)),
+        cost_comparison=narrative.cost(result),
+        limits=tuple(narrative.limits(plan, result, chain)),
         plan=provenance.of_plan(plan),
         chain=provenance.of_chain(chain),
         files=provenance.of_files(chain),
@@ -151,13 +154,13 @@ def _page(
 
 def _facts(plan: AuditPlan, result: Result, service: str) -> tuple[tuple[str, str], ...]:
     days = (plan.last - plan.first).days + 1
-    people = words.noun(result["labellers"], "person", "people")
+    people = formatting.noun(result["labellers"], "person", "people")
     facts = [
-        ("Period", f"{plan.first} to {plan.last}, {words.noun(days, 'UTC day')}"),
-        ("Service", words.name(service)),
-        ("Comments", f"{result['comments']:,}, of them {result['flagged']:,} flagged"),
-        ("Model version", words.name(result["model_version"])),
-        ("Threshold", f"flagged when the score is above {words.score(result['threshold'])}"),
-        ("Labels", f"{words.noun(result['labelled'], 'comment')}, labelled by {people}"),
+        ("Period", f"{plan.first} to {plan.last}, {formatting.noun(days, 'UTC day')}"),
+        ("Service", formatting.name(service)),
+        ("Comments", f"{result['comments']:,}, of which {result['flagged']:,} flagged"),
+        ("Model version", formatting.name(result["model_version"])),
+        ("Threshold", f"flagged when the score is above {formatting.score(result['threshold'])}"),
+        ("Labels", f"{formatting.noun(result['labelled'], 'comment')}, labelled by {people}"),
     ]
     return tuple((term, text) for term, text in facts if text)

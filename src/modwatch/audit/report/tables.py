@@ -1,10 +1,11 @@
-"""The tables of the report: captions, columns and cells as text."""
+"""The tables of the report, as text."""
 
 from dataclasses import dataclass
 
-from modwatch.audit.intervals import IntervalRule
-from modwatch.audit.report import words
-from modwatch.audit.report.figures import (
+from modwatch.audit.intervals import IntervalOptions
+from modwatch.audit.report import formatting
+from modwatch.audit.report.charts import range_of, stratum_share
+from modwatch.audit.report.metrics import (
     METRICS,
     Result,
     by_column,
@@ -13,10 +14,9 @@ from modwatch.audit.report.figures import (
     of_metric,
     title,
 )
-from modwatch.audit.report.pictures import range_of, stratum_share
-from modwatch.audit.required import LABELS_AN_HOUR
+from modwatch.audit.required_labels import LABELS_AN_HOUR
 
-#: A column of a table has no longer title.
+#: Maximum length of a column heading.
 _HEADING = 40
 
 _CORRECTED_METRICS = ("recall", "precision", "prevalence_unflagged")
@@ -25,53 +25,53 @@ _DOMAIN_METRICS = (*_CORRECTED_METRICS, "accuracy")
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table; the first cell of a row is its heading."""
+    """A table; the first cell of a row is its header."""
 
     caption: str
     #: Title of each column.
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    #: Numbers of the columns that hold numbers, aligned to the right.
+    #: Indices of the numeric columns, aligned to the right.
     numbers: frozenset[int] = frozenset()
 
 
-def of_figures(result: Result, rule: IntervalRule) -> Table:
-    """Return every figure on the whole period."""
+def of_estimates(result: Result, interval: IntervalOptions) -> Table:
+    """Return all estimates for the whole period."""
     return Table(
-        caption="All figures of the period",
-        columns=("Figure", "Value", _capital(words.level(rule)), "Labels", "Positives"),
+        caption="Estimates for the whole period",
+        columns=("Metric", "Estimate", _capital(formatting.level(interval)), "Labels", "Positives"),
         rows=tuple(
             (
-                _with_meaning(figure["metric"]),
-                words.value_of(figure, rule),
-                words.ends_of(figure, rule),
-                words.whole(figure["labels"]),
-                words.whole(figure["positives"]),
+                _with_meaning(estimate["metric"]),
+                formatting.value_of(estimate, interval),
+                formatting.ends_of(estimate, interval),
+                formatting.whole(estimate["labels"]),
+                formatting.whole(estimate["positives"]),
             )
-            for figure in in_order(result["figures"])
+            for estimate in in_order(result["figures"])
         ),
         numbers=frozenset({1, 3, 4}),
     )
 
 
 def of_strata(result: Result) -> Table:
-    """Return the strata: what they hold, and what their labels showed."""
+    """Return the strata and their labels."""
     rows = []
     for stratum in result["strata"]:
         share = stratum_share(stratum)
         rows.append(
             (
                 range_of(stratum),
-                words.score(stratum["score"]),
-                words.whole(stratum["population"]),
-                words.whole(stratum["drawn"]),
-                words.whole(stratum["labels"]),
-                words.whole(stratum["positives"]),
-                words.NONE if share is None else share.text,
+                formatting.score(stratum["score"]),
+                formatting.whole(stratum["population"]),
+                formatting.whole(stratum["drawn"]),
+                formatting.whole(stratum["labels"]),
+                formatting.whole(stratum["positives"]),
+                formatting.NONE if share is None else share.text,
             )
         )
     return Table(
-        caption="Strata: ranges of the model's score; the share with its own 95\u00a0% interval",
+        caption="Strata (ranges of the score), each share with its 95\u00a0% confidence interval",
         columns=(
             "Scores", "Mean score", "Comments", "Drawn", "Labelled", "Positives",
             "Share of positives",
@@ -81,26 +81,26 @@ def of_strata(result: Result) -> Table:
     )  # fmt: skip
 
 
-def of_domains(result: Result, rule: IntervalRule) -> list[Table]:
-    """Return a table for each column by which comments differ."""
+def of_domains(result: Result, interval: IntervalOptions) -> list[Table]:
+    """Return a table for each column that results are broken down by."""
     tables = []
     for column, domains in by_column(result).items():
         rows = []
         for domain in domains:
-            figures = [of_metric(domain["figures"], metric) for metric in _DOMAIN_METRICS]
+            estimates = [of_metric(domain["figures"], metric) for metric in _DOMAIN_METRICS]
             rows.append(
                 (
-                    words.name(domain["value"]),
-                    words.whole(domain["comments"]),
-                    words.whole(figures[0]["labels"]),
-                    words.whole(figures[0]["positives"]),
-                    *(_with_ends(figure, rule) for figure in figures),
+                    formatting.name(domain["value"]),
+                    formatting.whole(domain["comments"]),
+                    formatting.whole(estimates[0]["labels"]),
+                    formatting.whole(estimates[0]["positives"]),
+                    *(_with_ends(each, interval) for each in estimates),
                 )
             )
-        heading = words.heading(column)
+        heading = formatting.heading(column)
         tables.append(
             Table(
-                caption=f"{heading}: each figure with its {words.level(rule)}",
+                caption=f"By {heading.lower()}: estimates with their {formatting.level(interval)}",
                 columns=(
                     heading if len(heading) <= _HEADING else "Value",
                     "Comments", "Labels", "Positives", *map(title, _DOMAIN_METRICS),
@@ -113,79 +113,81 @@ def of_domains(result: Result, rule: IntervalRule) -> list[Table]:
 
 
 def of_labelling(result: Result) -> Table:
-    """Return what was drawn and labelled, and by how many."""
-    open_ = result["drawn"] - result["labelled"]
+    """Return the numbers of comments, labels and annotators."""
+    missing = result["drawn"] - result["labelled"]
     flagged, comments = result["flagged"], result["comments"]
     rows = (
-        ("Comments of the period", comments),
-        ("of them flagged", flagged),
-        ("of them not flagged", comments - flagged),
+        ("Comments in the period", comments),
+        ("– flagged", flagged),
+        ("– not flagged", comments - flagged),
         ("Comments drawn", result["drawn"]),
-        ("of them with a label that counts", result["labelled"]),
-        ("of them without: nobody labelled them, or people disagree", open_),
-        ("with fewer labels than planned", result["short_of_labels"]),
-        ("Decisions by people, second opinions and settlements included", result["decisions"]),
-        ("People who labelled", result["labellers"]),
+        ("– with a final label", result["labelled"]),
+        ("– without: label missing at the deadline, or unresolved disagreement", missing),
+        ("– with fewer labels than planned", result["short_of_labels"]),
+        ("Labels, including second labels and adjudications", result["decisions"]),
+        ("Annotators", result["labellers"]),
     )
     return Table(
-        caption="What was drawn and labelled",
-        columns=("What", "Number"),
-        rows=tuple((what, words.whole(number)) for what, number in rows),
+        caption="Sample and labels",
+        columns=("Item", "Number"),
+        rows=tuple((what, formatting.whole(number)) for what, number in rows),
         numbers=frozenset({1}),
     )
 
 
 def of_agreement(result: Result) -> Table:
-    """Return how far people agreed before anybody settled it."""
+    """Return the agreement between annotators before adjudication."""
     names = {
-        "observed": "Same label by both people",
-        "krippendorff_alpha": "Krippendorff's α (1 is full agreement, 0 is chance)",
+        "observed": "Observed agreement",
+        "krippendorff_alpha": "Krippendorff's α (1: full agreement, 0: chance)",
     }
     rows = []
     for each in result["agreement"]:
-        value, ends = words.NONE, each["reason"]
+        value, ends = formatting.NONE, each["reason"]
         if each["value"] is not None and each["metric"] == "observed":
-            places = words.decimals(each["value"], each["low"], each["high"])
-            value = words.percent(each["value"], places)
-            ends = words.ends(each["low"], each["high"], places, "both")
+            places = formatting.decimals(each["value"], each["low"], each["high"])
+            value = formatting.percent(each["value"], places)
+            ends = formatting.ends(each["low"], each["high"], places, "both")
         elif each["value"] is not None:
             value, ends = f"{each['value']:.2f}", f"{each['low']:.2f} to {each['high']:.2f}"
         name = names.get(each["metric"], title(each["metric"]))
-        rows.append((name, value, ends, words.whole(each["n"])))
+        rows.append((name, value, ends, formatting.whole(each["n"])))
     return Table(
-        caption="Agreement of people who labelled the same comment without knowing of each other",
-        columns=("Measure", "Value", "95\u00a0% interval", "Comments"),
+        caption="Agreement between annotators who labelled the same comment independently",
+        columns=("Measure", "Value", "95\u00a0% confidence interval", "Comments"),
         rows=tuple(rows),
         numbers=frozenset({1, 3}),
     )
 
 
-def of_sensitivity(result: Result, rule: IntervalRule) -> Table | None:
-    """Return the figures as they would be if people erred; None when there are none to correct."""
+def of_sensitivity(result: Result, interval: IntervalOptions) -> Table | None:
+    """Return the metrics corrected for annotator errors; None when there are none to correct."""
     if not result["sensitivity"]:
         return None
     rows = []
     for row in result["sensitivity"]:
         shares = []
         for metric in _CORRECTED_METRICS:
-            figure = of_metric(result["figures"], metric)
-            places = 0 if figure["value"] is None else words.told_decimals(figure, rule)
-            shares.append(words.percent(row[metric], places))
+            estimate = of_metric(result["figures"], metric)
+            places = (
+                0 if estimate["value"] is None else formatting.estimate_decimals(estimate, interval)
+            )
+            shares.append(formatting.percent(row[metric], places))
         rows.append(
             (
                 row["source"].capitalize(),
-                words.rate(row["false_positive"]),
-                words.rate(row["false_negative"]),
+                formatting.rate(row["false_positive"]),
+                formatting.rate(row["false_negative"]),
                 *shares,
-                "cut to 0 or 100\u00a0%: so many errors do not fit the labels"
+                "clipped to 0 or 100\u00a0%: the labels contradict such error rates"
                 if row["cut"]
                 else "",
             )
         )
     return Table(
-        caption="The figures if people who label err at these rates",
+        caption="Estimates corrected for annotator errors at these rates",
         columns=(
-            "Rates", "Harmless called positive", "Positive called harmless",
+            "Error rates", "False positives", "False negatives",
             *map(title, _CORRECTED_METRICS), "Remark",
         ),
         rows=tuple(rows),
@@ -194,46 +196,51 @@ def of_sensitivity(result: Result, rule: IntervalRule) -> Table | None:
 
 
 def of_cost(result: Result) -> Table:
-    """Return the labels of the audit, and of a random sample that tells as much."""
+    """Return the labels of the audit, and of a random sample with the same standard error."""
     missed = of_metric(result["figures"], "prevalence_unflagged")
     rows = [
-        ("This audit, all decisions by people", result["decisions"]),
-        ("This audit, comments with a label", result["labelled"]),
-        ("of them not flagged", missed["labels"]),
+        ("This audit, all labels", result["decisions"]),
+        ("This audit, labelled comments", result["labelled"]),
+        ("– not flagged", missed["labels"]),
     ]
     if result["random_labels"] is not None:
         rows.append(
-            ("Random sample of unflagged comments, same standard error", result["random_labels"])
+            (
+                "Random sample of unflagged comments with the same standard error",
+                result["random_labels"],
+            )
         )
     return Table(
-        caption=f"Labels, and hours if a person gives {LABELS_AN_HOUR:,} labels an hour",
-        columns=("What", "Labels", "Hours"),
-        rows=tuple((what, words.whole(n), f"{n / LABELS_AN_HOUR:,.1f}") for what, n in rows),
+        caption=f"Labels, and hours of work at {LABELS_AN_HOUR:,} labels per hour",
+        columns=("Item", "Labels", "Hours"),
+        rows=tuple((what, formatting.whole(n), f"{n / LABELS_AN_HOUR:,.1f}") for what, n in rows),
         numbers=frozenset({1, 2}),
     )
 
 
-def of_history(result: Result, earlier: tuple[Result, ...], rule: IntervalRule) -> Table | None:
-    """Return the audits over time; None when there is no earlier one."""
+def of_history(
+    result: Result, earlier: tuple[Result, ...], interval: IntervalOptions
+) -> Table | None:
+    """Return the audits over time; None without an earlier one."""
     audits = history(result, earlier)
     if len(audits) == 1:
         return None
     rows = tuple(
         (
-            words.name(each["audit"]) + (" (this audit)" if each is result else ""),
+            formatting.name(each["audit"]) + (" (this audit)" if each is result else ""),
             f"{each['first_day']} to {each['last_day']}",
-            words.name(each["model_version"]),
-            words.score(each["threshold"]),
-            words.whole(each["labelled"]),
+            formatting.name(each["model_version"]),
+            formatting.score(each["threshold"]),
+            formatting.whole(each["labelled"]),
             *(
-                _with_ends(of_metric(each["figures"], metric), rule)
+                _with_ends(of_metric(each["figures"], metric), interval)
                 for metric in ("recall", "precision")
             ),
         )
         for each in audits
     )
     return Table(
-        caption="Audits, oldest first, each figure with the interval of its audit",
+        caption="Audits, oldest first, estimates with the confidence interval of each audit",
         columns=("Audit", "Period", "Model", "Threshold", "Labels", "Recall", "Precision"),
         rows=rows,
         numbers=frozenset({3, 4}),
@@ -245,10 +252,10 @@ def _with_meaning(metric: str) -> str:
     return f"{title(metric)}: {meaning}" if meaning else title(metric)
 
 
-def _with_ends(figure: Result, rule: IntervalRule) -> str:
-    if figure["value"] is None:
-        return words.lacking_briefly(figure)
-    return f"{words.value_of(figure, rule)} ({words.ends_of(figure, rule)})"
+def _with_ends(estimate: Result, interval: IntervalOptions) -> str:
+    if estimate["value"] is None:
+        return formatting.lacking_briefly(estimate)
+    return f"{formatting.value_of(estimate, interval)} ({formatting.ends_of(estimate, interval)})"
 
 
 def _capital(text: str) -> str:

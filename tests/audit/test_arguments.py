@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from modwatch.audit import checks
+from modwatch.audit import arguments
 from modwatch.errors import DesignError, MetricInputError, ModwatchError
 
 
@@ -13,45 +13,45 @@ from modwatch.errors import DesignError, MetricInputError, ModwatchError
     [[1.5], [-1], [np.nan], [np.inf], ["3"], ["many"], [None], [[1], [1, 2]], [2.0**60], [1j]],
 )
 def test_what_is_no_whole_number_is_refused(values):
-    with pytest.raises(MetricInputError, match=r"^labels (holds|has rows)"):
-        checks.whole_numbers("labels", values)
+    with pytest.raises(MetricInputError, match=r"^labels (must|holds|has rows)"):
+        arguments.whole_numbers("labels", values)
 
 
 @pytest.mark.parametrize("values", [[2, 3], [2.0, 3.0], np.uint8([2, 3]), pd.Series([2, 3])])
 def test_whole_numbers_of_any_type_are_taken(values):
-    found = checks.whole_numbers("labels", values)
+    found = arguments.whole_numbers("labels", values)
     assert found.tolist() == [2, 3]
     assert found.dtype == np.int64
 
 
 def test_whole_numbers_keep_their_shape():
-    assert checks.whole_numbers("positives", [[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+    assert arguments.whole_numbers("positives", [[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
 
 
 @pytest.mark.parametrize("values", [[1.1], [-0.1], [np.nan], [[0.5]], ["x"], 0.5])
 def test_what_is_no_share_is_refused(values):
-    with pytest.raises(MetricInputError, match=r"^rate h"):
-        checks.shares("rate", values)
+    with pytest.raises(MetricInputError, match=r"^rate (must|h)"):
+        arguments.shares("rate", values)
 
 
 @pytest.mark.parametrize("population", [[], [0], [5, 0], 5, [[5]], [-1], [np.nan], "a"])
 def test_a_population_has_strata_with_comments(population):
     with pytest.raises(ModwatchError):
-        checks.strata_sizes(population)
+        arguments.strata_sizes(population)
 
 
 def test_columns_of_another_length_are_named():
-    with pytest.raises(MetricInputError, match=r"spread has the shape \(3,\) for 2 strata"):
-        checks.one_a_stratum(2, rate=np.zeros(2), spread=np.zeros(3))
+    with pytest.raises(MetricInputError, match=r"spread has shape \(3,\) for 2 strata"):
+        arguments.one_per_stratum(2, rate=np.zeros(2), spread=np.zeros(3))
 
 
 @pytest.mark.parametrize("labels", [10.5, np.nan, np.inf])
 def test_a_budget_is_whole(labels):
-    with pytest.raises(DesignError, match="it must be whole"):
-        checks.budget(labels)
+    with pytest.raises(DesignError, match="must be whole"):
+        arguments.budget(labels)
 
 
 @pytest.mark.parametrize("tails", [(-0.1, 0.1), (0.1, 0.5), (np.nan, 0.1)])
 def test_tails_are_less_than_a_half(tails):
-    with pytest.raises(DesignError, match="tails"):
-        checks.tails(tails)
+    with pytest.raises(DesignError, match="Tails"):
+        arguments.tails(tails)

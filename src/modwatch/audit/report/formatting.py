@@ -1,4 +1,4 @@
-"""How the report writes numbers, shares, intervals, times and names that others chose."""
+"""Formatting of numbers, shares, intervals, times and external names in the report."""
 
 import unicodedata
 from collections.abc import Mapping
@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 
 from modwatch.audit.evidence import moment
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.intervals import IntervalOptions
 
-#: An estimate whose interval reaches this far to one side is told in whole per cent.
+#: Estimates whose interval reaches this far to one side are shown without decimals.
 WIDE = 0.05
 
-#: No-break, so that a number and its unit stay on one line.
+#: With a no-break space.
 _PER_CENT = "\u00a0%"
 
-#: Categories of characters that are not seen, or that change how others are seen.
+#: Unicode categories of invisible characters, and of those that change how others display.
 _UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 NONE = "–"
 
 
 def whole(number: int | None) -> str:
-    """Return a whole number with separators of thousands; a dash for None.
+    """Return a whole number with thousands separators; a dash for None.
 
     >>> whole(1234567), whole(None)
     ('1,234,567', '–')
@@ -32,7 +32,7 @@ def whole(number: int | None) -> str:
 
 
 def rough(number: float) -> str:
-    """Return a number of comments to two significant digits, which is what an estimate supports.
+    """Return an estimated number of comments with two significant digits.
 
     >>> rough(237.4), rough(8.2), rough(0.2)
     ('240', '8', '0')
@@ -42,10 +42,10 @@ def rough(number: float) -> str:
 
 
 def decimals(value: float, low: float, high: float) -> int:
-    """Return how many decimals of a percentage the interval of a share supports.
+    """Return how many decimals of a percentage the interval of a share justifies.
 
-    None where it reaches `WIDE` or further; one otherwise; more only where all of it is below 1 %,
-    so that small shares do not become 0.0 %.
+    0 where it reaches `WIDE` or further; 1 otherwise; more only for intervals below 1 %, so that
+    small shares do not become 0.0 %.
 
     >>> decimals(0.63, 0.55, 0.70), decimals(0.048, 0.042, 0.061), decimals(0.002, 0.001, 0.003)
     (0, 1, 2)
@@ -58,7 +58,7 @@ def decimals(value: float, low: float, high: float) -> int:
 
 
 def hundredths(share: float, places: int) -> str:
-    """Return 100 × a share in [0, 1]; what is not quite 0 or 100 does not become it.
+    """Return 100 × a share in [0, 1]; never rounds to 0 or 100.
 
     >>> hundredths(0.631, 1), hundredths(0.9996, 1), hundredths(0.0001, 1), hundredths(1.0, 0)
     ('63.1', 'over 99.9', 'under 0.1', '100')
@@ -82,7 +82,7 @@ def percent(share: float | None, places: int = 1) -> str:
 
 
 def rate(share: float) -> str:
-    """Return a rate that was chosen or measured, with three significant digits.
+    """Return a rate as a percentage with three significant digits.
 
     >>> rate(0.005).replace(chr(160), " "), rate(0.0234567).replace(chr(160), " ")
     ('0.5 %', '2.35 %')
@@ -90,24 +90,24 @@ def rate(share: float) -> str:
     return f"{100 * share:.3g}{_PER_CENT}"
 
 
-def level(rule: IntervalRule) -> str:
-    """Return the name of the interval, such as `95 % interval`."""
-    name = f"{100 * rule.level:g}{_PER_CENT}"
-    return f"{name} interval" if rule.sides == "both" else f"{name} bound"
+def level(interval: IntervalOptions) -> str:
+    """Return the name of the interval, such as `95 % confidence interval`."""
+    kind = "interval" if interval.sides == "both" else "bound"
+    return f"{100 * interval.level:g}{_PER_CENT} confidence {kind}"
 
 
-def told_decimals(figure: Mapping[str, Any], rule: IntervalRule) -> int:
-    """Return how many decimals a figure of a result supports, whose value is not None."""
-    value, low, high = figure["value"], figure["low"], figure["high"]
-    if rule.sides == "lower":
+def estimate_decimals(estimate: Mapping[str, Any], interval: IntervalOptions) -> int:
+    """Return how many decimals an estimate justifies; its value must not be None."""
+    value, low, high = estimate["value"], estimate["low"], estimate["high"]
+    if interval.sides == "lower":
         high = min(2 * value - low, 1.0)
-    elif rule.sides == "upper":
+    elif interval.sides == "upper":
         low = max(2 * value - high, 0.0)
     return decimals(value, low, high)
 
 
 def ends(low: float, high: float, places: int, sides: str, unit: str = _PER_CENT) -> str:
-    """Return an interval in words.
+    """Return an interval as text.
 
     >>> ends(0.55, 0.7, 0, "both", "").replace(chr(160), " "), ends(0.55, 1.0, 0, "lower", "")
     ('55 to 70', 'at least 55')
@@ -119,45 +119,52 @@ def ends(low: float, high: float, places: int, sides: str, unit: str = _PER_CENT
     return f"{hundredths(low, places)}\u00a0to\u00a0{hundredths(high, places)}{unit}"
 
 
-def value_of(figure: Mapping[str, Any], rule: IntervalRule) -> str:
-    """Return the value of a figure of a result; a dash when there is none."""
-    if figure["value"] is None:
+def value_of(estimate: Mapping[str, Any], interval: IntervalOptions) -> str:
+    """Return the value of an estimate; a dash when there is none."""
+    if estimate["value"] is None:
         return NONE
-    return percent(figure["value"], told_decimals(figure, rule))
+    return percent(estimate["value"], estimate_decimals(estimate, interval))
 
 
-def ends_of(figure: Mapping[str, Any], rule: IntervalRule) -> str:
-    """Return the interval of a figure of a result, or why there is none."""
-    if figure["value"] is None:
-        return lacking(figure)
-    return ends(figure["low"], figure["high"], told_decimals(figure, rule), rule.sides)
+def ends_of(estimate: Mapping[str, Any], interval: IntervalOptions) -> str:
+    """Return the interval of an estimate, or the reason there is none."""
+    if estimate["value"] is None:
+        return lacking(estimate)
+    return ends(
+        estimate["low"], estimate["high"], estimate_decimals(estimate, interval), interval.sides
+    )
 
 
-def lacking(figure: Mapping[str, Any]) -> str:
-    """Return why a figure is not told, and how many labels would do.
+def lacking(estimate: Mapping[str, Any]) -> str:
+    """Return why a metric is not estimated, and about how many labels would suffice.
 
-    >>> lacking({"reason": "2 of 9; about 12 would do", "labels_needed": 1200})
-    '2 of 9; about 1,200 such labels would do'
+    >>> lacking({"reason": "2 of 9; about 1200 labels of them would do", "labels_needed": 1200,
+    ...          "labels_needed_side": "flagged"})
+    '2 of 9; about 1,200 labels of flagged comments are needed'
     """
-    reason = str(figure["reason"]).partition("; about")[0] or "too few labels"
-    needed = figure.get("labels_needed")
-    return reason if needed is None else f"{reason}; about {needed:,} such labels would do"
+    reason = str(estimate["reason"]).partition("; about")[0] or "too few labels"
+    needed = _needed(estimate)
+    return f"{reason}; {needed} are needed" if needed else reason
 
 
-def lacking_briefly(figure: Mapping[str, Any]) -> str:
-    """Return why a figure is not told, as short as a cell of a table needs it.
+def lacking_briefly(estimate: Mapping[str, Any]) -> str:
+    """Return the same for a table cell.
 
     >>> lacking_briefly({"reason": "no label of 3 flagged comments"})
     'no label of 3 flagged comments'
-    >>> lacking_briefly({"reason": "2 positives among 9 labels of flagged comments, fewer than 3",
-    ...                  "labels_needed": 1200})
+    >>> lacking_briefly({"labels_needed": 1200, "labels_needed_side": "flagged"})
     'needs about 1,200 labels of flagged comments'
     """
-    needed = figure.get("labels_needed")
+    needed = _needed(estimate)
+    return f"needs {needed}" if needed else lacking(estimate)
+
+
+def _needed(estimate: Mapping[str, Any]) -> str:
+    """Return the labels that would suffice; earlier versions did not store their side."""
+    needed, side = estimate.get("labels_needed"), estimate.get("labels_needed_side")
     if not needed:
-        return lacking(figure)
-    side = "unflagged" if " of unflagged comments" in str(figure["reason"]) else "flagged"
-    return f"needs about {needed:,} labels of {side} comments"
+        return ""
+    return f"about {needed:,} labels" + (f" of {side} comments" if side else "")
 
 
 def score(value: float) -> str:
@@ -170,7 +177,7 @@ def score(value: float) -> str:
 
 
 def at(time: str) -> str:
-    """Return a time in ISO 8601 as people read it; AuditError for what is none.
+    """Return a time in ISO 8601 in a readable form; AuditError for anything else.
 
     >>> at("2026-02-01T09:30:00+00:00")
     '2026-02-01 09:30:00 UTC'
@@ -179,7 +186,7 @@ def at(time: str) -> str:
 
 
 def name(text: object) -> str:
-    """Return a name that others chose, with what is not seen in it made visible.
+    """Return an external name with its invisible characters replaced by their code points.
 
     >>> name("a" + chr(0x202E) + "b")
     'a[U+202E]b'

@@ -1,4 +1,4 @@
-"""What the functions of an audit accept: each returns what it was given, checked, or raises."""
+"""Validation of arguments: each function returns what it was given as an array, or raises."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from modwatch.metrics.inputs import Floats
 
 Ints = NDArray[np.int64]
 
-#: Whole numbers beyond are not told apart as floats.
-_MOST = 2**53
+#: Largest whole number that a float represents exactly.
+_MAX = 2**53
 
 
 def whole_numbers(name: str, values: ArrayLike) -> Ints:
-    """Return whole numbers ≥ 0 of any shape; MetricInputError names what holds something else.
+    """Return whole numbers ≥ 0 of any shape; MetricInputError names the argument otherwise.
 
     >>> whole_numbers("labels", [2.0, 3]).tolist()
     [2, 3]
@@ -26,22 +26,20 @@ def whole_numbers(name: str, values: ArrayLike) -> Ints:
     except ValueError as exc:
         raise MetricInputError(f"{name} has rows of different lengths; pass an array") from exc
     flat = inputs.column(name, array.ravel())
-    if ((flat < 0) | (flat > _MOST) | (flat != np.floor(flat))).any():
-        raise MetricInputError(
-            f"{name} holds values that are not whole numbers from 0; pass counts"
-        )
+    if ((flat < 0) | (flat > _MAX) | (flat != np.floor(flat))).any():
+        raise MetricInputError(f"{name} must contain whole numbers of at least 0; pass counts")
     return flat.astype(np.int64).reshape(array.shape)
 
 
 def shares(name: str, values: ArrayLike) -> Floats:
-    """Return numbers (n,) in [0, 1]; MetricInputError names what holds something else.
+    """Return numbers (n,) in [0, 1]; MetricInputError names the argument otherwise.
 
     >>> shares("rate", [0.5]).tolist()
     [0.5]
     """
     array = inputs.column(name, values)
     if array.size and (array.min() < 0 or array.max() > 1):
-        raise MetricInputError(f"{name} holds values outside [0, 1]; pass shares")
+        raise MetricInputError(f"{name} must contain values in [0, 1]; pass shares")
     return array
 
 
@@ -53,21 +51,21 @@ def strata_sizes(population: ArrayLike) -> Ints:
     """
     sizes = whole_numbers("population", population)
     if sizes.ndim != 1 or not sizes.size:
-        raise DesignError("the population is no list of strata; pass the comments of each")
+        raise DesignError("population must be a list with the number of comments of each stratum")
     if (sizes < 1).any():
-        raise DesignError("a stratum is empty; leave it out")
+        raise DesignError("population must not contain empty strata; leave them out")
     return sizes
 
 
-def one_a_stratum(strata: int, **columns: NDArray[Any]) -> None:
+def one_per_stratum(strata: int, **columns: NDArray[Any]) -> None:
     """Raise MetricInputError unless each column is (strata,).
 
-    >>> one_a_stratum(2, rate=np.array([0.1, 0.2]))
+    >>> one_per_stratum(2, rate=np.array([0.1, 0.2]))
     """
     for name, column in columns.items():
         if column.shape != (strata,):
             raise MetricInputError(
-                f"{name} has the shape {column.shape} for {strata} strata; pass one number each"
+                f"{name} has shape {column.shape} for {strata} strata; pass one number per stratum"
             )
 
 
@@ -78,7 +76,7 @@ def budget(labels: int) -> int:
     300
     """
     if labels != labels // 1:  # NaN fails too
-        raise DesignError(f"the number of labels is {labels}; it must be whole")
+        raise DesignError(f"Number of labels must be whole, got {labels}.")
     return int(labels)
 
 
@@ -89,5 +87,5 @@ def tails(beyond: tuple[float, float]) -> tuple[float, float]:
     (0.025, 0.0)
     """
     if not all(0 <= tail < 0.5 for tail in beyond):
-        raise DesignError(f"the tails of the interval are {beyond}; each must lie in [0, 0.5)")
+        raise DesignError(f"Tails of the interval must be in [0, 0.5), got {beyond}.")
     return beyond

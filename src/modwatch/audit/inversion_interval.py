@@ -1,51 +1,50 @@
-"""The interval of an audit: which shares would make an estimate such as ours likely enough.
+"""The default interval of an audit: inverts a test that allows for positives the score misses.
 
-A score that sees all positives lets a few labels tell their share closely. But no score does, and
-positives among the many comments that it takes for harmless weigh heavily when one is drawn, and
-are not drawn in most audits: the usual intervals (Korn–Graubard, logit, bootstrap), which take
-what a stratum showed for what it holds, then miss the truth in up to a quarter of audits. So this
-one inverts a test: a share θ belongs to the interval unless the estimate would be that small (or
-large) with a probability under 2.5 %, mid-P. For the upper end, any part of the positives up to
-`hidden_share` may be spread evenly over all comments, as far as the labels allow it; the rest goes
-by what was found, and by the score where little was. What is held is what one says to a reader:
-"valid as long as the score is blind to no more than three in ten positives".
+Positives that the score rates as harmless are rarely drawn, and weigh heavily when one is. The
+usual intervals (Korn–Graubard, logit, bootstrap) ignore that possibility where no such positive was
+drawn, and miss the true value in up to a quarter of audits. This interval inverts a test instead: a
+share θ belongs to the interval unless the estimate would be that small (or large) with a mid-P
+probability under 2.5 %. For the upper end, any part of the positives up to `hidden_share` may be
+spread evenly over all comments, as far as the labels allow; the rest follows the observed labels,
+and the score where there were few. The interval is valid as long as the score misses at most
+`hidden_share` of the positives.
 """
 
 import numpy as np
 from scipy import special, stats
 
-from modwatch.audit import checks
-from modwatch.audit.counts import WeightedCounts
+from modwatch.audit.arguments import tails as valid_tails
+from modwatch.audit.stratified import WeightedCounts
 from modwatch.metrics import inputs
 from modwatch.metrics.inputs import Floats
 
-#: Part of the positives that the score may be blind to.
+#: Share of the positives that the score may not detect.
 HIDDEN_SHARE = 0.3
 
-#: Positives that the score stands in for: they settle where few were found.
+#: Weight of the scores in `pattern`, in positives: decides where few were drawn.
 _PRIOR_POSITIVES = 1.0
 
-#: A hidden part is held possible unless the labels of the heaviest cells are less likely than this.
+#: A hidden share is rejected when it makes the labels of the heaviest cells less likely than this.
 _POSSIBLE = 0.002
 
-#: Cells whose positives weigh more than this part of the heaviest are counted one by one.
+#: Cells whose weight exceeds this part of the largest are counted exactly.
 _HEAVY = 0.5
 
 _STEPS = 32
 
-#: No upper end is lower, and a cell whose rate is a smaller part of the others' stays empty.
+#: Smallest upper end; a cell whose relative rate is lower stays at 0.
 _LEAST = 1e-12
 
 
 def pattern(counts: WeightedCounts) -> Floats:
-    """Return the relative rate (…, C) of positives in each cell, of mean 1 over the share.
+    """Return the relative rate (…, C) of positives in each cell, with weighted mean 1.
 
-    As found, with one more positive spread as the scores foretell.
+    As observed, with one more positive spread in proportion to the scores.
     """
-    foretold = counts.labels * counts.score
-    total = foretold.sum()
-    foretold = foretold / total if total > 0 else counts.labels / counts.labels.sum()
-    rate = (counts.positives + _PRIOR_POSITIVES * foretold) / counts.labels
+    expected = counts.labels * counts.score
+    total = expected.sum()
+    expected = expected / total if total > 0 else counts.labels / counts.labels.sum()
+    rate = (counts.positives + _PRIOR_POSITIVES * expected) / counts.labels
     mean = rate @ (counts.weight * counts.labels)
     return np.asarray(rate / mean[..., None])
 
@@ -56,10 +55,10 @@ def inversion_interval(
     tails: tuple[float, float] = (0.025, 0.025),
     hidden_share: float = HIDDEN_SHARE,
 ) -> tuple[Floats, Floats]:
-    """Return the lower and upper end (…) of the interval; `tails` are the parts beyond each.
+    """Return the lower and upper end (…) of the interval; `tails` are the probabilities beyond.
 
-    A tail of 0 gives the least or the largest share there can be: 0 or 1, unless every comment of
-    some cells is labelled, which are known.
+    A tail of 0 gives the smallest or largest possible share: 0 or 1, except for cells of which
+    every comment is labelled.
     DesignError for tails outside [0, 0.5), MetricInputError for a hidden share outside [0, 1].
 
     >>> counts = WeightedCounts(weight=np.array([0.002]), labels=np.array([500]),
@@ -67,7 +66,7 @@ def inversion_interval(
     >>> [round(float(end), 4) for end in inversion_interval(counts)]
     [0.0102, 0.0354]
     """
-    checks.tails(tails)
+    valid_tails(tails)
     inputs.fraction("the hidden share", hidden_share)
     certain = counts.unseen <= 0
     known = np.asarray(counts.positives[..., certain] @ counts.weight[certain])
@@ -87,7 +86,7 @@ def inversion_interval(
 
 
 def _lower(counts: WeightedCounts, tail: float) -> Floats:
-    """Return the least share under which the estimate is not too large."""
+    """Return the smallest share under which the estimate is not too large."""
     shape = pattern(counts)
     low, high = np.zeros(counts.rate.shape), counts.rate.copy()
     for _ in range(_STEPS):
@@ -98,12 +97,12 @@ def _lower(counts: WeightedCounts, tail: float) -> Floats:
 
 
 def _upper(counts: WeightedCounts, tail: float, hidden_share: float) -> Floats:
-    """Return the largest share under which the estimate is not too small, of all hidden parts."""
+    """Return the largest share, over hidden shares, under which the estimate is not too small."""
     visible = pattern(counts)
     highest = counts.rate.copy()
     for hidden in sorted({0.0, hidden_share / 2, hidden_share}):
         shape = (1 - hidden) * visible + hidden
-        # Factors of the shape, on a logarithmic scale: up to where every cell is full.
+        # Factors of the shape, on a logarithmic scale, up to a rate of 1 in every cell.
         least = np.where(shape > _LEAST, shape, 1.0).min(-1)
         low, high = np.log(np.maximum(counts.rate, _LEAST)), -np.log(least)
         for _ in range(_STEPS):
@@ -118,17 +117,18 @@ def _upper(counts: WeightedCounts, tail: float, hidden_share: float) -> Floats:
 
 
 def _share(counts: WeightedCounts, rates: Floats) -> Floats:
-    """Return the share (…) at rates (…, C), of which no cell's exceeds 1."""
+    """Return the share (…) at rates (…, C), each capped at 1."""
     return np.asarray(np.minimum(rates, 1) @ (counts.weight * counts.labels))
 
 
 def _possible(counts: WeightedCounts, rates: Floats) -> np.ndarray:
-    """Return whether (…) the heaviest cells could show as few positives as they do."""
+    """Return whether (…) as few positives as observed in the heaviest cells are likely enough."""
     heavy = _heavy(counts)
     labels = counts.labels[heavy].sum()
     expected = (counts.labels * np.minimum(rates, 1))[..., heavy].sum(-1)
-    found = counts.positives[..., heavy].sum(-1)
-    return np.asarray(stats.binom.cdf(found, labels, np.minimum(expected / labels, 1)) >= _POSSIBLE)
+    positives = counts.positives[..., heavy].sum(-1)
+    chance = np.minimum(expected / labels, 1)
+    return np.asarray(stats.binom.cdf(positives, labels, chance) >= _POSSIBLE)
 
 
 def _heavy(counts: WeightedCounts) -> np.ndarray:
@@ -136,10 +136,10 @@ def _heavy(counts: WeightedCounts) -> np.ndarray:
 
 
 def _below(counts: WeightedCounts, rates: Floats) -> Floats:
-    """Return the mid-P probability (…) of an estimate no larger than ours, at these rates (…, C).
+    """Return the mid-P probability (…) of an estimate no larger than the observed, at rates (…, C).
 
-    Positives of the heavy cells are counted by a binomial distribution, the sum of the others has
-    the gamma distribution of the same mean and variance, with its mass at none.
+    Positives of the heavy cells follow a binomial distribution; the sum of the others a gamma
+    distribution of the same mean and variance, with a point mass at 0.
     """
     rates = np.where(rates < _LEAST**2, 0.0, np.minimum(rates, 1 - 1e-9))
     heavy = _heavy(counts)
@@ -164,9 +164,9 @@ def _below(counts: WeightedCounts, rates: Floats) -> Floats:
 def _one_by_one(
     counts: WeightedCounts, rates: Floats, heavy: np.ndarray
 ) -> tuple[int, Floats, Floats]:
-    """Return the heavy cells as one: labels, rate and weight of a positive.
+    """Return the heavy cells merged into one: labels, rate and weight of a positive.
 
-    A sample from few comments varies less: as one of n/(1−f) labels, each of weight w(1−f).
+    The finite population counts as n/(1−f) labels, each of weight w(1−f).
     """
     labels = counts.labels[heavy]
     expected = labels * rates[..., heavy]
@@ -178,7 +178,7 @@ def _one_by_one(
 
 
 def _moments(counts: WeightedCounts, rates: Floats, cells: np.ndarray) -> tuple[Floats, Floats]:
-    """Return mean and variance (…) of the estimate's part that some cells make."""
+    """Return mean and variance (…) of the contribution of some cells to the estimate."""
     weight, labels = counts.weight[cells], counts.labels[cells]
     rate = rates[..., cells]
     mean = rate @ (weight * labels)
@@ -187,19 +187,21 @@ def _moments(counts: WeightedCounts, rates: Floats, cells: np.ndarray) -> tuple[
 
 
 def _most(rate: Floats, labels: int) -> int:
-    """Return how many positives are worth counting."""
+    """Return the largest number of positives with a relevant probability."""
     mean = float(np.max(rate)) * labels
     return int(min(labels, np.ceil(mean + 8 * np.sqrt(mean) + 12)))
 
 
 def _binomial_below(counts: WeightedCounts, rates: Floats) -> Floats:
-    """Return the same for cells of about the same weight, whose count is binomial."""
+    """Return the same for cells of similar weight, whose count is binomial."""
     everywhere = np.ones(counts.labels.size, dtype=bool)
     mean, variance = _moments(counts, rates, everywhere)
     trials = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-300), 1.0)
-    found = counts.rate * trials
+    positives = counts.rate * trials
     beyond = np.where(
-        found > 0, special.betainc(np.maximum(found, 1e-12), trials - found + 1, mean), 1
+        positives > 0,
+        special.betainc(np.maximum(positives, 1e-12), trials - positives + 1, mean),
+        1,
     )
-    beyond_one = special.betainc(found + 1, np.maximum(trials - found, 1e-12), mean)
+    beyond_one = special.betainc(positives + 1, np.maximum(trials - positives, 1e-12), mean)
     return np.asarray(1 - (beyond + beyond_one) / 2)

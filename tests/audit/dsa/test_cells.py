@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.audit.dsa.values import count, rate
+from modwatch.audit.dsa.cells import count, rate
 
 
 @pytest.mark.parametrize("text", ["0", "7", " 12 ", "0012", "9" * 30])

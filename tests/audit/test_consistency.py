@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from audit.making import Comments, days_of, make_comments
+from modwatch.audit.consistency import plan_problems
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.draw import Scored
 from modwatch.audit.plan import AuditPlan, PlannedStratum, planned_strata
-from modwatch.audit.replanning import plan_problems
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_a_stratum_whose_mean_score_is_another_is_named(comments: Comments) -> N
     for number in (0, first):
         told = plan.strata[number].score
         assert forged(lambda each: each.score / 2, number) == [
-            f"stratum {number}: the mean score is {told:.6g} now and {told / 2:.6g} in the plan"
+            f"stratum {number}: the mean score is {told:.6g}, but {told / 2:.6g} in the plan"
         ]
     assert len(forged(lambda each: each.score * 0.999, 0, first)) == 2
 
@@ -86,11 +86,11 @@ def test_each_difference_of_a_day_has_its_sentence(comments: Comments) -> None:
     told, first = comments.threshold, plan.first
     found = problems(replace(plan, population=tuple(days)), comments)
     assert found[:2] == [
-        f"{first}: the model is 7 now and 9 in the plan",
-        f"{first}: the threshold is {told} now and 0.5 in the plan",
+        f"{first}: the model is 7, but 9 in the plan",
+        f"{first}: the threshold is {told}, but 0.5 in the plan",
     ]
     assert len(found) == 2 * len(days) + 1
-    assert found[4] == f"{days[1].day}: ids, scores or decisions are not those of the plan"
+    assert found[4] == f"{days[1].day}: ids, scores or decisions differ from the plan"
 
 
 def test_a_score_that_changed_is_found_by_the_digest_of_its_day(comments: Comments) -> None:
@@ -99,7 +99,7 @@ def test_a_score_that_changed_is_found_by_the_digest_of_its_day(comments: Commen
     prob[0] = np.nextafter(prob[0], np.float32(1))
     assert problems(
         planned(comments), comments, [replace(part, prob=prob), *comments.parts[1:]]
-    ) == [f"{part.day}: ids, scores or decisions are not those of the plan"]
+    ) == [f"{part.day}: ids, scores or decisions differ from the plan"]
 
 
 def test_comments_that_are_gone_are_counted_once(comments: Comments) -> None:
@@ -116,9 +116,9 @@ def test_comments_that_are_gone_are_counted_once(comments: Comments) -> None:
     found = problems(plan, comments, [fewer, *comments.parts[1:]])
     then, gone = plan.population[0], part.prob.size - keep.size
     assert found[:2] == [
-        f"{part.day}: the number of comments is {then.comments - gone} now and {then.comments} in "
-        "the plan",
-        f"{part.day}: the number of flagged comments is {then.flagged - gone + 1} now and "
+        f"{part.day}: the number of comments is {then.comments - gone}, but {then.comments} in the "
+        "plan",
+        f"{part.day}: the number of flagged comments is {then.flagged - gone + 1}, but "
         f"{then.flagged} in the plan",
     ]
     assert all(each.startswith("stratum ") for each in found[2:])

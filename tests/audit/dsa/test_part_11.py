@@ -4,10 +4,9 @@ import pytest
 
 from audit.dsa.half_year import GOLDEN, MEASURES, audited, part_11
 from modwatch.audit.dsa import validate
-from modwatch.audit.dsa.audit_words import qualitative
-from modwatch.audit.dsa.from_audit import automated_means
+from modwatch.audit.dsa.from_audit import automated_means, qualitative
 from modwatch.audit.dsa.vocabulary import TOTAL
-from modwatch.audit.dsa.writing import value_in_words
+from modwatch.audit.dsa.writing import value_text
 
 
 @pytest.mark.parametrize("kind", ["ordinary", "insufficient", "no language", "one-sided"])
@@ -23,7 +22,7 @@ def test_it_reads_as_in_the_golden_file() -> None:
 
 
 def test_a_bound_is_called_one() -> None:
-    assert "only the lower end is a bound" in part_11("one-sided").decode()
+    assert "only the lower bound is given" in part_11("one-sided").decode()
 
 
 def test_the_words_hold_every_figure_and_whose_decision_stands() -> None:
@@ -31,9 +30,9 @@ def test_the_words_hold_every_figure_and_whose_decision_stands() -> None:
     words = qualitative(plan, result, MEASURES, service="Forum")
     means = automated_means(plan, result, MEASURES, service="Forum").scopes[TOTAL]
     for rate in (means.accuracy, means.precision, means.recall):
-        assert f"{value_in_words(rate)}. 95 % interval" in words.accuracy
+        assert f"{value_text(rate)}. 95 % confidence interval" in words.accuracy
     assert "version 7" in words.description
-    assert "People decided 105 of the period's 6000 comments" in words.safeguards
+    assert "People reviewed 105 of the 6000 comments of the period" in words.safeguards
     assert plan.digest in words.safeguards
 
 
@@ -50,5 +49,5 @@ def test_the_words_say_what_is_not_known() -> None:
     nothing_left = errors | {"precision": 0.0, "recall": None, "cut": True}
     result = result | {"sensitivity": [nothing_left]}
     words = qualitative(plan, result, MEASURES, service="Forum").accuracy
-    assert "being missed: not known. 0 positive" in words
-    assert "precision without their errors is 0.0000 and recall unknown, cut to" in words
+    assert "that was flagged: unknown. 0 positive" in words
+    assert "corrected precision is 0.0000 and corrected recall unknown, clipped to" in words

@@ -9,7 +9,7 @@ from hypothesis import given
 from scipy import stats
 
 from audit.drawing import counts
-from modwatch.audit.counts import StratumCounts, combine
+from modwatch.audit.stratified import StratumCounts, combine
 from modwatch.errors import MetricInputError, ModwatchError
 
 
@@ -158,12 +158,12 @@ class TestCombine:
         ("stages", "shares", "message"),
         [
             ([], [], "sum to 1"),
-            ([stage([9], [2], [1])], [0.5], "sum to 0.5"),
-            ([stage([9], [2], [1])], [0.5, 0.5], "each stage"),
-            ([stage([9], [2], [1])], [float("nan")], "each stage"),
-            ([stage([9], [2], [1]), stage([7], [2], [1])], [1.0, 0.0], "each stage"),
-            ([stage([9], [2], [1]), stage([9], [2], [1])], [0.5, 0.5], "9 comments where 7 are"),
-            ([stage([8], [2], [1])], [1.0], "stage 1 stands for 8 comments where 9"),
+            ([stage([9], [2], [1])], [0.5], "sum to 1, got 0.5"),
+            ([stage([9], [2], [1])], [0.5, 0.5], "Each stage"),
+            ([stage([9], [2], [1])], [float("nan")], "Each stage"),
+            ([stage([9], [2], [1]), stage([7], [2], [1])], [1.0, 0.0], "Each stage"),
+            ([stage([9], [2], [1]), stage([9], [2], [1])], [0.5, 0.5], "9 comments, but 7 are"),
+            ([stage([8], [2], [1])], [1.0], "Stage 1 represents 8 comments, but 9"),
             ([stage([9], [2], [1]), stage([7], [2], [[1], [0]])], [0.5, 0.5], "repetitions"),
         ],
     )
@@ -179,17 +179,17 @@ class TestCombine:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"population": []}, "differ in length"),
-        ({"population": [10], "labels": [5], "positives": [1], "score": []}, "no stratum"),
-        ({"labels": [5]}, "differ in length"),
+        ({"population": []}, "must have equal lengths"),
+        ({"population": [10], "labels": [5], "positives": [1], "score": []}, "no strata"),
+        ({"labels": [5]}, "must have equal lengths"),
         ({"positives": [[1, 2], [1]]}, "positives has rows of different lengths"),
-        ({"score": [0.1, 1.1]}, r"score holds values outside \[0, 1\]"),
-        ({"score": [0.1, np.nan]}, "score holds NaN"),
-        ({"labels": [0, 5]}, "a stratum has no label"),
+        ({"score": [0.1, 1.1]}, r"score must contain values in \[0, 1\]"),
+        ({"score": [0.1, np.nan]}, "score must NaN"),
+        ({"labels": [0, 5]}, "A stratum has no labels"),
         ({"labels": [5, 11]}, "more labels than comments"),
         ({"positives": [6, 0]}, "more positives than labels"),
-        ({"positives": [-1, 0]}, "positives holds values that are not whole"),
-        ({"positives": [0.5, 0]}, "positives holds values that are not whole"),
+        ({"positives": [-1, 0]}, "positives must contain whole numbers"),
+        ({"positives": [0.5, 0]}, "positives must contain whole numbers"),
         ({"positives": ["1", "0"]}, "positives holds something that is not a number"),
         ({"population": [10, np.nan]}, "population holds NaN"),
         ({"population": 10, "labels": 5, "positives": 1, "score": 0.5}, "score has 0 dimensions"),

@@ -10,12 +10,10 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from audit.drawing import counts
-from modwatch.audit import inversion
-from modwatch.audit.comparison import draw
-from modwatch.audit.counts import StratumCounts, WeightedCounts
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
-from modwatch.audit.inversion import inversion_interval, pattern
-from modwatch.audit.populations import simulate
+from modwatch.audit.inversion_interval import _below, inversion_interval, pattern
+from modwatch.audit.simulation import draw_positives, simulate
+from modwatch.audit.stratified import StratumCounts, WeightedCounts
 from modwatch.errors import ModwatchError
 
 
@@ -230,7 +228,7 @@ class TestBelow:
     def off(population, labels, rate, generator, draws=60_000):
         """Return how far the probability is off, at 60 draws, and at those in tails of 10 %."""
         population, labels = np.array(population), np.array(labels)
-        found = draw(
+        found = draw_positives(
             np.minimum(population, 10**8),
             np.round(np.minimum(population, 10**8) * rate),
             labels,
@@ -239,7 +237,7 @@ class TestBelow:
         )
         shares = found @ (population / population.sum() / labels)
         made = of(population, labels, found[:: draws // 60], rate)
-        told = inversion._below(made, np.broadcast_to(rate, made.positives.shape))
+        told = _below(made, np.broadcast_to(rate, made.positives.shape))
         distance = shares - made.rate[:, None]
         level = (distance < -1e-12).mean(-1) + (np.abs(distance) <= 1e-12).mean(-1) / 2
         error = np.abs(told - level)

@@ -1,31 +1,31 @@
-"""What the pictures show, as places in per cent of their width and height: the page draws them.
+"""The charts of the report: positions in per cent of width and height, for the SVG template.
 
-Drawn by the page itself, so that colours follow light, dark and print, words wrap on a narrow
-screen, and the Content-Security-Policy needs to allow no styles but the page's own.
+So colours follow light, dark and print, labels wrap on a narrow screen, and the
+Content-Security-Policy allows no styles except the page's own.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from modwatch.audit.intervals import IntervalRule
-from modwatch.audit.report import words
-from modwatch.audit.report.figures import Result, by_column, history, of_metric, title
+from modwatch.audit.intervals import IntervalOptions
+from modwatch.audit.report import formatting
+from modwatch.audit.report.metrics import Result, by_column, history, of_metric, title
 from modwatch.metrics.intervals import mid_p
 
-#: Values of a column that a picture shows, those with most comments.
-MOST_VALUES = 12
+#: Maximum values of a column in a chart, the largest ones.
+MAX_VALUES = 12
 
-#: Days that fit along the bottom of a trend.
+#: Maximum date labels along the bottom of a trend.
 _DAY_LABELS = 3
 
-#: Sides and top of a trend left free for its words, in per cent.
+#: Plot area of a trend, in per cent.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 16.0, 88.0, 8.0, 80.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A share with its interval on a line from 0 to 100; places are None when it is not told."""
+    """A share with its interval on a line from 0 to 100; None when there is no estimate."""
 
     label: str
     text: str
@@ -36,44 +36,44 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Ranges:
-    """Shares with their intervals, below each other."""
+    """Shares with their intervals, one per row."""
 
     title: str
     caption: str
     #: Heading, empty for the first group, and rows.
     groups: tuple[tuple[str, tuple[Row, ...]], ...]
-    #: Place of the value that all others are compared with.
+    #: Position of the reference line.
     whole: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """An audit in a trend; the places y are None when its figure is not told."""
+    """An audit in a trend; y, low and high are None when there is no estimate."""
 
     x: float
     text: str
     y: float | None = None
     low: float | None = None
     high: float | None = None
-    #: Day along the bottom; empty where there is no room.
+    #: Date label; empty where there is no room.
     day: str = ""
     now: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
-    """A figure over audits, oldest first."""
+    """A metric over audits, oldest first."""
 
     title: str
     points: tuple[Point, ...]
-    #: The same in words.
+    #: Text alternative.
     summary: str
-    #: Label and place y of each line of the grid.
+    #: Label and position y of each grid line.
     grid: tuple[tuple[str, float], ...]
 
     @property
     def steps(self) -> list[tuple[Point, Point]]:
-        """Points to be joined: neighbours in time of which both are told."""
+        """Pairs of neighbouring points that both have estimates."""
         return [
             (one, other)
             for one, other in pairwise(self.points)
@@ -81,24 +81,24 @@ class Trend:
         ]
 
 
-def ranges(result: Result, metric: str, rule: IntervalRule) -> Ranges:
-    """Return a metric as a whole and by each column."""
-    figure = of_metric(result["figures"], metric)
-    groups: list[tuple[str, tuple[Row, ...]]] = [("", (_row("All comments", figure, rule),))]
-    cut = False
+def ranges(result: Result, metric: str, interval: IntervalOptions) -> Ranges:
+    """Return a metric for all comments and by each column."""
+    estimate = of_metric(result["figures"], metric)
+    groups: list[tuple[str, tuple[Row, ...]]] = [("", (_row("All comments", estimate, interval),))]
+    truncated = False
     for column, domains in by_column(result).items():
         rows = tuple(
-            _row(words.name(each["value"]), of_metric(each["figures"], metric), rule)
-            for each in domains[:MOST_VALUES]
+            _row(formatting.name(each["value"]), of_metric(each["figures"], metric), interval)
+            for each in domains[:MAX_VALUES]
         )
-        cut = cut or len(domains) > MOST_VALUES
-        groups.append((words.heading(column), rows))
-    caption = f"{title(metric)} with its {words.level(rule)}."
-    if len(groups) > 1 and figure["value"] is not None:
-        caption += " The dashed line is the value for all comments."
-    if cut:
-        caption += f" Of each kind, the {MOST_VALUES} with most comments; the table has all."
-    value = figure["value"]
+        truncated = truncated or len(domains) > MAX_VALUES
+        groups.append((formatting.heading(column), rows))
+    caption = f"{title(metric)} with its {formatting.level(interval)}."
+    if len(groups) > 1 and estimate["value"] is not None:
+        caption += " The dashed line marks the value for all comments."
+    if truncated:
+        caption += f" Shows the {MAX_VALUES} largest values; the table lists all."
+    value = estimate["value"]
     return Ranges(
         title=title(metric),
         caption=caption,
@@ -116,10 +116,10 @@ def strata(result: Result) -> Ranges:
             if stratum["side"] != side:
                 continue
             share = stratum_share(stratum)
-            counts = f"{stratum['positives']:,} of {words.noun(stratum['labels'], 'label')}"
+            counts = f"{stratum['positives']:,} of {formatting.noun(stratum['labels'], 'label')}"
             label = range_of(stratum).partition(": ")[2]
             rows.append(
-                Row(label=label, text="no label")
+                Row(label=label, text="no labels")
                 if share is None
                 else Row(
                     label=label, text=counts, low=share.low, value=share.value, high=share.high
@@ -129,8 +129,8 @@ def strata(result: Result) -> Ranges:
             groups.append((heading, tuple(rows)))
     return Ranges(
         title="Share of positives by score",
-        caption="Share of positives among the labels of each range of scores, with a 95\u00a0% "
-        "interval of that range alone.",
+        caption="Share of positives among the labels of each range of scores, with the 95\u00a0% "
+        "confidence interval of that range.",
         groups=tuple(groups),
     )
 
@@ -138,7 +138,7 @@ def strata(result: Result) -> Ranges:
 def stratum_share(stratum: Result) -> Row | None:
     """Return the share of positives in a stratum with its mid-P interval; None without labels.
 
-    Where every comment is labelled, the interval is the share itself.
+    Where every comment is labelled, both ends are the share itself.
 
     >>> stratum_share({"positives": 1, "labels": 2, "population": 2}).text.replace(chr(160), " ")
     '50 %, all labelled'
@@ -151,13 +151,13 @@ def stratum_share(stratum: Result) -> Row | None:
         text = f"{100 * share:.3g}\u00a0%, all labelled"
         return Row(label="", text=text, low=_place(share), value=_place(share), high=_place(share))
     low, high = mid_p(positives, labels)
-    places = words.decimals(share, low, high)
-    text = f"{words.percent(share, places)} ({words.ends(low, high, places, 'both')})"
+    places = formatting.decimals(share, low, high)
+    text = f"{formatting.percent(share, places)} ({formatting.ends(low, high, places, 'both')})"
     return Row(label="", text=text, low=_place(low), value=_place(share), high=_place(high))
 
 
 def range_of(stratum: Result) -> str:
-    """Return the range of scores of a stratum in words.
+    """Return the range of scores of a stratum as text.
 
     >>> range_of({"side": "unflagged", "lower": 0.1, "upper": None})
     'Not flagged: 0.1 and above'
@@ -165,29 +165,29 @@ def range_of(stratum: Result) -> str:
     side = "Flagged" if stratum["side"] == "flagged" else "Not flagged"
     lower, upper = stratum["lower"], stratum["upper"]
     if lower is None:
-        words_ = "all" if upper is None else f"below {words.score(upper)}"
+        text = "all" if upper is None else f"below {formatting.score(upper)}"
     elif upper is None:
-        words_ = f"{words.score(lower)} and above"
+        text = f"{formatting.score(lower)} and above"
     else:
-        words_ = f"{words.score(lower)} to below {words.score(upper)}"
-    return f"{side}: {words_}"
+        text = f"{formatting.score(lower)} to below {formatting.score(upper)}"
+    return f"{side}: {text}"
 
 
-def trends(result: Result, earlier: tuple[Result, ...], rule: IntervalRule) -> list[Trend]:
+def trends(result: Result, earlier: tuple[Result, ...], interval: IntervalOptions) -> list[Trend]:
     """Return recall and precision over audits; none without an earlier audit."""
     audits = history(result, earlier)
     if len(audits) == 1:
         return []
-    return [_trend(audits, metric, rule) for metric in ("recall", "precision")]
+    return [_trend(audits, metric, interval) for metric in ("recall", "precision")]
 
 
-def _trend(audits: Sequence[Result], metric: str, rule: IntervalRule) -> Trend:
+def _trend(audits: Sequence[Result], metric: str, interval: IntervalOptions) -> Trend:
     last, apart = len(audits) - 1, -(-len(audits) // _DAY_LABELS)
     points = []
     for place, audit in enumerate(audits):
-        figure = of_metric(audit["figures"], metric)
-        told = figure["value"] is not None
-        y, low, high = (_height(figure[e]) if told else None for e in ("value", "low", "high"))
+        estimate = of_metric(audit["figures"], metric)
+        known = estimate["value"] is not None
+        y, low, high = (_height(estimate[e]) if known else None for e in ("value", "low", "high"))
         points.append(
             Point(
                 x=round(_LEFT + (_RIGHT - _LEFT) * place / last, 2),
@@ -196,10 +196,10 @@ def _trend(audits: Sequence[Result], metric: str, rule: IntervalRule) -> Trend:
                 high=high,
                 day=audit["last_day"] if (last - place) % apart == 0 else "",
                 now=place == last,
-                text=f"{words.name(audit['audit'])}: {_text(figure, rule)}",
+                text=f"{formatting.name(audit['audit'])}: {_text(estimate, interval)}",
             )
         )
-    summary = f"{title(metric)} of {words.noun(len(audits), 'audit')}, oldest first, from "
+    summary = f"{title(metric)} of {formatting.noun(len(audits), 'audit')}, oldest first, from "
     return Trend(
         title=title(metric),
         points=tuple(points),
@@ -208,17 +208,17 @@ def _trend(audits: Sequence[Result], metric: str, rule: IntervalRule) -> Trend:
     )
 
 
-def _row(label: str, figure: Result, rule: IntervalRule) -> Row:
-    if figure["value"] is None:
-        return Row(label=label, text="not told: too little was found or labelled")
-    low, value, high = (_place(figure[end]) for end in ("low", "value", "high"))
-    return Row(label=label, text=_text(figure, rule), low=low, value=value, high=high)
+def _row(label: str, estimate: Result, interval: IntervalOptions) -> Row:
+    if estimate["value"] is None:
+        return Row(label=label, text="no estimate: too few labels or positives")
+    low, value, high = (_place(estimate[end]) for end in ("low", "value", "high"))
+    return Row(label=label, text=_text(estimate, interval), low=low, value=value, high=high)
 
 
-def _text(figure: Result, rule: IntervalRule) -> str:
-    if figure["value"] is None:
-        return "not told"
-    return f"{words.value_of(figure, rule)} ({words.ends_of(figure, rule)})"
+def _text(estimate: Result, interval: IntervalOptions) -> str:
+    if estimate["value"] is None:
+        return "no estimate"
+    return f"{formatting.value_of(estimate, interval)} ({formatting.ends_of(estimate, interval)})"
 
 
 def _place(share: float) -> float:
@@ -226,5 +226,5 @@ def _place(share: float) -> float:
 
 
 def _height(share: float) -> float:
-    """Return the place of a share on the y-axis, which runs downwards."""
+    """Return the position of a share on the y-axis, which points down."""
     return round(_BOTTOM - (_BOTTOM - _TOP) * share, 2)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.descriptions import describe_plan, describe_result
+from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay
-from modwatch.audit.words import plan_in_words, result_in_words
 
 
 def plan(**changes: Any) -> AuditPlan:
@@ -42,7 +42,7 @@ def stratum(
 
 def test_the_words_of_a_plan() -> None:
     asked = plan()
-    assert plan_in_words(asked) == (
+    assert describe_plan(asked) == (
         "**2026-01-30 to 2026-01-31**: 100,000 comments, 2,000 flagged by model 3 (score above "
         "0.35).\n\n"
         "| decided | score | comments | to label |\n"
@@ -50,27 +50,27 @@ def test_the_words_of_a_plan() -> None:
         "| flagged | 0.35 to 1 | 2,000 | 200 |\n"
         "| unflagged | 0 to 0.01235 | 90,000 | 400 |\n"
         "| unflagged | 0.01235 to 0.35 | 8,000 | 600 |\n\n"
-        "1,200 comments are labelled, 20 % of them by 2 people: about 1,440 decisions, 2.4 hours "
-        "at 600 an hour. Labels are waited for 14 days. The interval is at 95 %.\n\n"
+        "1,200 comments to label, 20 % of them by 2 people: about 1,440 decisions, 2.4 hours "
+        "at 600 per hour. Deadline: 14 days. Confidence level: 95 %.\n\n"
         f"Plan `{asked.digest}`"
     )
 
 
 def test_a_plan_of_two_stages_tells_the_labels_of_both() -> None:
-    words = plan_in_words(
+    words = describe_plan(
         plan(
             second_stage_labels=800,
             first_stage_share=0.6,
             several_labels_share=0.125,
             labels_an_item=3,
             deadline_days=7,
-            rule=IntervalRule(level=0.995),
+            rule=IntervalOptions(level=0.995),
         )
     )
     assert words.split("\n\n")[2] == (
-        "1,200 comments are labelled, and 800 more by what these show, 12.5 % of them by 3 people: "
-        "about 2,500 decisions, 4.2 hours at 600 an hour. Labels are waited for 7 days a stage. "
-        "The interval is at 99.5 %."
+        "1,200 comments to label, and 800 more in a second stage, 12.5 % of them by 3 people: "
+        "about 2,500 decisions, 4.2 hours at 600 per hour. Deadline: 7 days per stage. "
+        "Confidence level: 99.5 %."
     )
 
 
@@ -78,12 +78,12 @@ def test_a_plan_of_two_stages_tells_the_labels_of_both() -> None:
     ("share", "people", "decisions"), [(0.0, 2, 1_200), (1.0, 2, 2_400), (1.0, 9, 10_800)]
 )
 def test_the_hours_count_every_decision(share: float, people: int, decisions: int) -> None:
-    words = plan_in_words(plan(several_labels_share=share, labels_an_item=people))
+    words = describe_plan(plan(several_labels_share=share, labels_an_item=people))
     assert f"about {decisions:,} decisions, {decisions / 600:.1f} hours" in words
 
 
 def test_another_plan_has_another_name() -> None:
-    assert plan_in_words(plan(seed="t")).split()[-1] != plan_in_words(plan()).split()[-1]
+    assert describe_plan(plan(seed="t")).split()[-1] != describe_plan(plan()).split()[-1]
 
 
 def figure(metric: str, **changes: Any) -> dict[str, Any]:
@@ -99,9 +99,9 @@ def test_the_words_of_a_result() -> None:
     )
     figures = [figure("prevalence_unflagged"), missing, figure("precision"), figure("prevalence")]
     result = {"labelled": 1_190, "drawn": 1_200, "figures": figures}
-    assert result_in_words(result, "s3://lake/_audits/a") == (
+    assert describe_result(result, "s3://lake/_audits/a") == (
         "1,190 of 1,200 drawn comments are labelled.\n\n"
-        "| figure | value | interval | labels |\n"
+        "| metric | value | confidence interval | labels |\n"
         "|---|---:|---|---:|\n"
         "| precision | 0.8124 | 0.7000 to 0.9000 | 1,200 |\n"
         "| recall | insufficient | 2 positives among 3 labels; 10 are needed | 3 |\n"

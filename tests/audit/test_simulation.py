@@ -1,11 +1,18 @@
-"""Made-up populations are what they say they are."""
+"""Simulated populations are what they say they are, and so is the paper's pilot design."""
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from modwatch.audit.populations import SCORES, simulate
-from modwatch.errors import DesignError
+from modwatch.audit.simulation import (
+    PILOT_BINS,
+    PILOT_LABELS,
+    SCORES,
+    draw_positives,
+    pilot_audit,
+    simulate,
+)
+from modwatch.errors import DesignError, ModwatchError
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -61,16 +68,71 @@ def test_the_same_seed_makes_the_same_population():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"score": "blind"}, "the score is 'blind'"),
-        ({"prevalence": 0.0}, "the prevalence is 0.0"),
-        ({"prevalence": 0.5}, "the prevalence is 0.5"),
-        ({"prevalence": float("nan")}, "the prevalence is nan"),
-        ({"hidden": 1.0}, "the hidden part 1.0"),
-        ({"prevalence": 0.4}, "leave no prevalence of 0.4"),
-        ({"comments": 20, "prevalence": 0.001}, "make more comments"),
+        ({"score": "blind"}, "got 'blind'"),
+        ({"prevalence": 0.0}, "got 0.0"),
+        ({"prevalence": 0.5}, "got 0.5"),
+        ({"prevalence": float("nan")}, "got nan"),
+        ({"hidden": 1.0}, "and 1.0"),
+        ({"prevalence": 0.4}, "cannot have prevalence 0.4"),
+        ({"comments": 20, "prevalence": 0.001}, "use more comments"),
     ],
 )
 def test_impossible_populations_are_refused(changes, message):
     wanted = {"prevalence": 0.02, "score": "sharp", "comments": 5_000} | changes
     with pytest.raises(DesignError, match=message):
         simulate(**wanted)
+
+
+def test_the_recommendation_is_eight_bins_of_fifty():
+    assert (PILOT_BINS, PILOT_LABELS) == (8, 50)
+
+
+def test_draws_are_without_replacement():
+    found = draw_positives(
+        [20, 50], [5, 10], [10, 50], np.random.default_rng(0), repetitions=20_000
+    )
+    assert found.shape == (20_000, 2)
+    assert (found[:, 1] == 10).all()
+    assert found[:, 0].max() == 5
+    assert found[:, 0].mean() == pytest.approx(2.5, abs=0.03)
+    assert found[:, 0].var() == pytest.approx(10 * 0.25 * 0.75 * 10 / 19, rel=0.05)
+
+
+def test_the_pilot_is_part_of_the_audit():
+    made = pilot_audit([1_000] * 8, [0] * 7 + [500], [0.1] * 8, 600, np.random.default_rng(0))
+    assert made.labels.sum() == 600
+    assert made.labels.min() >= PILOT_LABELS
+    assert made.labels[-1] == made.labels.max()
+    assert (made.positives[:-1] == 0).all()
+
+
+def test_pooling_a_pilot_misses_positives():
+    """Rare positives in half of the strata: where the pilot missed them fewer labels go."""
+    generator = np.random.default_rng(1)
+    positives = [100, 100, 100, 100, 2_000, 4_000, 10_000, 15_000]
+    truth = sum(positives) / 400_000
+    shares = [
+        float(pilot_audit([50_000] * 8, positives, [0.1] * 8, 1_000, generator).rate())
+        for _ in range(4_000)
+    ]
+    assert np.mean(shares) < truth - 4 * np.std(shares) / np.sqrt(4_000)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda g: draw_positives([10], [11], [5], g),
+        lambda g: draw_positives([10], [5], [11], g),
+        lambda g: draw_positives([10, 10], [5], [5], g),
+        lambda g: draw_positives([10**9], [5], [5], g),
+        lambda g: draw_positives([10], [-1], [5], g),
+        lambda g: draw_positives([10], [0.5], [5], g),
+        lambda g: pilot_audit([10], [11], [0.1], 5, g),
+        lambda g: pilot_audit([], [], [], 5, g),
+        lambda g: pilot_audit([100], [10], [0.1], 20, g),
+        lambda g: pilot_audit([100], [10], [0.1, 0.2], 60, g),
+    ],
+)
+def test_what_does_not_fit_is_refused(call):
+    with pytest.raises(ModwatchError):
+        call(np.random.default_rng(0))

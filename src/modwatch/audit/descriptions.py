@@ -1,16 +1,17 @@
-"""What somebody reads before they approve a plan or sign a result: figures in Markdown."""
+"""Descriptions of plan and result in Markdown, to read before approving and signing."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from modwatch.audit.plan import AuditPlan, PlannedStratum
-from modwatch.audit.required import LABELS_AN_HOUR
+from modwatch.audit.required_labels import LABELS_AN_HOUR
 
-_TOLD = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged")
+_RESULT_HEADER = "| metric | value | confidence interval | labels |"
+_METRICS = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged")
 
 
-def plan_in_words(plan: AuditPlan) -> str:
-    """Return what a plan asks of people: the period, strata with their labels, and the hours.
+def describe_plan(plan: AuditPlan) -> str:
+    """Return the period of a plan, its strata with their labels, and the hours of work.
 
     >>> from datetime import date
     >>> from modwatch.audit.plan import PopulationDay
@@ -19,15 +20,15 @@ def plan_in_words(plan: AuditPlan) -> str:
     >>> stratum = PlannedStratum(side="unflagged", lower=None, upper=None, population=9000,
     ...                          labels=500, score=0.02)
     >>> plan = AuditPlan(audit="2026-01", population=(day,), strata=(stratum,), seed="s")
-    >>> print(plan_in_words(plan))  # doctest: +ELLIPSIS
+    >>> print(describe_plan(plan))  # doctest: +ELLIPSIS
     **2026-01-05 to 2026-01-05**: 9,000 comments, 0 flagged by model 3 (score above 0.5).
     <BLANKLINE>
     | decided | score | comments | to label |
     |---|---|---:|---:|
     | unflagged | 0 to 0.5 | 9,000 | 500 |
     <BLANKLINE>
-    500 comments are labelled, 20 % of them by 2 people: about 600 decisions, 1.0 hours at 600 an \
-hour. Labels are waited for 14 days. The interval is at 95 %.
+    500 comments to label, 20 % of them by 2 people: about 600 decisions, 1.0 hours at 600 per \
+hour. Deadline: 14 days. Confidence level: 95 %.
     <BLANKLINE>
     Plan `...`
     """
@@ -44,54 +45,50 @@ hour. Labels are waited for 14 days. The interval is at 95 %.
             f"{plan.model_version} (score above {plan.threshold:g}).",
             "\n".join(["| decided | score | comments | to label |", "|---|---|---:|---:|", *rows]),
             f"{_stages(plan, wanted)} {_percent(plan.several_labels_share)} of them by "
-            f"{plan.labels_an_item} people: {_effort(plan, wanted)}. Labels are waited for "
-            f"{plan.deadline_days} days{' a stage' if plan.stages > 1 else ''}. The interval is at "
-            f"{_percent(plan.rule.level)}.",
+            f"{plan.labels_an_item} people: {_effort(plan, wanted)}. Deadline: "
+            f"{plan.deadline_days} days{' per stage' if plan.stages > 1 else ''}. Confidence "
+            f"level: {_percent(plan.rule.level)}.",
             f"Plan `{plan.digest}`",
         ]
     )
 
 
-def result_in_words(result: Mapping[str, Any], folder: str) -> str:
-    """Return what a result says, and where its files lie: `folder` is a path or URL.
+def describe_result(result: Mapping[str, Any], folder: str) -> str:
+    """Return the estimates of a result and the location of its files, a path or URL.
 
-    >>> figure = {"metric": "recall", "status": "ok", "value": 0.8, "low": 0.7, "high": 0.88,
+    >>> recall = {"metric": "recall", "status": "ok", "value": 0.8, "low": 0.7, "high": 0.88,
     ...           "labels": 500, "reason": ""}
-    >>> result = {"labelled": 490, "drawn": 500, "figures": [figure]}
-    >>> print(result_in_words(result, "lake/_audits/a"))
+    >>> result = {"labelled": 490, "drawn": 500, "figures": [recall]}
+    >>> print(describe_result(result, "lake/_audits/a"))
     490 of 500 drawn comments are labelled.
     <BLANKLINE>
-    | figure | value | interval | labels |
+    | metric | value | confidence interval | labels |
     |---|---:|---|---:|
     | recall | 0.8000 | 0.7000 to 0.8800 | 500 |
     <BLANKLINE>
     All files are in `lake/_audits/a`.
     """
-    rows = [
-        _figure_row(figure)
-        for metric in _TOLD
-        for figure in result["figures"]
-        if figure["metric"] == metric
-    ]
+    estimates = {each["metric"]: each for each in result["figures"]}
+    rows = [_row(estimates[metric]) for metric in _METRICS if metric in estimates]
     return "\n\n".join(
         [
             f"{result['labelled']:,} of {result['drawn']:,} drawn comments are labelled.",
-            "\n".join(["| figure | value | interval | labels |", "|---|---:|---|---:|", *rows]),
+            "\n".join([_RESULT_HEADER, "|---|---:|---|---:|", *rows]),
             f"All files are in `{folder}`.",
         ]
     )
 
 
-def _figure_row(figure: Mapping[str, Any]) -> str:
-    name = figure["metric"].replace("_", " ")
-    if figure["status"] != "ok":
-        return f"| {name} | insufficient | {figure['reason']} | {figure['labels']:,} |"
-    ends = f"{figure['low']:.4f} to {figure['high']:.4f}"
-    return f"| {name} | {figure['value']:.4f} | {ends} | {figure['labels']:,} |"
+def _row(estimate: Mapping[str, Any]) -> str:
+    name = estimate["metric"].replace("_", " ")
+    if estimate["status"] != "ok":
+        return f"| {name} | insufficient | {estimate['reason']} | {estimate['labels']:,} |"
+    ends = f"{estimate['low']:.4f} to {estimate['high']:.4f}"
+    return f"| {name} | {estimate['value']:.4f} | {ends} | {estimate['labels']:,} |"
 
 
 def _range(stratum: PlannedStratum, threshold: float) -> str:
-    """Return the range of scores; where it is open, the side of the decision bounds it."""
+    """Return the range of scores; an open end is the threshold, 0 or 1."""
     least, most = (threshold, 1) if stratum.side == "flagged" else (0, threshold)
     lower = least if stratum.lower is None else stratum.lower
     upper = most if stratum.upper is None else stratum.upper
@@ -100,16 +97,16 @@ def _range(stratum: PlannedStratum, threshold: float) -> str:
 
 def _stages(plan: AuditPlan, wanted: int) -> str:
     if plan.stages == 1:
-        return f"{wanted:,} comments are labelled,"
+        return f"{wanted:,} comments to label,"
     later = plan.second_stage_labels
-    return f"{wanted:,} comments are labelled, and {later:,} more by what these show,"
+    return f"{wanted:,} comments to label, and {later:,} more in a second stage,"
 
 
 def _effort(plan: AuditPlan, wanted: int) -> str:
     again = plan.several_labels_share * (plan.labels_an_item - 1)
     decisions = round((wanted + plan.second_stage_labels) * (1 + again))
     hours = decisions / LABELS_AN_HOUR
-    return f"about {decisions:,} decisions, {hours:.1f} hours at {LABELS_AN_HOUR} an hour"
+    return f"about {decisions:,} decisions, {hours:.1f} hours at {LABELS_AN_HOUR} per hour"
 
 
 def _percent(share: float) -> str:

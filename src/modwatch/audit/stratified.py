@@ -1,20 +1,18 @@
-"""What was drawn and found, stratum by stratum: all that estimators need to know of an audit.
+"""Labels and positives by stratum: the input of all estimators of an audit.
 
-Arrays of positives may have a leading axis of repetitions (…, H), so that simulations run the very
-code that audits run.
+Arrays of positives may have a leading axis of repetitions (…, H), so that simulations run the same
+code as audits.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from modwatch.audit import checks
+from modwatch.audit.arguments import Ints, shares, strata_sizes, whole_numbers
 from modwatch.errors import MetricInputError
 from modwatch.metrics.inputs import Floats
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,26 +31,28 @@ class StratumCounts:
     labels: Ints
     #: (…, H) positives k_h in 0…n_h.
     positives: Ints
-    #: (H,) mean score of the stratum's comments, in [0, 1]: where positives are to be expected.
+    #: (H,) mean score of the stratum's comments, in [0, 1].
     score: Floats
 
     @classmethod
     def of(
         cls, *, population: ArrayLike, labels: ArrayLike, positives: ArrayLike, score: ArrayLike
     ) -> "StratumCounts":
-        """Return checked counts; MetricInputError names what does not fit."""
+        """Return validated counts; MetricInputError names the problem otherwise."""
         given = {"population": population, "labels": labels, "positives": positives}
-        sizes, drawn, found = (checks.whole_numbers(*each) for each in given.items())
-        expected = checks.shares("score", score)
+        sizes, drawn, positive = (whole_numbers(*each) for each in given.items())
+        expected = shares("score", score)
         if not expected.size:
-            raise MetricInputError("there is no stratum; an estimate needs one at least")
-        if not sizes.shape == drawn.shape == expected.shape == found.shape[-1:]:
-            raise MetricInputError("population, labels, positives and score differ in length")
+            raise MetricInputError("There are no strata; an estimate needs at least one.")
+        if not sizes.shape == drawn.shape == expected.shape == positive.shape[-1:]:
+            raise MetricInputError(
+                "population, labels, positives and score must have equal lengths."
+            )
         if (drawn < 1).any() or (drawn > sizes).any():
-            raise MetricInputError("a stratum has no label, or more labels than comments")
-        if (found > drawn).any():
-            raise MetricInputError("a stratum has more positives than labels")
-        return cls(population=sizes, labels=drawn, positives=found, score=expected)
+            raise MetricInputError("A stratum has no labels, or more labels than comments.")
+        if (positive > drawn).any():
+            raise MetricInputError("A stratum has more positives than labels.")
+        return cls(population=sizes, labels=drawn, positives=positive, score=expected)
 
     def rate(self) -> Floats:
         """Return the stratified estimate (…) of the share of positives (Eq. 5 and 6)."""
@@ -73,15 +73,15 @@ class StratumCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedCounts:
-    """A share that is estimated by Σ weight_c × positives_c over cells c, Σ weight × labels = 1."""
+    """A share estimated by Σ weight_c × positives_c over cells c, with Σ weight × labels = 1."""
 
-    #: (C,) what one positive adds to the share.
+    #: (C,) increase of the share by one positive.
     weight: Floats
     #: (C,) labels of the cell.
     labels: Ints
     #: (…, C) positives among them.
     positives: Ints
-    #: (C,) mean score of the comments that the cell stands for, in [0, 1].
+    #: (C,) mean score of the comments that the cell represents, in [0, 1].
     score: Floats
     #: (C,) factor of the variance in [0, 1]: 1 − n/N, 0 where every comment was labelled.
     unseen: Floats
@@ -111,13 +111,13 @@ class WeightedCounts:
 def combine(
     stages: Sequence[StratumCounts], shares: Sequence[float], *, population: ArrayLike
 ) -> WeightedCounts:
-    """Return the share that the stages of an adaptive audit tell together.
+    """Return the share estimated from all stages of an adaptive audit.
 
-    Each stage draws from what the stages before it left; its estimate counts their positives as
-    known. Given those, it is free of bias, and with `shares` fixed before the first label so is
-    the whole: pooling the labels of all stages would not be. `stages[s].population` (H,) is what
-    was left before stage s; `population` (H,) the whole; `shares` > 0 sum to 1. MetricInputError
-    when a stage does not draw from all that the stages before it left.
+    Each stage draws from the comments that earlier stages left, and counts the positives of those
+    as known. Conditionally it is unbiased, and so is the sum with `shares` that were fixed before
+    the first label; pooling the labels of all stages would be biased. `stages[s].population`
+    (H,) is the population left before stage s, `population` (H,) the whole; `shares` > 0 sum to 1.
+    MetricInputError when a stage does not represent all comments that earlier stages left.
 
     >>> first = StratumCounts.of(population=[100], labels=[10], positives=[1], score=[0.1])
     >>> second = StratumCounts.of(population=[90], labels=[30], positives=[4], score=[0.1])
@@ -125,18 +125,18 @@ def combine(
     0.1225
     """
     if len(shares) != len(stages) or not all(share > 0 for share in shares):
-        raise MetricInputError("each stage must have a share of more than 0")
+        raise MetricInputError("Each stage must have a share above 0.")
     if abs(sum(shares) - 1) > 1e-9:
-        raise MetricInputError(f"the shares of the stages sum to {sum(shares)}; they must sum to 1")
+        raise MetricInputError(f"Shares of the stages must sum to 1, got {sum(shares)}.")
     if len({stage.positives.shape[:-1] for stage in stages}) > 1:
-        raise MetricInputError("the stages differ in repetitions; pass as many of each")
-    left = whole = int(checks.strata_sizes(population).sum())
+        raise MetricInputError("All stages must have the same number of repetitions.")
+    left = whole = int(strata_sizes(population).sum())
     parts = []
     for number, (stage, share) in enumerate(zip(stages, shares, strict=True)):
         if stage.population.sum() != left:
             raise MetricInputError(
-                f"stage {number + 1} stands for {stage.population.sum()} comments where {left} are "
-                "left; pass all that the stages before it did not label"
+                f"Stage {number + 1} represents {stage.population.sum()} comments, but {left} are "
+                "left; include all comments that earlier stages did not label."
             )
         left -= int(stage.labels.sum())
         of_stage = share * stage.population / (whole * stage.labels)

@@ -1,0 +1,61 @@
+"""The metrics of an audit: titles, meanings, and access to the estimates of a result."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Result = Mapping[str, Any]
+
+#: Title and meaning by metric, in the order of the report.
+METRICS = {
+    "recall": (
+        "Recall",
+        "of the comments that should have been flagged, the share that was flagged",
+    ),
+    "precision": ("Precision", "of the flagged comments, the share that should have been flagged"),
+    "prevalence_unflagged": (
+        "Positives among unflagged",
+        "of the comments that were not flagged, the share that should have been flagged",
+    ),
+    "prevalence": ("Prevalence", "of all comments, the share that should have been flagged"),
+    "f1": ("F1", "the harmonic mean of precision and recall"),
+    "accuracy": ("Accuracy", "of all comments, the share that the model decided correctly"),
+}
+
+
+def of_metric(estimates: list[Result], metric: str) -> Result:
+    """Return the estimate of a metric.
+
+    >>> of_metric([{"metric": "recall", "value": 0.5}], "recall")["value"]
+    0.5
+    """
+    return next(each for each in estimates if each["metric"] == metric)
+
+
+def title(metric: str) -> str:
+    """Return the title of a metric.
+
+    >>> title("f1"), title("new_metric")
+    ('F1', 'New metric')
+    """
+    return METRICS[metric][0] if metric in METRICS else metric.replace("_", " ").capitalize()
+
+
+def in_order(estimates: list[Result]) -> list[Result]:
+    """Return estimates in the order of the report; unknown metrics last."""
+    order = list(METRICS)
+    return sorted(estimates, key=lambda each: (*order, each["metric"]).index(each["metric"]))
+
+
+def by_column(result: Result) -> dict[str, list[Result]]:
+    """Return the domains of a result by column, the largest first."""
+    columns: dict[str, list[Result]] = {}
+    for domain in sorted(result["domains"], key=lambda each: (-each["comments"], each["value"])):
+        columns.setdefault(domain["column"], []).append(domain)
+    return dict(sorted(columns.items()))
+
+
+def history(result: Result, earlier: tuple[Result, ...]) -> list[Result]:
+    """Return the results of earlier audits and this one, by the last day of their periods."""
+    before = [each for each in earlier if each["audit"] != result["audit"]]
+    before.sort(key=lambda each: (each["last_day"], each["audit"]))
+    return [*before, result]

@@ -1,0 +1,166 @@
+"""The sentences of the report: status, answers, cost, and limits."""
+
+from collections.abc import Sequence
+
+from modwatch.audit.evidence import Event
+from modwatch.audit.plan import AuditPlan
+from modwatch.audit.report import formatting
+from modwatch.audit.report.metrics import Result, of_metric
+from modwatch.audit.results import LEAST_COMMENTS
+
+_QUESTIONS = {
+    "recall": ("Of 100 comments that should have been flagged,", "were flagged"),
+    "precision": ("Of 100 comments that were flagged,", "should have been flagged"),
+}
+
+
+def status(chain: Sequence[Event]) -> tuple[str, str]:
+    """Return the state of an audit, `draft`, `signed` or `cancelled`, and a sentence about it.
+
+    >>> status([])
+    ('draft', 'Draft: this report has not been signed off.')
+    """
+    last = {event.action: event for event in chain}
+    if "cancelled" in last:
+        event = last["cancelled"]
+        return (
+            "cancelled",
+            f"Cancelled by {formatting.name(event.actor)} on {formatting.at(event.at)}.",
+        )
+    if "signed_off" not in last:
+        return "draft", "Draft: this report has not been signed off."
+    event = last["signed_off"]
+    sentence = f"Signed off by {formatting.name(event.actor)} on {formatting.at(event.at)}."
+    if "published" in last:
+        sentence += f" Published on {formatting.at(last['published'].at)}."
+    return "signed", sentence
+
+
+def answers(plan: AuditPlan, result: Result) -> list[str]:
+    """Return the answers, recall first, one sentence each."""
+    sentences = [_answer(plan, result, metric) for metric in _QUESTIONS]
+    missed = of_metric(result["figures"], "prevalence_unflagged")
+    unflagged = result["comments"] - result["flagged"]
+    if missed["value"] is not None:
+        low, value, high = (
+            formatting.rough(missed[end] * unflagged) for end in ("low", "value", "high")
+        )
+        span = {"lower": f"at least {low}", "upper": f"at most {high}"}.get(
+            plan.rule.sides, f"{low} to {high}"
+        )
+        sentences.append(
+            f"Of the {unflagged:,} comments that were not flagged, about {value} should have been "
+            f"flagged ({formatting.level(plan.rule)}: {span})."
+        )
+    return sentences
+
+
+def _answer(plan: AuditPlan, result: Result, metric: str) -> str:
+    estimate = of_metric(result["figures"], metric)
+    if estimate["value"] is None:
+        return f"{metric.capitalize()} could not be estimated: {formatting.lacking(estimate)}."
+    question, verb = _QUESTIONS[metric]
+    value = formatting.hundredths(estimate["value"], 0)
+    about = value if value[0].isalpha() else f"about {value}"
+    span = formatting.ends(estimate["low"], estimate["high"], 0, plan.rule.sides, "")
+    return f"{question} {about} {verb} ({formatting.level(plan.rule)}: {span})."
+
+
+def cost(result: Result) -> str:
+    """Return the labels that a random sample needs for the same standard error."""
+    needed = result["random_labels"]
+    missed = of_metric(result["figures"], "prevalence_unflagged")
+    if needed is None or not missed["labels"]:
+        return (
+            "The labels that a random sample needs could not be computed: there is no estimate of "
+            "the share of positives among unflagged comments, or of its standard error."
+        )
+    return (
+        f"The standard error of the share of positives among unflagged comments is "
+        f"{100 * missed['error']:.2g} percentage points. A random sample needs {needed:,} labels "
+        f"of unflagged comments for the same standard error. This audit used "
+        f"{missed['labels']:,}, {_compared(needed / missed['labels'])}."
+    )
+
+
+def _compared(times: float) -> str:
+    """Return how the labels compare with those of a random sample, which are `times` as many."""
+    ratio = max(times, 1 / times)
+    number = formatting.rough(ratio) if ratio >= 10 else f"{ratio:.2g}"
+    return f"{number} times fewer" if times >= 1 else f"{number} times as many"
+
+
+def limits(plan: AuditPlan, result: Result, chain: Sequence[Event]) -> list[str]:
+    """Return the assumptions and limits of the estimates, one paragraph each."""
+    return [
+        _of_interval(plan),
+        *_of_coverage(plan),
+        *_of_labels(result, chain),
+        *_of_stages(plan, chain),
+        f"Values with fewer than {LEAST_COMMENTS:,} comments are not reported, because they could "
+        "describe single people. With many values, some intervals miss the true value by chance: "
+        "about one in 20 at the 95\u00a0% confidence level.",
+        "The estimates apply to this period, model and threshold only. Other periods, models or "
+        "thresholds need another audit.",
+        "The files alone show that nothing was changed and that the result follows from the "
+        "labels. Whether the sample is the one that the plan draws can only be verified with the "
+        "scores of the whole period.",
+    ]
+
+
+def _of_interval(plan: AuditPlan) -> str:
+    interval = plan.rule
+    if interval.method != "inversion":
+        return (
+            "The interval estimates each range of scores from its own labels alone. Where a large "
+            "range has no positives among its labels, the interval may miss the true value more "
+            "often than its confidence level says."
+        )
+    return (
+        "The interval assumes that the score misses at most "
+        f"{formatting.rate(interval.hidden_share)} of the positives, that is, gives them "
+        "scores no higher than harmless comments have. If it misses more, recall may be below the "
+        "interval."
+    )
+
+
+def _of_coverage(plan: AuditPlan) -> list[str]:
+    level = f"{100 * plan.rule.level:g}"
+    side = (
+        ""
+        if plan.rule.sides == "both"
+        else " It is one-sided: only the given bound is an estimate."
+    )
+    return [
+        f"A {level}\u00a0% confidence interval is constructed to cover the true value in at least "
+        f"about {level} of 100 such audits.{side}",
+        "The interval covers sampling error only. It does not cover errors of the annotators, "
+        "whose labels are judgements; see the table on annotator errors.",
+    ]
+
+
+def _of_labels(result: Result, chain: Sequence[Event]) -> list[str]:
+    limits_ = []
+    missing = result["drawn"] - result["labelled"]
+    if missing:
+        limits_.append(
+            f"{formatting.noun(missing, 'drawn comment')} of {result['drawn']:,} "
+            f"{'has' if missing == 1 else 'have'} no final label: labels missing at the deadline, "
+            "or unresolved disagreement. The estimates assume that they are missing at random "
+            "within their range of scores; difficult comments may not be."
+        )
+    notes = [event.note for event in chain if event.action == "labelled" and event.note]
+    limits_ += [f"Note on the labelling: “{formatting.name(note)}”." for note in notes]
+    return limits_
+
+
+def _of_stages(plan: AuditPlan, chain: Sequence[Event]) -> list[str]:
+    if not plan.second_stage_labels:
+        return []
+    drawn = sum(event.action == "drawn" for event in chain)
+    text = (
+        f"The audit is adaptive: the {plan.second_stage_labels:,} labels of the second stage were "
+        "allocated to ranges of scores by the labels of the first. The first stage has a weight of "
+        f"{formatting.rate(plan.first_stage_share)}, fixed before the draw."
+    )
+    return [text if drawn > 1 else f"{text} The second stage was not drawn."]
