@@ -42,7 +42,7 @@ def test_a_population_has_strata_with_comments(population):
 
 def test_columns_of_another_length_are_named():
     with pytest.raises(MetricInputError, match=r"spread has shape \(3,\) for 2 strata"):
-        arguments.one_per_stratum(2, rate=np.zeros(2), spread=np.zeros(3))
+        arguments.one_per_stratum(2, value=np.zeros(2), spread=np.zeros(3))
 
 
 @pytest.mark.parametrize("labels", [10.5, np.nan, np.inf])

@@ -241,7 +241,7 @@ class TestInsufficient:
         assert float(made.interval_estimate("recall").low) < 0.02
 
 
-@pytest.mark.parametrize("call", ["estimate", "figure"])
+@pytest.mark.parametrize("call", ["estimate", "interval_estimate"])
 def test_an_unknown_metric_is_refused(call):
     made = audit(([5], [5], [1]), ([7], [7], [1]))
     with pytest.raises(MetricInputError, match="got 'auc'"):

@@ -120,7 +120,7 @@ def test_an_event_cannot_be_of_another_audit() -> None:
         following(chain, audit="b", action="drawn", actor="eva", at=NOW + timedelta(days=1))
     for changes in ({"audit": "b"}, {"position": 5}):
         forged = [chain[0], replace(chain[1], **changes)]  # type: ignore[arg-type]
-        with pytest.raises(AuditError, match=r"^Line 2 of the chain is of another place or audit"):
+        with pytest.raises(AuditError, match=r"^Line 2 of the chain has another position or audit"):
             read(written(forged))
 
 
@@ -130,7 +130,7 @@ def test_time_does_not_run_backwards() -> None:
     with pytest.raises(AuditError, match="correct the clock"):
         following(chain, audit="a", action="drawn", actor="eva", at=at)
     forged = [*chain, replace(chain_of(ADAPTIVE[:3])[2], at=at.isoformat())]
-    with pytest.raises(AuditError, match=r"^Line 3 of the chain is of an earlier time"):
+    with pytest.raises(AuditError, match=r"^Line 3 of the chain has an earlier time"):
         read(rehashed(forged))
     same = following(chain, audit="a", action="drawn", actor="eva", at=NOW + timedelta(hours=1))
     assert read(written([*chain, same]))[-1] == same
@@ -144,7 +144,7 @@ def test_times_are_in_utc() -> None:
         with pytest.raises(AuditError, match=r"^The time on line 1 of the chain is not in UTC"):
             read(written([replace(event, at=other)]))
     for other in ("", "noon", "2026-01-05", "2026-01-05T07:00:00", "0001-01-01T00:00:00+14:00"):
-        with pytest.raises(AuditError, match="a time is not in ISO 8601"):
+        with pytest.raises(AuditError, match="A time is not in ISO 8601"):
             read(written([replace(event, at=other)]))
     assert moment("2026-01-05T12:00:00+05:00") == at
     assert moment("2026-01-05T07:00:00Z").tzinfo is UTC
@@ -172,7 +172,7 @@ def test_a_line_that_is_changed_left_out_or_moved_is_found(position: int) -> Non
         swapped if position else [],
     ):
         if forged:
-            with pytest.raises(AuditError, match=r"^line [0-9]+ of the chain does not follow"):
+            with pytest.raises(AuditError, match=r"^Line [0-9]+ of the chain does not follow"):
                 read("".join(forged))
     assert read("".join(lines[:position])) == chain_of(ADAPTIVE[:position])
 
@@ -223,7 +223,7 @@ def test_hostile_types_are_refused_wherever_they_stand(name: str) -> None:
     for value in HOSTILE:
         fields: dict[str, Any] = line | {name: value}
         text = json.dumps(fields, sort_keys=True, separators=(",", ":")) + "\n"
-        with pytest.raises(AuditError, match=r"line 1 of the chain|a time is not"):
+        with pytest.raises(AuditError, match=r"Line 1 of the chain|A time is not"):
             read(text)
         fields.pop("hash")
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))

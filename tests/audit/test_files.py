@@ -134,7 +134,7 @@ READERS = {
 def test_other_columns_are_refused(name: str, content: bytes) -> None:
     read, right = READERS[name]
     for wrong in (content, right.replace(b"comment", b"c0mment", 1)):
-        with pytest.raises(AuditError, match=f"^the file of the {name} does not have the columns"):
+        with pytest.raises(AuditError, match=f"^The {name} file must have the columns"):
             read(wrong)
 
 
@@ -154,8 +154,8 @@ def test_a_row_that_cannot_be_read_is_named_and_not_quoted(name: str) -> None:
     ):
         with pytest.raises(AuditError) as told:
             read(right.replace(second, wrong))
-        assert str(told.value) == f"row 2 of the file of the {name} cannot be read"
-    with pytest.raises(AuditError, match=f"the file of the {name} is no text in UTF-8"):
+        assert str(told.value) == f"Row 2 of the {name} file cannot be read."
+    with pytest.raises(AuditError, match=f"The {name} file is not UTF-8"):
         read(right + b"\xff\xfe")
 
 
@@ -185,7 +185,7 @@ def test_a_cell_that_cannot_be_read_is_refused(name: str, cell: str, wrong: str)
     read, right = READERS[name]
     with pytest.raises(AuditError) as told:
         read(right.replace(cell.encode(), wrong.encode(), 1))
-    assert str(told.value) == f"row 1 of the file of the {name} cannot be read"
+    assert str(told.value) == f"Row 1 of the {name} file cannot be read."
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_people_may_not_label_what_they_moderated() -> None:
     refuse_conflicts(labels, {key: {"bob"}, (FIRST + timedelta(1), "a"): {"ann"}})
     refuse_conflicts([], {key: {"ann"}})
     for action in ("label", "adjudicate"):
-        with pytest.raises(AuditError, match="1 label is by who decided"):
+        with pytest.raises(AuditError, match="1 label is by people who decided"):
             refuse_conflicts([replace(labels[0], action=action)], {key: {"ann", "eve"}})
 
 
@@ -113,7 +113,7 @@ def test_the_order_of_the_labels_does_not_matter(
     labels = [said(*row) for row in rows]
     settlements = [comment for comment, _, _, action in rows if action == "adjudicate"]
     if len(settlements) > len(set(settlements)):
-        with pytest.raises(AuditError, match="settled twice"):
+        with pytest.raises(AuditError, match="adjudicated twice"):
             final(*labels)
         return
     expected = {}

@@ -113,8 +113,8 @@ class Known(AuditEstimator):
         none: Ints = np.zeros((), dtype=np.int64)
         rate_, low, high = (np.asarray(value) for value in (rate, *ends))
         return SideShare(
-            comments=comments, rate=rate_, low=low, high=high, variance=np.zeros(()), labels=400,
-            positives=none,
+            comments=comments, value=rate_, low=low, high=high, error=np.zeros(()),
+            variance=np.zeros(()), labels=400, positives=none,
         )  # fmt: skip
 
 

@@ -232,7 +232,7 @@ def test_a_second_stage_has_labels_for_each_stratum() -> None:
         for lower, upper in pairwise(edges)
     )
     fields = {"population": (a_day(comments=80, flagged=0),), "strata": many}
-    with pytest.raises(AuditError, match="80 labels at least"):
+    with pytest.raises(AuditError, match="at least 80 labels"):
         a_plan(**fields, second_stage_labels=79, first_stage_share=0.5)
     assert a_plan(**fields, second_stage_labels=80, first_stage_share=0.5).stages == 2
 
@@ -319,7 +319,7 @@ def test_hostile_types_are_refused_wherever_they_stand(path: tuple[Any, ...]) ->
      '{"format":{}}', '{"format":1,"audit":' + "9" * 5000 + "}"],
 )  # fmt: skip
 def test_garbage_is_no_plan(text: str) -> None:
-    with pytest.raises(AuditError, match=r"not an audit plan|a format that this version"):
+    with pytest.raises(AuditError, match=r"not an audit plan|format of the plan is unknown"):
         AuditPlan.from_json(text)
 
 
@@ -331,12 +331,12 @@ def test_anything_else_is_refused_in_words(text: str) -> None:
 
 def test_another_format_is_refused() -> None:
     for other in (0, 2, None, "1"):
-        with pytest.raises(AuditError, match="of a format that this version does not know"):
+        with pytest.raises(AuditError, match="The format of the plan is unknown"):
             AuditPlan.from_json(edited(lambda fields, other=other: fields.update(format=other)))
 
 
 def test_a_rule_that_there_is_not_is_no_plan() -> None:
-    with pytest.raises(AuditError, match="not an audit plan: the interval is 'guess'"):
+    with pytest.raises(AuditError, match="not an audit plan: Interval method must be"):
         AuditPlan.from_json(edited(lambda fields: fields["rule"].update(method="guess")))
 
 

@@ -100,5 +100,5 @@ def test_impossible_wishes_are_refused(call):
 
 
 def test_a_prevalence_of_none_has_no_number_of_labels():
-    with pytest.raises(DesignError, match=r"the expected prevalence is 0; it must be in \(0, 1\]"):
+    with pytest.raises(DesignError, match=r"Expected prevalence must be in \(0, 1\], got 0"):
         required_labels(0)

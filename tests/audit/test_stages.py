@@ -69,7 +69,7 @@ def test_a_stratum_labelled_whole_gets_none():
 
 def test_when_all_is_labelled_there_is_no_next_stage():
     whole = StratumCounts.of(population=[9], labels=[9], positives=[1], score=[0.1])
-    with pytest.raises(DesignError, match="every comment is labelled already"):
+    with pytest.raises(DesignError, match="Every comment is labelled already"):
         next_stage(whole, 10)
 
 

@@ -184,7 +184,7 @@ class TestCombine:
         ({"labels": [5]}, "must have equal lengths"),
         ({"positives": [[1, 2], [1]]}, "positives has rows of different lengths"),
         ({"score": [0.1, 1.1]}, r"score must contain values in \[0, 1\]"),
-        ({"score": [0.1, np.nan]}, "score must NaN"),
+        ({"score": [0.1, np.nan]}, "score holds NaN"),
         ({"labels": [0, 5]}, "A stratum has no labels"),
         ({"labels": [5, 11]}, "more labels than comments"),
         ({"positives": [6, 0]}, "more positives than labels"),

@@ -216,7 +216,7 @@ def test_comments_chosen_among_twice_as_many_are_found(done: Auditor) -> None:
     chosen.draw_and_label(1, files.write_sample(kept))
     chosen.finish()
     assert verify(chosen.folder) == [
-        "sample-1.csv does not hold the comments of the smallest numbers: others were left out or "
+        "sample-1.csv does not contain the comments with the smallest random numbers: some were left out or "
         "added"
     ]
 
@@ -268,7 +268,7 @@ def test_numbers_of_comments_that_cannot_be_are_found(
 def test_a_stratum_has_no_fewer_comments_without_a_value_than_were_drawn(done: Auditor) -> None:
     whole = {key: done.plan.strata[key[2]].population for key in population(done)}
     assert verify(resealed(done, {"population-1.csv": write_population(whole)})) == [
-        "population-1.csv holds fewer comments of a value, or without it, than were drawn"
+        "population-1.csv contains fewer comments with or without a value than were drawn"
     ]
 
 
@@ -305,8 +305,8 @@ def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive: Au
         )
     )
     assert problems == [
-        f"sample-2.csv does not go on where the stage before ended in stratum {gone.stratum}",
-        "labels-2.csv does not hold all labels of the stage before",
+        f"sample-2.csv does not continue the previous stage in stratum {gone.stratum}",
+        "labels-2.csv does not contain all labels of the previous stage",
     ]
 
 
@@ -316,7 +316,10 @@ def test_the_second_stage_is_allotted_by_the_labels_of_the_first(adaptive: Audit
         for each in labels(adaptive, 1)
     ]
     problems = verify(resealed(adaptive, {"labels-1.csv": files.write_labels(forged)}))
-    assert "sample-2.csv does not hold as many comments of each stratum as the plan" in problems[0]
+    assert (
+        "sample-2.csv does not contain the planned number of comments of each stratum"
+        in problems[0]
+    )
 
 
 def test_the_first_stage_keeps_its_labels(adaptive: Auditor) -> None:
@@ -327,14 +330,14 @@ def test_the_first_stage_keeps_its_labels(adaptive: Auditor) -> None:
         ),
     ):
         problems = verify(resealed(adaptive, {"labels-2.csv": content}))
-        assert problems == ["labels-2.csv does not hold all labels of the stage before"]
+        assert problems == ["labels-2.csv does not contain all labels of the previous stage"]
 
 
 def test_both_stages_stand_for_the_same_comments(adaptive: Auditor) -> None:
     whole = population(adaptive)
     whole[next(iter(whole))] += 1
     problems = verify(resealed(adaptive, {"population-2.csv": write_population(whole)}))
-    assert problems == ["population-2.csv differs from that of the stage before"]
+    assert problems == ["population-2.csv differs from that of the previous stage"]
 
 
 @pytest.mark.parametrize(
@@ -343,9 +346,9 @@ def test_both_stages_stand_for_the_same_comments(adaptive: Auditor) -> None:
         (NOW - timedelta(minutes=6), "holds a label of 2026-01-05 from before the comment was"),
         (NOW + timedelta(minutes=6), "holds a label of 2026-01-05 from after the labels were"),
         (NOW + timedelta(minutes=4), None),
-        ("", "a time is not in ISO 8601"),
-        ("2026-02-01T00:00:00", "a time is not in ISO 8601"),
-        ("0001-01-01T00:00:00+14:00", "a time is not in ISO 8601"),
+        ("", "A time is not in ISO 8601"),
+        ("2026-02-01T00:00:00", "A time is not in ISO 8601"),
+        ("0001-01-01T00:00:00+14:00", "A time is not in ISO 8601"),
     ],
 )
 def test_labels_are_given_between_draw_and_sealing(
@@ -387,12 +390,12 @@ def test_labels_that_were_left_out_are_counted_in_the_result(done: Auditor) -> N
 
 def test_files_that_no_step_sealed_are_named(done: Auditor) -> None:
     assert verify(done.folder | {"sample-2.csv": done.folder["sample-1.csv"]}) == [
-        "sample-2.csv is there, and no step has sealed it"
+        "sample-2.csv was not sealed by any step"
     ]
     unsealed = rechained(done, lambda chain: chain.__setitem__(3, without_files(chain[3])))
     assert verify(unsealed) == [
         "labels-1.csv was not sealed when the audit was labelled",
-        "labels-1.csv is there, and no step has sealed it",
+        "labels-1.csv was not sealed by any step",
     ]
     without_report = rechained(done, lambda chain: chain.__setitem__(6, without_files(chain[6])))
     del without_report[files.REPORT]
@@ -417,7 +420,7 @@ def test_a_step_that_was_begun_and_not_finished_is_to_be_taken_again(
     sealed = evidence.sealed_files(adaptive.chain[:steps]).keys()
     begun = dict.fromkeys(names, b"")
     assert verify({name: folder[name] for name in {*sealed, files.CHAIN}} | begun) == [
-        f"{name} is there and not sealed: its step was begun, not finished; take it again"
+        f"{name} is not sealed: its step was started and not finished; run it again"
         for name in names
     ]
 
@@ -468,7 +471,9 @@ def test_an_audit_that_somebody_stopped_is_told_by_its_first_stage(done: Auditor
     one = dataclasses.replace(made.plan, second_stage_labels=0, first_stage_share=1.0)
     alone = dataclasses.replace(read_evidence(made.folder), plan=one)
     assert computed(alone)["figures"] == result["figures"]
-    with pytest.raises(AuditError, match="1 of 2 stages are labelled, and nobody stopped"):
+    with pytest.raises(
+        AuditError, match="1 of 2 stages are labelled, and the labelling was not stopped"
+    ):
         stopped("a holiday")
     unsaid = rechained(made, lambda chain: chain.__setitem__(3, without_note(chain[3])))
     assert verify(unsaid) == ["the audit was estimated after 1 of 2 stages"]
@@ -486,7 +491,9 @@ def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor)
     for name in ("sample-2.csv", "population-2.csv", "labels-2.csv"):
         del folder[name]
     assert verify(folder) == ["the audit was estimated after 1 of 2 stages"]
-    with pytest.raises(AuditError, match="1 of 2 stages are labelled, and nobody stopped"):
+    with pytest.raises(
+        AuditError, match="1 of 2 stages are labelled, and the labelling was not stopped"
+    ):
         read_evidence(folder)
 
     more = {
@@ -588,6 +595,6 @@ def test_another_seed_draws_others() -> None:
 
 def test_garbage_is_refused_in_words() -> None:
     assert verify({}) == ["chain.jsonl is missing"]
-    assert verify({files.CHAIN: b"\xff"}) == ["chain.jsonl is no text in UTF-8"]
+    assert verify({files.CHAIN: b"\xff"}) == ["chain.jsonl is not UTF-8"]
     assert verify({files.CHAIN: b"{}\n"}) == ["line 1 of the chain is not an event"]
     assert verify({files.CHAIN: b""}) == ["the chain is empty"]

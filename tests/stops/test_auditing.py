@@ -104,7 +104,9 @@ def test_an_adaptive_audit_draws_twice(at: Wiring) -> None:
         auditing.seal_labels(at, "january")
     label_everything(at)
     auditing.seal_labels(at, "january")
-    with pytest.raises(AuditError, match="1 of 2 stages are labelled, and nobody stopped"):
+    with pytest.raises(
+        AuditError, match="1 of 2 stages are labelled, and the labelling was not stopped"
+    ):
         auditing.estimate(at, "january")
     assert auditing.draw_stage(at, "january") == 160
     label_everything(at)
@@ -137,7 +139,7 @@ def test_a_step_that_was_killed_before_it_was_sealed_is_told_and_taken_again(
     begun = small.settings.home / "lake" / "_audits" / "small" / files.labels_file(1)
     begun.write_bytes(b"half of it")
     assert audit_checks.check(small, "small") == [
-        "labels-1.csv is there and not sealed: its step was begun, not finished; take it again"
+        "labels-1.csv is not sealed: its step was started and not finished; run it again"
     ]
     small_audits.label_everything(small)
     begun.write_bytes(files.write_labels(standing_labels(small, "small")))
@@ -416,6 +418,8 @@ def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(small: 
     )  # fmt: skip
     queue.enqueue(small.database, [item], label.day)
     label_next(small.database, create_moderator(small.database, "ann", "moderator"))
-    with pytest.raises(AuditError, match="1 label is by who decided the comment as a moderator"):
+    with pytest.raises(
+        AuditError, match="1 label is by people who decided the comment as a moderator"
+    ):
         auditing.seal_labels(small, "small")
     assert auditing.conflicting_labels(small, "small") == [label]

@@ -266,8 +266,8 @@ def _accuracy(plan: AuditPlan, result: Mapping[str, Any]) -> list[str]:
 def _annotators(result: Mapping[str, Any]) -> list[str]:
     """Return sentences on the agreement of annotators and the effect of their errors."""
     sentences = [
-        f"Two people who labelled the same comment agreed on a share of {each['value']:.4f} of "
-        f"{each['n']} comments."
+        f"The observed agreement between two people on the same comment is {each['value']:.4f}, "
+        f"from {each['n']} comments."
         for each in result["agreement"]
         if each["metric"] == "observed" and each["status"] == "ok"
     ]
