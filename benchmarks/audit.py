@@ -1,9 +1,9 @@
-"""How well an audit's interval holds the truth, and how many labels its design saves.
+"""Coverage of the interval of an audit, and how many labels its design saves.
 
     python benchmarks/audit.py [--repetitions 2000] [--csv FILE]
 
-Made-up populations of 400,000 comments (`audit.populations`): prevalence of the unflagged 0.1, 0.5,
-1, 2, 4 and 8 %, a sharp, a dull and a miscalibrated score, 0 or 20 % of the positives invisible to
+Simulated populations of 400,000 comments (`audit.simulation`): prevalence of the unflagged 0.1, 0.5,
+1, 2, 4 and 8 %, a sharp, a dull and a miscalibrated score, 0 or 20 % of the positives missed by
 it, 500, 1,000 and 3,000 labels. All designs see the same populations. Named baselines:
 
 - pilot: the paper's design, 8 quantile strata, 50 pilot labels each, pooled (as many labels);
@@ -87,9 +87,9 @@ def audited(made, population, generator, repetitions, options):
 
 
 def judged(name, estimate, truth, enough):
-    """Return coverage, of all audits and of those with a figure, bias and width.
+    """Return coverage, of all audits and of those with an estimate, bias and width.
 
-    `above`: the part of the figures whose interval ends below the truth.
+    `above`: the share of the estimates whose interval ends below the true value.
     """
     holds = (estimate.low <= truth) & (truth <= estimate.high)
     deviation = float(estimate.value.std()) or np.nan
@@ -246,7 +246,7 @@ def main() -> int:
 
 
 def report(table: pd.DataFrame) -> None:
-    """Print which cells miss the floors; a cell without figures in half of its audits is told."""
+    """Print which cells miss the floors; except cells without estimates in half of their audits."""
     given = table["prevalence_given"] >= 0.5
     for name in ("prevalence", "recall"):
         some = table[table[f"{name}_given"] >= 0.5]

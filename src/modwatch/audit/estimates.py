@@ -162,7 +162,7 @@ class AuditEstimator:
     @cached_property
     def _unflagged_mirrored(self) -> SideShare:
         if self.options.mirrored == self.options:
-            return self._unflagged
+            return self.side("unflagged")
         return SideShare.of(self.unflagged, self.comments[1], self.options.mirrored)
 
 
