@@ -2,9 +2,9 @@
 
     python benchmarks/audit.py [--repetitions 2000] [--csv FILE]
 
-Simulated populations of 400,000 comments (`audit.simulation`): prevalence of the unflagged 0.1, 0.5,
-1, 2, 4 and 8 %, a sharp, a dull and a miscalibrated score, 0 or 20 % of the positives missed by
-it, 500, 1,000 and 3,000 labels. All designs see the same populations. Named baselines:
+Simulated populations of 400,000 comments (`tests/simulated_audits.py`): prevalence of the
+unflagged 0.1, 0.5, 1, 2, 4 and 8 %, a sharp, a dull and a miscalibrated score, 0 or 20 % of the
+positives missed by it, 500, 1,000 and 3,000 labels. All designs see the same populations. Named baselines:
 
 - pilot: the paper's design, 8 quantile strata, 50 pilot labels each, pooled (as many labels);
 - random: a simple random sample of the unflagged;
@@ -36,7 +36,12 @@ from modwatch.audit.allocation import optimal
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.audit.intervals import IntervalOptions
-from modwatch.audit.simulation import (
+from modwatch.audit.strata import strata
+from modwatch.audit.stratified import StratumCounts
+
+# Populations and baselines are shared with the tests.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from simulated_audits import (
     PILOT_BINS,
     PILOT_LABELS,
     Side,
@@ -45,8 +50,6 @@ from modwatch.audit.simulation import (
     pilot_audit,
     simulate,
 )
-from modwatch.audit.strata import strata
-from modwatch.audit.stratified import StratumCounts
 
 PREVALENCES = (0.001, 0.005, 0.01, 0.02, 0.04, 0.08)
 SCORES = ("sharp", "dull", "miscalibrated")

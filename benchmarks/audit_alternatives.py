@@ -27,6 +27,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -37,9 +38,12 @@ from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.estimates import ENOUGH_POSITIVES
 from modwatch.audit.intervals import IntervalOptions, interval, korn_graubard
 from modwatch.audit.recalibration import prior_shift, shifted
-from modwatch.audit.simulation import SCORES, draw_positives, pilot_audit, simulate
 from modwatch.audit.stages import next_stage
 from modwatch.audit.stratified import StratumCounts, combine
+
+# Populations and baselines are shared with the tests.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from simulated_audits import SCORES, draw_positives, pilot_audit, simulate
 
 CELLS = tuple(product((0.001, 0.01, 0.04), SCORES, (0.0, 0.2), (1000, 3000)))
 #: Repetitions that get an interval; folds of the cross-fitting.

@@ -13,8 +13,8 @@ from modwatch.audit.draw import DrawnComment, Scored, day_digest, draw
 from modwatch.audit.labels import AuditLabel
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
 from modwatch.audit.results import computed, to_json
-from modwatch.audit.simulation import simulate
 from modwatch.audit.verify import planned_sizes, read_evidence
+from simulated_audits import simulate
 
 FIRST = datetime.date(2026, 1, 5)
 NOW = datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC)

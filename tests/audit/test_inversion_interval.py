@@ -12,9 +12,9 @@ from scipy.optimize import brentq
 from audit.drawing import counts
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.inversion_interval import _below, inversion_interval, pattern
-from modwatch.audit.simulation import draw_positives, simulate
 from modwatch.audit.stratified import StratumCounts, WeightedCounts
 from modwatch.errors import ModwatchError
+from simulated_audits import draw_positives, simulate
 
 
 def of(population, labels, positives, score):

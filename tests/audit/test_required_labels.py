@@ -11,8 +11,8 @@ from modwatch.audit.required_labels import (
     required_labels,
     required_labels_stratified,
 )
-from modwatch.audit.simulation import draw_positives
 from modwatch.errors import DesignError, ModwatchError
+from simulated_audits import draw_positives
 
 Z = stats.norm.ppf(0.975)
 STRATA = st.lists(st.tuples(st.integers(1, 10**6), st.floats(0.001, 0.999)), min_size=1)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from modwatch.audit.simulation import (
+from modwatch.errors import DesignError, ModwatchError
+from simulated_audits import (
     PILOT_BINS,
     PILOT_LABELS,
     SCORES,
@@ -12,7 +13,6 @@ from modwatch.audit.simulation import (
     pilot_audit,
     simulate,
 )
-from modwatch.errors import DesignError, ModwatchError
 
 
 @pytest.mark.parametrize("score", SCORES)

@@ -216,8 +216,8 @@ def test_comments_chosen_among_twice_as_many_are_found(done: Auditor) -> None:
     chosen.draw_and_label(1, files.write_sample(kept))
     chosen.finish()
     assert verify(chosen.folder) == [
-        "sample-1.csv does not contain the comments with the smallest random numbers: some were left "
-        "out or added"
+        "sample-1.csv does not contain the comments with the smallest random numbers: some "
+        "were left out or added"
     ]
 
 

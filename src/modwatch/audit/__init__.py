@@ -31,8 +31,8 @@ Topics:
   `IntervalOptions` and `interval`; `rogan_gladen` and `corrected` for annotator errors.
 - Auditable audits: `AuditPlan` frozen before the draw, `draw_sample`, `AuditLabel`, `Event` (the
   hash chain), `compute_result`, and `verify_evidence`, which needs the files alone.
-- `modwatch.audit.simulation`: populations with known labels. `modwatch.audit.report`: the result as
-  HTML. `modwatch.audit.dsa`: transparency reports of the Digital Services Act.
+- `modwatch.audit.report`: the result as HTML. `modwatch.audit.dsa`: transparency reports of the
+  Digital Services Act.
 """
 
 from modwatch.audit.allocation import equal, neyman, optimal, pilot, proportional
