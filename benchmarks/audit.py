@@ -4,7 +4,8 @@
 
 Simulated populations of 400,000 comments (`tests/simulated_audits.py`): prevalence of the
 unflagged 0.1, 0.5, 1, 2, 4 and 8 %, a sharp, a dull and a miscalibrated score, 0 or 20 % of the
-positives missed by it, 500, 1,000 and 3,000 labels. All designs see the same populations. Named baselines:
+positives missed by it, 500, 1,000 and 3,000 labels. All designs see the same populations. Named
+baselines:
 
 - pilot: the paper's design, 8 quantile strata, 50 pilot labels each, pooled (as many labels);
 - random: a simple random sample of the unflagged;
