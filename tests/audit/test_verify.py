@@ -172,7 +172,7 @@ def test_a_label_changed_together_with_the_chain_no_longer_gives_the_result(done
         *((lambda drawn, n=n: [dataclasses.replace(drawn[0], stratum=n), *drawn[1:]],
            "a stratum that is not in the plan") for n in (-1, 99, 10**12)),
         *((lambda drawn, n=n: [dataclasses.replace(drawn[0], key=n), *drawn[1:]],
-           "out of range") for n in (-1, 2**64, 10**400)),
+           "an invalid random number") for n in (-1, 2**64, 10**400)),
         *((lambda drawn, n=n: [*drawn[:-1], dataclasses.replace(drawn[-1], score=n)],
            "whose score is outside its stratum")
           for n in (-1e-9, 1.1, float("nan"), float("inf"), float("-inf"))),
@@ -242,15 +242,15 @@ def test_what_only_a_redraw_finds(done: Auditor) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda whole: {key: 2 * size for key, size in whole.items()}, "does not fit the sample"),
-        (lambda whole: {key: size // 20 + 1 for key, size in whole.items()}, "fewer comments of a"),
-        (lambda whole: dict.fromkeys(whole, 5000), "more comments of a value than the stratum"),
+        (lambda whole: {key: 2 * size for key, size in whole.items()}, "does not match the sample"),
+        (lambda whole: {key: size // 20 + 1 for key, size in whole.items()}, "fewer comments with"),
+        (lambda whole: dict.fromkeys(whole, 5000), "a value with more comments than the stratum"),
         (lambda whole: dict.fromkeys(whole, 0), "than the stratum has, or none"),
-        (lambda whole: dict.fromkeys(whole, 10**400), "more comments of a value than"),
-        (lambda whole: {}, "fewer comments of a value, or without it"),
+        (lambda whole: dict.fromkeys(whole, 10**400), "a value with more comments than"),
+        (lambda whole: {}, "fewer comments with or without a value"),
         (lambda whole: whole | {("language", "eo", 99): 5}, "a stratum that is not in the plan"),
         (lambda whole: whole | {("language", "eo", -1): 5}, "a stratum that is not in the plan"),
-        (lambda whole: whole | {("language", "eo", 4): 500}, "does not fit the sample"),
+        (lambda whole: whole | {("language", "eo", 4): 500}, "does not match the sample"),
     ],
 )
 def test_numbers_of_comments_that_cannot_be_are_found(
@@ -273,7 +273,8 @@ def test_a_stratum_has_no_fewer_comments_without_a_value_than_were_drawn(done: A
 
 
 @pytest.mark.parametrize(
-    ("language", "why"), [("fr", "does not fit the sample"), ("eo", "fewer comments of a value")]
+    ("language", "why"),
+    [("fr", "does not match the sample"), ("eo", "fewer comments with or without a value")],
 )
 def test_traits_that_are_changed_no_longer_fit_the_numbers_of_comments(
     done: Auditor, language: str, why: str
@@ -343,8 +344,8 @@ def test_both_stages_stand_for_the_same_comments(adaptive: Auditor) -> None:
 @pytest.mark.parametrize(
     ("decided_at", "why"),
     [
-        (NOW - timedelta(minutes=6), "holds a label of 2026-01-05 from before the comment was"),
-        (NOW + timedelta(minutes=6), "holds a label of 2026-01-05 from after the labels were"),
+        (NOW - timedelta(minutes=6), "contains a label of 2026-01-05 from before the comment was"),
+        (NOW + timedelta(minutes=6), "contains a label of 2026-01-05 from after the labels were"),
         (NOW + timedelta(minutes=4), None),
         ("", "A time is not in ISO 8601"),
         ("2026-02-01T00:00:00", "A time is not in ISO 8601"),
@@ -596,5 +597,5 @@ def test_another_seed_draws_others() -> None:
 def test_garbage_is_refused_in_words() -> None:
     assert verify({}) == ["chain.jsonl is missing"]
     assert verify({files.CHAIN: b"\xff"}) == ["chain.jsonl is not UTF-8"]
-    assert verify({files.CHAIN: b"{}\n"}) == ["line 1 of the chain is not an event"]
+    assert verify({files.CHAIN: b"{}\n"}) == ["Line 1 of the chain is not an event."]
     assert verify({files.CHAIN: b""}) == ["the chain is empty"]
