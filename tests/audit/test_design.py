@@ -141,11 +141,11 @@ def test_fewer_labels_than_the_strata_need_are_refused(labels):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "kmeans"}, "got 'kmeans'"),
-        ({"bins": 0}, "got 0"),
-        ({"allocation": "pilot"}, "got 'pilot'"),
-        ({"floor": 1.5}, "got 1.5"),
-        ({"floor": float("nan")}, "got nan"),
+        ({"method": "kmeans"}, "Strata method must be one of .*got 'kmeans'"),
+        ({"bins": 0}, "Number of strata must be at least 1, got 0"),
+        ({"allocation": "pilot"}, "Allocation must be one of .*got 'pilot'"),
+        ({"floor": 1.5}, "Floor of the allocation must be in .*got 1.5"),
+        ({"floor": float("nan")}, "Floor of the allocation must be in .*got nan"),
         ({"flagged_share": 0.0}, "flagged_share must be in \\(0, 1\\), got 0.0"),
         ({"flagged_share": 1.0}, "flagged_share must be in \\(0, 1\\), got 1.0"),
         ({"expected_prevalence": 0.0}, "expected_prevalence must be in \\(0, 1\\), got 0.0"),

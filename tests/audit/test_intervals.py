@@ -166,13 +166,13 @@ def test_repetitions_at_once_are_those_one_by_one(method):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "wald"}, "got 'wald'"),
-        ({"sides": "left"}, "got 'left'"),
+        ({"method": "wald"}, "Interval method must be one of .*got 'wald'"),
+        ({"sides": "left"}, "Sides of the interval must be one of .*got 'left'"),
         ({"level": 0.5}, r"must be in \(0.5, 1\)"),
         ({"level": 1.0}, r"must be in \(0.5, 1\)"),
         ({"level": float("nan")}, r"must be in \(0.5, 1\)"),
-        ({"hidden_share": 1.0}, "got 1.0"),
-        ({"hidden_share": -0.1}, "got -0.1"),
+        ({"hidden_share": 1.0}, "Hidden share must be in .*got 1.0"),
+        ({"hidden_share": -0.1}, "Hidden share must be in .*got -0.1"),
     ],
 )
 def test_impossible_rules_are_refused(changes, message):

@@ -68,11 +68,11 @@ def test_the_same_seed_makes_the_same_population():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"score": "blind"}, "got 'blind'"),
-        ({"prevalence": 0.0}, "got 0.0"),
-        ({"prevalence": 0.5}, "got 0.5"),
-        ({"prevalence": float("nan")}, "got nan"),
-        ({"hidden": 1.0}, "and 1.0"),
+        ({"score": "blind"}, "Score must be one of .*got 'blind'"),
+        ({"prevalence": 0.0}, "Prevalence must be in .*got 0.0"),
+        ({"prevalence": 0.5}, "Prevalence must be in .*got 0.5"),
+        ({"prevalence": float("nan")}, "Prevalence must be in .*got nan"),
+        ({"hidden": 1.0}, "hidden in .* and 1.0"),
         ({"prevalence": 0.4}, "cannot have prevalence 0.4"),
         ({"comments": 20, "prevalence": 0.001}, "use more comments"),
     ],

@@ -86,8 +86,8 @@ def test_scores_that_are_sure_are_cut_as_quantiles():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "kmeans"}, "got 'kmeans'"),
-        ({"bins": 0}, "got 0"),
+        ({"method": "kmeans"}, "Strata method must be one of .*got 'kmeans'"),
+        ({"bins": 0}, "Number of strata must be at least 1, got 0"),
         ({"score": []}, "There are no comments"),
         ({"counts": [0, 0]}, "There are no comments"),
     ],

@@ -256,7 +256,7 @@ def test_the_files_of_an_audit_hold_what_people_and_model_did(at: Wiring) -> Non
     listed = sum(int(rows[code, SOLELY]["Value"]) for code in LANGUAGES)
     left = rows["Own-initiative", SOLELY]["Contextual Information"]
     assert listed == 276
-    assert "no row of a language: 120 by automated means alone and 1 others" in left
+    assert "official language of the EU: 120 solely by automated means and 1 others" in left
     for scope in ("NAM Total", "NAM Trusted Flagger"):
         blank = [row for (of, _), row in rows.items() if of == scope]
         assert [row["Value"] for row in blank] == [""] * 5

@@ -121,17 +121,17 @@ def test_what_is_no_day_is_named(name: str, day: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"second_stage_share": 1.0}, AuditError, r"a part of 1.0 of the labels; it must be in"),
+        ({"second_stage_share": 1.0}, AuditError, r"a part of 1.0 of the labels; it must lie in"),
         ({"second_stage_share": -0.1}, AuditError, r"a part of -0.1 of the labels"),
         ({"second_stage_share": float("nan")}, AuditError, r"a part of nan of the labels"),
         ({"several_labels_share": 1.1}, AuditError, r"a part of 1.1 of the comments has several"),
         ({"several_labels_share": float("nan")}, AuditError, r"a part of nan of the comments"),
         ({"first": "2016-01-06"}, AuditError, "is longer than ten years; audit a part of it"),
-        ({"bins": 0}, DesignError, "got 0"),
-        ({"method": "random"}, DesignError, "the strata method is 'random'"),
-        ({"interval": "wald"}, DesignError, "got 'wald'"),
-        ({"level": 0.5}, DesignError, "the level is 0.5"),
-        ({"flagged_share": 0}, DesignError, "flagged_share is 0; it must be in"),
+        ({"bins": 0}, DesignError, "Number of strata must be at least 1, got 0"),
+        ({"method": "random"}, DesignError, "Strata method must be one of .*got 'random'"),
+        ({"interval": "wald"}, DesignError, "Interval method must be one of .*got 'wald'"),
+        ({"level": 0.5}, DesignError, r"Confidence level must be in .*got 0\.5"),
+        ({"flagged_share": 0}, DesignError, r"flagged_share must be in \(0, 1\), got 0"),
     ],
 )
 def test_what_is_impossible_is_named(

@@ -167,7 +167,7 @@ def test_every_step_may_be_taken_twice(at: Wiring) -> None:
 def test_what_is_out_of_order_is_refused_by_name(at: Wiring) -> None:
     with pytest.raises(AuditError, match="there is no audit 'january'; there are: none"):
         auditing.draw_stage(at, "january")
-    with pytest.raises(AuditError, match="there is no plan; plan it first"):
+    with pytest.raises(AuditError, match="has no plan; plan it first"):
         auditing.approve(at, "january", actor="eva")
     auditing.plan(at, REQUEST, actor="eva")
     with pytest.raises(AuditError, match="cannot be drawn after it was planned"):
@@ -280,11 +280,11 @@ def test_an_edited_plan_draws_nothing(at: Wiring) -> None:
         (
             {"first": MONDAY - datetime.timedelta(days=9), "last": MONDAY - datetime.timedelta(7)},
             AuditError,
-            "There are no comments",
+            "there is no comment",
         ),
         ({"labels": 9}, DesignError, "too few for"),
-        ({"audit": "Über"}, AuditError, "name of the audit"),
-        ({"audit": "../x"}, AuditError, "name of the audit"),
+        ({"audit": "Über"}, AuditError, "the name may only contain"),
+        ({"audit": "../x"}, AuditError, "the name may only contain"),
         ({"labels": 0}, DesignError, "too few"),
     ],
 )
@@ -419,7 +419,7 @@ def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(small: 
     queue.enqueue(small.database, [item], label.day)
     label_next(small.database, create_moderator(small.database, "ann", "moderator"))
     with pytest.raises(
-        AuditError, match="1 label is by people who decided the comment as a moderator"
+        AuditError, match="1 label is by people who decided the comment as moderators"
     ):
         auditing.seal_labels(small, "small")
     assert auditing.conflicting_labels(small, "small") == [label]
