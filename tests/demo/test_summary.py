@@ -214,5 +214,5 @@ def test_the_table_tells_what_is_wrong_with_the_audit(small: Wiring) -> None:
     audited(small)
     put_scores(small.lake, MONDAY, np.linspace(0, 1, 400, dtype=np.float32))
     assert audit_table(small).splitlines()[-1].partition("modwatch audit verify: ")[2] == (
-        "2026-01-05: ids, scores or decisions are not those of the plan."
+        "2026-01-05: ids, scores or decisions differ from the plan."
     )
