@@ -7,7 +7,7 @@ import modwatch.audit
 
 HEAVY = (
     "airflow", "alembic", "deltalake", "fsspec", "great_expectations", "jinja2", "matplotlib",
-    "mlflow", "modwatch.records", "modwatch.settings", "pyarrow", "sqlalchemy", "torch",
+    "mlflow", "modwatch.lake.schemas", "modwatch.settings", "pyarrow", "sqlalchemy", "torch",
 )  # fmt: skip
 
 
