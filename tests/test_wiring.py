@@ -16,7 +16,7 @@ from modwatch.ingest.files import FileSource
 from modwatch.ingest.replay import ReplaySource
 from modwatch.ingest.sql import SqlSource
 from modwatch.quality import check_comments, profile_comments
-from modwatch.settings import Settings
+from modwatch.settings import EMBEDDED, Settings
 from modwatch.tracking.alert_mail import MailChannel
 from modwatch.tracking.alert_webhook import WebhookChannel
 from modwatch.wiring import open_channels, open_source, open_wiring
@@ -189,11 +189,23 @@ def test_a_model_is_fetched_once_for_all_tasks(install: Install) -> None:
         assert len(list(at.settings.models_folder.iterdir())) == 1
 
 
-def test_without_a_url_the_database_is_embedded_migrated_and_stopped() -> None:
+def test_without_a_database_url_the_error_names_the_setting_and_its_values(tmp_path: Path) -> None:
+    with open_wiring(Settings(home=tmp_path)) as at:
+        with pytest.raises(SettingsError) as caught:
+            _ = at.database
+        assert str(caught.value) == (
+            "MODWATCH_DATABASE_URL is not set; set it to postgresql://user:password@host/database, "
+            "or to embedded for a server in MODWATCH_HOME"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_embedded_database_is_migrated_and_stopped() -> None:
     # Not pytest's folder, which is closed to other users: the server of a root has its own.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        with open_wiring(Settings(home=Path(folder))) as at, at.database.connect() as connection:
+        settings = Settings(home=Path(folder), database_url=EMBEDDED)
+        with open_wiring(settings) as at, at.database.connect() as connection:
             assert connection.scalar(text("SELECT count(*) FROM review_item")) == 0
         assert [p for p in psutil.process_iter() if folder in _command(p)] == []
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from modwatch import cli_audit, cli_people, cli_queue
 from modwatch.errors import ModwatchError
+from modwatch.installed import dags_folder, missing_extra, version
 from modwatch.settings import load_settings, settings_table
 
 #: The stops that take a day and nothing else, as `modwatch run STOP DAY` calls them.
@@ -56,12 +57,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModwatchError as error:
         print(f"modwatch: {error}", file=sys.stderr)
         return 1
+    except ImportError as error:
+        extra = missing_extra(error, options.program)
+        if extra is None:
+            raise
+        print(
+            f'modwatch: "{options.program}" needs extra dependencies; '
+            f"run pip install 'modwatch[{extra}]'",
+            file=sys.stderr,
+        )
+        return 1
     return status
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="modwatch", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.add_argument("--version", action="version", version=f"modwatch {version()}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="program")
 
     def command(
         name: str, call: Callable[..., object] | None, words: str
@@ -75,6 +87,11 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--once", action="store_true", help="stop everything at the end")
     _add_path(command)
     _add_review(command)
+    airflow = command("airflow", None, "how Airflow finds Modwatch")
+    folder = airflow.add_subparsers(required=True, metavar="COMMAND").add_parser(
+        "dags-folder", help="print the folder of the DAGs, for AIRFLOW__CORE__DAGS_FOLDER"
+    )
+    folder.set_defaults(command=lambda _: print(dags_folder()))
     for name, call, words in _WITHOUT_OPTIONS:
         command(name, call, words)
     return parser

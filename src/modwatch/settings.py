@@ -28,6 +28,7 @@ from modwatch.source_settings import (
 )
 
 __all__ = [
+    "EMBEDDED",
     "CommunitySourceSettings",
     "FileSourceSettings",
     "ReplaySourceSettings",
@@ -40,6 +41,9 @@ __all__ = [
 
 _HTTP = re.compile(r"https?://[!-~]+")
 _MAIL = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
+
+#: The value of `database_url` that stands for a server of our own.
+EMBEDDED = "embedded"
 
 #: Variables of the demo and its data, which share the prefix.
 _NOT_SETTINGS = {"MODWATCH_DATA", "MODWATCH_DEMO_STACK"}
@@ -61,7 +65,9 @@ class Settings(BaseSettings):
         None, description="Folder or object-store URL of the Delta tables; `HOME/lake` by default"
     )
     database_url: SecretStr | None = Field(
-        None, description="PostgreSQL URL; unset: an embedded server in `HOME/postgres`"
+        None,
+        description="PostgreSQL URL of the review database, or `embedded` for a server of its own "
+        "in `HOME/postgres` (for demos and tests)",
     )
     mlflow_url: str = Field("http://127.0.0.1:5000", description="MLflow tracking server")
     console_url: str = Field("http://127.0.0.1:8090", description="Address of the review console")

@@ -25,6 +25,7 @@ from modwatch.quality.verdict import Suite, Verdict
 from modwatch.records import SCORES
 from modwatch.routing.policy import RoutingPolicy
 from modwatch.settings import (
+    EMBEDDED,
     CommunitySourceSettings,
     FileSourceSettings,
     ReplaySourceSettings,
@@ -74,9 +75,17 @@ class Wiring:
         """The review database."""
         from modwatch.review.database import connect
 
-        engine = connect(self._database_url())
+        url = self.settings.database_url
+        if url is None:
+            raise SettingsError(
+                "MODWATCH_DATABASE_URL is not set; set it to "
+                "postgresql://user:password@host/database, or to embedded for a server in "
+                "MODWATCH_HOME"
+            )
+        own = url.get_secret_value() == EMBEDDED
+        engine = connect(self._embedded_url() if own else url.get_secret_value())
         self._exit.callback(engine.dispose)
-        if self.settings.database_url is None:
+        if own:
             self.migrate(engine)  # nobody else looks after the embedded server
         return engine
 
@@ -208,9 +217,7 @@ class Wiring:
         """The review strategies to report of a day, the deployed one among them."""
         return tuple(dict.fromkeys(("uncertainty", "toxicity", self.settings.strategy)))
 
-    def _database_url(self) -> str:
-        if self.settings.database_url is not None:
-            return self.settings.database_url.get_secret_value()
+    def _embedded_url(self) -> str:
         from modwatch.review.embedded import embedded
 
         server = self._exit.enter_context(embedded(self.settings.home / "postgres"))

@@ -16,6 +16,7 @@ import httpx
 
 from modwatch.demo.stack import Service
 from modwatch.errors import StackError
+from modwatch.installed import dags_folder
 
 _USER = "admin"
 
@@ -25,19 +26,17 @@ class AirflowHome:
     """Where Airflow keeps its configuration, and how it is reached."""
 
     folder: Path
-    project: Path
     url: str
     database_url: str
     password: str
     jwt_secret: str
 
     @classmethod
-    def create(cls, folder: Path, *, project: Path, url: str, database_url: str) -> "AirflowHome":
+    def create(cls, folder: Path, *, url: str, database_url: str) -> "AirflowHome":
         """Return a new home with a password of its own."""
         folder.mkdir(parents=True, exist_ok=True)
         home = cls(
             folder=folder,
-            project=project,
             url=url,
             database_url=database_url,
             password=secrets.token_urlsafe(12),
@@ -58,8 +57,7 @@ class AirflowHome:
         parts = urlsplit(self.url)
         return {
             "AIRFLOW_HOME": str(self.folder),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(self.project / "dags"),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.project / "plugins"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags_folder()),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__PARALLELISM": "2",

@@ -19,8 +19,6 @@ from modwatch.review.embedded import embedded
 from modwatch.settings import Settings, load_settings
 from modwatch.wiring import open_wiring
 
-PROJECT = Path(__file__).resolve().parents[3]
-
 #: What both demos set beside their own source; the environment goes before.
 _SETTINGS = {
     "MODWATCH_REVIEW_FRACTION": "0.1",
@@ -77,7 +75,6 @@ def started(data: DemoData, narrator: Narrator) -> Iterator[Demo]:
         os.environ["MODWATCH_DATABASE_URL"] = server.url("modwatch")
         airflow = AirflowHome.create(
             home / "airflow",
-            project=PROJECT,
             url=settings.airflow_url,
             database_url=_for_psycopg2(server.url("airflow")),
         )
