@@ -40,7 +40,7 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module", params=DAG_FILES, ids=lambda path: path.stem)
-def parsed(request, tmp_path_factory):
+def parsed(request, tmp_path_factory, services):
     import json
 
     env = {**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow"))}

@@ -12,7 +12,7 @@ VERSION = PROJECT["project"]["version"]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
+def wheel(tmp_path_factory: pytest.TempPathFactory, services: None) -> ZipFile:
     return ZipFile(build_wheel(tmp_path_factory.mktemp("wheel")))
 
 

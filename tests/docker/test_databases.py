@@ -20,7 +20,7 @@ PASSWORDS = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(tmp_path_factory: pytest.TempPathFactory, services: None) -> Iterator[str]:
     """A server of its own: roles belong to the whole of it."""
     with embedded(tmp_path_factory.mktemp("pg")) as running:
         done = run_script(running.server_url, dict(PASSWORDS.values()))

@@ -40,7 +40,7 @@ def sqlite(tmp_path) -> str:
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory) -> Iterator[str]:
+def postgres(tmp_path_factory, services) -> Iterator[str]:
     with embedded(tmp_path_factory.mktemp("forum")) as server:
         url = server.url("forum")
         run(

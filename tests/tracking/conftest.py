@@ -24,7 +24,7 @@ _START_SECONDS = 120
 
 
 @pytest.fixture(scope="session")
-def mlflow_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def mlflow_url(tmp_path_factory: pytest.TempPathFactory, services: None) -> Iterator[str]:
     """Address of a real MLflow server; it and its children end with the tests."""
     folder = tmp_path_factory.mktemp("mlflow")
     port = _free_port()
