@@ -56,8 +56,7 @@ def missing_extra(error: ImportError, command: str) -> str | None:
     causes = (error, error.__cause__)
     names = [each.name for each in causes if isinstance(each, ModuleNotFoundError)]
     package = next((name.split(".")[0] for name in names if name), None)
+    extra = _EXTRA_OF.get(package or "")
     if package in _SHARED:
         extra = "console" if command in _CONSOLE_COMMANDS else "pipeline"
-    else:
-        extra = _EXTRA_OF.get(package or "")
     return "demo" if extra and command == "demo" else extra

@@ -1,5 +1,6 @@
 """The documentation site: it builds without warnings, follows the code and loads nothing."""
 
+import doctest
 import importlib
 import importlib.util
 import os
@@ -108,3 +109,10 @@ def test_a_stylesheet_that_loads_a_font_is_found(tmp_path: Path) -> None:
     (tmp_path / "a.css").write_text("@font-face { src: url('https://fonts.example/f.woff2') }")
     [found] = hooks.problems(tmp_path)
     assert found == "a.css loads https://fonts.example/f.woff2 from another host"
+
+
+def test_examples_and_comments_of_the_sources_become_markdown() -> None:
+    spec = importlib.util.spec_from_file_location("docstrings", ROOT / ".ci" / "docstrings.py")
+    docstrings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(docstrings)
+    assert doctest.testmod(docstrings) == (0, 2)
