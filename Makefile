@@ -30,7 +30,8 @@ LINTERS := lint-format lint-style lint-types lint-imports
 
 check:
 	@$(MAKE) --no-print-directory install
-	@$(MAKE) --no-print-directory -j 4 -O $(LINTERS) unit-tests
+	@$(MAKE) --no-print-directory -j 4 -O $(LINTERS)
+	@$(MAKE) --no-print-directory unit-tests
 
 test:
 	@$(MAKE) --no-print-directory install

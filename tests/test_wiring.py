@@ -200,6 +200,7 @@ def test_without_a_database_url_the_error_names_the_setting_and_its_values(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("services")
 def test_an_embedded_database_is_migrated_and_stopped() -> None:
     # Not pytest's folder, which is closed to other users: the server of a root has its own.
     with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,9 @@ import pytest
 from extras import PROJECT, ROOT, own_requirements, run_with
 from modwatch import installed
 
+#: Each test starts an interpreter, and some import torch.
+pytestmark = pytest.mark.usefixtures("services")
+
 # Left out: the embedded server of the demo, and programs that MLflow and Alembic run.
 _IMPORT_ALL = """
 import importlib, pkgutil
