@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from modwatch.errors import QueueError
 
 if TYPE_CHECKING:
-    from modwatch.review.checks.gold import GoldComment
+    from modwatch.review.quality_control.gold import GoldComment
 
 
 def add_commands(commands: Any) -> None:
@@ -84,7 +84,7 @@ def _days(parser: argparse.ArgumentParser) -> None:
 
 
 def _verify_log(options: argparse.Namespace) -> int:
-    from modwatch.review.log.check import verify_export, verify_log
+    from modwatch.review.log.verification import verify_export, verify_log
     from modwatch.wiring import open_wiring
 
     kept: Path | None = options.witness
@@ -162,8 +162,8 @@ def _deliver(options: argparse.Namespace) -> None:
 
 
 def _resend(_: argparse.Namespace) -> None:
-    from modwatch.review.outbox.deliverer import PLATFORM
-    from modwatch.review.outbox.health import resend
+    from modwatch.review.outbox.delivery import PLATFORM
+    from modwatch.review.outbox.delivery_status import resend
     from modwatch.wiring import open_wiring
 
     with open_wiring() as at:
@@ -171,7 +171,7 @@ def _resend(_: argparse.Namespace) -> None:
 
 
 def _add_gold(options: argparse.Namespace) -> None:
-    from modwatch.review.checks.gold import add_gold
+    from modwatch.review.quality_control.gold import add_gold
     from modwatch.wiring import open_wiring
 
     with open_wiring() as at:
@@ -180,7 +180,7 @@ def _add_gold(options: argparse.Namespace) -> None:
 
 def _gold_in(file: Path) -> Iterator["GoldComment"]:
     from modwatch.ingest.readers import read_records
-    from modwatch.review.checks.gold import gold_of
+    from modwatch.review.quality_control.gold import gold_of
 
     for record in read_records(file):
         where = f"line {record.line} of {file}"
@@ -190,7 +190,7 @@ def _gold_in(file: Path) -> Iterator["GoldComment"]:
 
 
 def _retire_gold(options: argparse.Namespace) -> None:
-    from modwatch.review.checks.gold import retire_gold
+    from modwatch.review.quality_control.gold import retire_gold
     from modwatch.wiring import open_wiring
 
     with open_wiring() as at:
@@ -198,7 +198,7 @@ def _retire_gold(options: argparse.Namespace) -> None:
 
 
 def _gold_from_decisions(options: argparse.Namespace) -> None:
-    from modwatch.review.checks.gold import gold_from_decisions
+    from modwatch.review.quality_control.gold import gold_from_decisions
     from modwatch.wiring import open_wiring
 
     with open_wiring() as at:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from modwatch.review.console.desk import ConsoleOptions
-    from modwatch.review.outbox.deliverer import Deliverer
+    from modwatch.review.outbox.delivery import Deliverer
     from modwatch.review.people import OidcOptions
     from modwatch.wiring import Wiring
 
@@ -135,7 +135,7 @@ def delivering(at: "Wiring") -> Iterator[None]:
 
 def deliverer(at: "Wiring") -> "Deliverer":
     """Return what follows the decision log, and posts to the webhook if the settings name one."""
-    from modwatch.review.outbox.deliverer import PLATFORM, DecisionWebhook, Deliverer
+    from modwatch.review.outbox.delivery import PLATFORM, DecisionWebhook, Deliverer
     from modwatch.review.policy.tree import load_policy
 
     settings, channels = at.settings, {}

@@ -114,7 +114,7 @@ def route(at: Wiring, day: datetime.date) -> int:
     Raises:
         DesignError: the policy is impossible.
     """
-    from modwatch.review.checks.queueing import queue_checks
+    from modwatch.review.quality_control.queueing import queue_checks
     from modwatch.review.queue import enqueue
     from modwatch.routing.design import design
     from modwatch.stops import tables
@@ -145,8 +145,8 @@ def collect_labels(at: Wiring, day: datetime.date) -> int:
     Second opinions and answers to retests and gold items are copied beside them; those of earlier
     days are asked for no longer.
     """
-    from modwatch.review.checks.answers import check_answers
-    from modwatch.review.checks.queueing import retire_checks
+    from modwatch.review.quality_control.comparisons import check_answers
+    from modwatch.review.quality_control.queueing import retire_checks
     from modwatch.review.queue import decisions, retire_second_opinions
 
     window = at.window(day)

@@ -24,11 +24,11 @@ from modwatch.demo.people import (
     label_audit,
     visitor_token,
 )
-from modwatch.review.checks.answers import check_answers
-from modwatch.review.checks.gold import add_gold
-from modwatch.review.checks.queueing import queue_checks
 from modwatch.review.console.server import listen, server
 from modwatch.review.people import authenticate
+from modwatch.review.quality_control.comparisons import check_answers
+from modwatch.review.quality_control.gold import add_gold
+from modwatch.review.quality_control.queueing import queue_checks
 from modwatch.review.queue import counts, decisions
 from modwatch.review.queue.audits import AuditProgress, audit_labels
 from modwatch.stops import auditing

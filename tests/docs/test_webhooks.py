@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from modwatch.review.outbox import deliverer, deliveries
+from modwatch.review.outbox.decision_events import SCHEMA_VERSION, TOPIC
 from modwatch.review.outbox.feed import LONGEST_PAGE
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.outbox.relay import SCHEMA_VERSION, TOPIC
 from modwatch.webhooks import Answer, post
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from installation import MONDAY, TUESDAY
 from modwatch.review.people import create_moderator
-from modwatch.review.queue.corrections import correct
+from modwatch.review.queue.amendments import correct
 from modwatch.review.tables import decision, review_item
 from modwatch.stops import auditing
 from modwatch.stops.audit_request import AuditRequest

@@ -23,9 +23,8 @@ from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.errors import AuditError
 from modwatch.review import queue
 from modwatch.review.people import create_moderator
-from modwatch.review.queue.amendments import undo
+from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.audits import enqueue_audit
-from modwatch.review.queue.corrections import correct
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.leases import lease_escalated
 from modwatch.review.tables import review_item

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, known_labels, review
-from modwatch.review.checks.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.people import create_moderator
+from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.queue import decide, lease
 from modwatch.stops.measuring import slice_plan
 from modwatch.wiring import open_wiring

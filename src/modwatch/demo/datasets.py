@@ -11,7 +11,7 @@ import numpy as np
 from modwatch.errors import SourceError
 from modwatch.ingest.community.shape import comment_ids
 from modwatch.ingest.corpora.corpus import Corpus, LabelledTexts
-from modwatch.review.checks.gold import GoldComment
+from modwatch.review.quality_control.gold import GoldComment
 
 #: A Monday, fixed so that two demos give the same figures.
 FIRST_DAY = datetime.date(2026, 1, 5)

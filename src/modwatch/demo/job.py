@@ -14,7 +14,7 @@ from modwatch.demo.setup import Demo, Narrator, started
 from modwatch.demo.stack import MemoryGauge, interruptible
 from modwatch.demo.summary import summarise
 from modwatch.errors import StackError
-from modwatch.review.checks.gold import add_gold
+from modwatch.review.quality_control.gold import add_gold
 from modwatch.wiring import open_wiring
 
 _DAY_SECONDS = 120

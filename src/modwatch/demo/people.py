@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import Engine, func, select
 
-from modwatch.review.checks.gold import GoldComment
 from modwatch.review.people import create_moderator, issue_token, set_queues
+from modwatch.review.quality_control.gold import GoldComment
 from modwatch.review.queue import counts
 from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.review.tables import review_item

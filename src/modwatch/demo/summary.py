@@ -15,7 +15,7 @@ from modwatch.metrics.agreement import Agreement
 from modwatch.metrics.classification import auprc, auroc
 from modwatch.metrics.estimate import measure_days
 from modwatch.metrics.labelled import LabelledDay, fully_labelled
-from modwatch.review.checks.agreement import agreement_report
+from modwatch.review.quality_control.agreement import agreement_report
 from modwatch.review.queue import verify_log
 from modwatch.review.tables import decision
 from modwatch.settings import Settings

@@ -25,8 +25,8 @@ from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.errors import AuditError
 from modwatch.ingest.lake import Lake
 from modwatch.records import LABELS
-from modwatch.review.log.standing import decisions
-from modwatch.review.outbox.relay import KINDS
+from modwatch.review.log.labels import decisions
+from modwatch.review.outbox.decision_events import KINDS
 from modwatch.wiring import Wiring
 
 

@@ -22,7 +22,7 @@ from modwatch.metrics.drift import Finding, Reference
 from modwatch.metrics.health import Queue, queue_health
 from modwatch.metrics.profile import BINS, RANGES, Counts, Profile, histogram, pooled
 from modwatch.records import DRIFT, PROFILES
-from modwatch.review.queue.health import day_queue
+from modwatch.review.queue.metrics import day_queue
 
 #: Columns that a comment may lack; an empty string is as good as none.
 OPTIONAL_COLUMNS = ("platform", "thread_id", "parent_text", "language", "author_id", "groups")

@@ -9,11 +9,11 @@ from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
 from modwatch.review.console.desk import SESSION
-from modwatch.review.oversight import figures as oversight
 from modwatch.review.people import Moderator
-from modwatch.review.queue import closing
-from modwatch.review.queue.closing_criteria import Criteria
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
+from modwatch.review.reporting import workload
 
 New = Callable[..., NewItem]
 Fill = Callable[[int], None]
@@ -153,10 +153,10 @@ def test_a_lead_gives_an_item_back(
     assert queue.counts(engine).escalated == 1
     queue.lease(engine, ann.id)
     page = lead.get("/lead")
-    assert len(oversight.holders(engine)) == 1
-    item = oversight.holders(engine)[0].item_id
+    assert len(workload.holders(engine)) == 1
+    item = workload.holders(engine)[0].item_id
     lead.post("/lead/release", data={**hidden(page, "release"), "item_id": str(item)})
-    assert oversight.holders(engine) == []
+    assert workload.holders(engine) == []
     (event,) = [each for each in people.events(engine) if each.action == "leases_released"]
     assert (event.actor, event.subject) == ("cora", "ann")
 
@@ -210,7 +210,7 @@ def test_a_closing_that_a_process_left_goes_on(
     engine: Engine, lead: TestClient, cora: Moderator, fill: Fill
 ) -> None:
     fill(3)
-    begun = closing.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 3)
+    begun = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 3)
     page = lead.get(f"/lead/close/{begun.id}")
     assert "under way" in plain(page)
     lead.post(f"/lead/close/{begun.id}/resume", data=hidden(page, "resume"))
@@ -222,7 +222,7 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(
 ) -> None:
     fill(3)
     queue.lease(engine, ann.id)
-    begun = closing.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
+    begun = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
     people.set_queues(engine, cora.id, ["de"])
     lead = come_in(engine, visitor, cora)
     page = lead.get("/lead")
@@ -236,7 +236,7 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(
     for what in ("resume", "cancel"):
         assert lead.post(f"/lead/close/{begun.id}/{what}", data=form).status_code == 403
     lead.post("/lead/release", data=form | {"moderator_id": str(ann.id)})
-    assert len(oversight.holders(engine)) == 1
+    assert len(workload.holders(engine)) == 1
     assert lead.get("/items/1").status_code == 404
     assert queue.counts(engine).closed == 0
 
@@ -257,8 +257,8 @@ def test_forms_from_elsewhere_do_nothing(
     ):
         for forged in ("", "0" * 64):
             assert lead.post(path, data={**body, "csrf": forged}).status_code in (403, 422), path
-    assert len(oversight.holders(engine)) == 1
-    assert closing.closings(engine) == []
+    assert len(workload.holders(engine)) == 1
+    assert dismissal.closings(engine) == []
 
 
 def test_hostile_names_and_notes_are_escaped(
@@ -330,7 +330,7 @@ def test_closings_of_other_queues_are_not_shown(
     engine: Engine, lead: TestClient, cora: Moderator, fill: Fill
 ) -> None:
     fill(2)
-    done = closing.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
+    done = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
     assert lead.get(f"/api/v1/lead/closings/{done.id}").status_code == 200
     people.set_queues(engine, cora.id, ["de"])
     come_in(engine, lead, cora)

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from modwatch.review import people, queue
 from modwatch.review.console.desk import SESSION
 from modwatch.review.people import Moderator
-from modwatch.review.queue import corrections
+from modwatch.review.queue import amendments
 from modwatch.review.queue.items import NewItem
 from review.labelling import label_next
 
@@ -144,7 +144,7 @@ def test_a_conflict_tells_what_has_changed(
     item = label_next(engine, ann, 1).item_id
     come_in(engine, visitor, "cora", "lead")
     form = hidden(visitor.get(f"/items/{item}"), "correct")
-    corrections.correct(
+    amendments.correct(
         engine, moderator_id=ann.id, item_id=item, label=0, version=2, idempotency_key="c",
         reason="slip",
     )  # fmt: skip

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 
 from desk import Desk
 from modwatch.review.database import connect
-from modwatch.review.outbox.deliverer import DecisionWebhook, Deliverer
+from modwatch.review.outbox.delivery import DecisionWebhook, Deliverer
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
 from modwatch.webhooks import Answer

@@ -15,11 +15,10 @@ import pytest
 from sqlalchemy import Engine, select, text
 
 from desk import Desk, shift_deliveries
-from modwatch.review.outbox.deliverer import DecisionWebhook
-from modwatch.review.outbox.deliveries import CLAIM, LONGEST_PAUSE, Round, deliver
-from modwatch.review.outbox.health import dead_letters, resend
+from modwatch.review.outbox.decision_events import relay_decisions
+from modwatch.review.outbox.delivery import CLAIM, LONGEST_PAUSE, DecisionWebhook, Round, deliver
+from modwatch.review.outbox.delivery_status import dead_letters, resend
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.outbox.relay import relay_decisions
 from modwatch.review.people import Moderator
 from modwatch.review.tables import outbox_delivery
 from modwatch.webhooks import Answer
@@ -327,8 +326,8 @@ def test_a_clock_that_ran_ahead_delays_nothing(
 _CHILD = """
 import sys, time
 from modwatch.review.database import connect
-from modwatch.review.outbox.deliverer import DecisionWebhook
-from modwatch.review.outbox.deliveries import deliver
+from modwatch.review.outbox.delivery import DecisionWebhook
+from modwatch.review.outbox.delivery import deliver
 
 send = DecisionWebhook(url=sys.argv[2], secret="s3cret")
 

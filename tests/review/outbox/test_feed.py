@@ -10,9 +10,9 @@ from sqlalchemy import Engine
 from desk import Desk
 from modwatch.errors import QueueError
 from modwatch.review.outbox import messages as outbox
+from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.outbox.feed import feed
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.outbox.relay import relay_decisions
 from modwatch.review.people import Moderator
 
 ALERT = OutboxMessage(

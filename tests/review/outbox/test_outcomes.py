@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from modwatch.review.outbox.outcomes import Entry, outcome
+from modwatch.review.outbox.decision_events import Entry, outcome
 
 FIRST = Entry(
     id=1,

@@ -8,8 +8,7 @@ from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
-from modwatch.review.queue.amendments import undo
-from modwatch.review.queue.corrections import correct
+from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
 from review.labelling import held, label
 

@@ -20,8 +20,7 @@ from sqlalchemy import Engine, func, select
 from modwatch.errors import LeaseConflictError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.queue.amendments import undo
-from modwatch.review.queue.corrections import correct
+from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
 from modwatch.review.tables import decision
 

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import ColumnElement, Engine, Select, and_, func, or_, select
 
-from modwatch.review.log.standing import undone
+from modwatch.review.log.labels import undone
 from modwatch.review.queue.amendments import UNDO_WITHIN, UNDOABLE
 from modwatch.review.tables import FINAL_ACTIONS, decision, review_item
 

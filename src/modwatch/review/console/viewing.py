@@ -1,7 +1,7 @@
 """What a person may see of others' work, by their scopes."""
 
-from modwatch.review.oversight.found import Viewer
 from modwatch.review.people import Moderator
+from modwatch.review.reporting.search import Viewer
 
 
 def viewer_of(person: Moderator) -> Viewer:

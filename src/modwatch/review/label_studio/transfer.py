@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql
 
 from modwatch.review.label_studio.labels import items_of, log_labels
 from modwatch.review.label_studio.tasks import LABELS, Task, read_tasks, refusal
-from modwatch.review.people.history import record_event
+from modwatch.review.people.account_events import record_event
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes, load_lanes, place
 from modwatch.review.tables import gold_comment, lane, review_item

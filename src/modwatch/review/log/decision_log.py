@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, insert, select, update
 from sqlalchemy.dialects import postgresql
 
-from modwatch.review.log.formats import COVERED, CURRENT, GENESIS, row_hash
+from modwatch.review.log.hashing import COVERED, CURRENT, GENESIS, row_hash
 from modwatch.review.tables import decision, decision_chain
 
 

@@ -21,7 +21,7 @@ from sqlalchemy import Engine, Select, select
 
 from modwatch.cells import neutral
 from modwatch.errors import QueueError
-from modwatch.review.log.formats import COVERED
+from modwatch.review.log.hashing import COVERED
 from modwatch.review.tables import ACTIONS, decision, moderator
 
 Format = Literal["csv", "jsonl", "parquet"]

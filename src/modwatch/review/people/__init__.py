@@ -4,6 +4,16 @@ Read `scopes` first, then `accounts`, `credentials` (tokens), `sessions`, `login
 `passwords` and `throttle`) and `oidc`. `groups` stands apart; `history` is who changed what.
 """
 
+from modwatch.review.people.access_tokens import (
+    Purpose,
+    Token,
+    forget_sessions,
+    issue_token,
+    revoke_token,
+    revoke_token_by_id,
+    tokens,
+)
+from modwatch.review.people.account_events import AccountEvent, events, record_event
 from modwatch.review.people.accounts import (
     Account,
     Moderator,
@@ -18,21 +28,16 @@ from modwatch.review.people.changes import (
     save_preferences,
     set_queues,
 )
-from modwatch.review.people.credentials import (
-    Purpose,
-    Token,
-    forget_sessions,
-    issue_token,
-    revoke_token,
-    revoke_token_by_id,
-    tokens,
-)
 from modwatch.review.people.groups import SMALLER_GROUPS, describe_group
-from modwatch.review.people.history import AccountEvent, events, record_event
-from modwatch.review.people.logins import change_password, log_in, set_password
-from modwatch.review.people.names import LONGEST_PSEUDONYM
 from modwatch.review.people.oidc import OidcOptions, PendingLogin, Provider
-from modwatch.review.people.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from modwatch.review.people.passwords import (
+    LONGEST_PASSWORD,
+    SHORTEST_PASSWORD,
+    change_password,
+    log_in,
+    set_password,
+)
+from modwatch.review.people.pseudonyms import LONGEST_PSEUDONYM
 from modwatch.review.people.scopes import ROLE_SCOPES, SCOPES
 from modwatch.review.people.sessions import authenticate, open_session, rotate_session, session_seed
 

@@ -21,9 +21,9 @@ from sqlalchemy import (
 
 from modwatch.errors import QueueError
 from modwatch.review.log.decision_log import start_chain
+from modwatch.review.people.account_events import record_event
 from modwatch.review.people.groups import describe
-from modwatch.review.people.history import record_event
-from modwatch.review.people.names import name_key, skeletons, usable_pseudonym
+from modwatch.review.people.pseudonyms import name_key, skeletons, usable_pseudonym
 from modwatch.review.people.scopes import cut
 from modwatch.review.tables import ROLES, moderator, moderator_queue
 

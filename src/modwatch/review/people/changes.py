@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, func, insert, update
 
 from modwatch.errors import QueueError
+from modwatch.review.people.access_tokens import end_sessions
+from modwatch.review.people.account_events import record_event
 from modwatch.review.people.accounts import check_role, lock_person
-from modwatch.review.people.credentials import end_sessions
-from modwatch.review.people.history import record_event
 from modwatch.review.tables import moderator, moderator_queue
 
 LONGEST_QUEUE = 100

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, delete, select
 from sqlalchemy.dialects import postgresql
 
 from modwatch.errors import QueueError
-from modwatch.review.people.names import name_key
+from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.tables import moderator, moderator_group
 
 LONGEST_GROUP = 100

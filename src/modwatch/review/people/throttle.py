@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, text
 
 from modwatch.errors import ThrottledError
 from modwatch.review.digests import digest_of
-from modwatch.review.people.names import name_key
+from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.tables import login_attempt
 
 WINDOW = timedelta(minutes=15)

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
 from modwatch.errors import QueueError, SettingsError
-from modwatch.review.policy.content import Content, Entry, Texts, checked_content
+from modwatch.review.policy.schema import Content, Entry, Texts, checked_content
 from modwatch.review.tables import policy_version
 
 

@@ -6,10 +6,9 @@ SQL of what people wait for, `lanes` the rules. Every function is one transactio
 database's clock is the only one that counts.
 """
 
-from modwatch.review.log.check import LogReport, verify_log
-from modwatch.review.log.standing import decisions
+from modwatch.review.log.labels import decisions
+from modwatch.review.log.verification import LogReport, verify_log
 from modwatch.review.queue.deciding import LONGEST_NOTE, Request, decide, escalate, skip
-from modwatch.review.queue.health import QueueAges, QueueCounts, counts, queue_ages
 from modwatch.review.queue.intake import Enqueued, enqueue, retire_second_opinions
 from modwatch.review.queue.leases import (
     LEASE_LENGTH,
@@ -20,6 +19,7 @@ from modwatch.review.queue.leases import (
     release,
     resume,
 )
+from modwatch.review.queue.metrics import QueueAges, QueueCounts, counts, queue_ages
 
 __all__ = [
     "LEASE_LENGTH",

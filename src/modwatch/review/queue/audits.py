@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, Interval, bindparam, exists, func, se
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from modwatch.errors import QueueError
-from modwatch.review.log.standing import stands
+from modwatch.review.log.labels import stands
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes, load_lanes, place
 from modwatch.review.tables import NO_LEASE, decision, lane, moderator, review_item

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, RowMapping, TextClause, select, text
 from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.database import at_once
 from modwatch.review.digests import digest_of
-from modwatch.review.log.standing import stands
+from modwatch.review.log.labels import stands
 from modwatch.review.queue.items import Item, Lease, Opinion
 from modwatch.review.queue.lanes import Lanes, load_lanes
 from modwatch.review.queue.statements import FREE, HELD, LEASE, LEASE_COLUMNS, LEASE_ESCALATED

@@ -5,7 +5,7 @@ five statements in a transaction, and because their speed is measured against `p
 same text (`benchmarks/review_queue.py`).
 """
 
-from modwatch.review.log.formats import COVERED, CURRENT, content_sql
+from modwatch.review.log.hashing import COVERED, CURRENT, content_sql
 from modwatch.review.queue.items import Item
 
 #: Nobody holds it. A claim from the future (the clock was set back) keeps nobody out. The clock of

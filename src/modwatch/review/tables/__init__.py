@@ -13,7 +13,6 @@ from modwatch.review.tables.items import (
     review_item,
     waiting,
 )
-from modwatch.review.tables.known import gold_comment, policy_version
 from modwatch.review.tables.log import ACTIONS, FINAL_ACTIONS, decision, decision_chain
 from modwatch.review.tables.outbox import outbox_cursor, outbox_delivery, outbox_message
 from modwatch.review.tables.people import (
@@ -26,6 +25,7 @@ from modwatch.review.tables.people import (
     moderator_group,
     moderator_queue,
 )
+from modwatch.review.tables.reference import gold_comment, policy_version
 
 __all__ = [
     "ACTIONS",

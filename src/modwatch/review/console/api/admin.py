@@ -28,7 +28,7 @@ from modwatch.review.console.api.admin_shapes import (
 )
 from modwatch.review.console.desk import Desk, DeskDep, require
 from modwatch.review.console.shapes import refusals
-from modwatch.review.outbox.health import dead_letters, delivery_state, resend
+from modwatch.review.outbox.delivery_status import dead_letters, delivery_state, resend
 from modwatch.review.people import Account, Moderator
 from modwatch.review.queue.items import storable
 

@@ -13,13 +13,12 @@ from modwatch.review.console.desk import DeskDep, require
 from modwatch.review.console.exporting import export_answer
 from modwatch.review.console.shapes import Asked, refusals
 from modwatch.review.console.viewing import viewer_of
-from modwatch.review.log.check import LogReport, verify_log
 from modwatch.review.log.export import Format
+from modwatch.review.log.verification import LogReport, verify_log
 from modwatch.review.outbox.feed import LONGEST_PAGE, feed
-from modwatch.review.oversight import search
-from modwatch.review.oversight.found import Event, FoundItem, SearchQuery
-from modwatch.review.oversight.search import LONGEST_TERM, MOST_FOUND
 from modwatch.review.people import Moderator
+from modwatch.review.reporting import search
+from modwatch.review.reporting.search import LONGEST_TERM, MOST_FOUND, Event, FoundItem, SearchQuery
 
 router = APIRouter(prefix="/api/v1", tags=["decisions"], responses=refusals(401, 403, 503))
 

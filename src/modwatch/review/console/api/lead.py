@@ -7,23 +7,22 @@ from fastapi import APIRouter, BackgroundTasks, Depends, HTTPException, Query
 from pydantic import BaseModel, Field
 
 from modwatch.errors import QueueError
-from modwatch.review.checks.agreement import (
+from modwatch.review.console.api import ItemId
+from modwatch.review.console.desk import DeskDep, require
+from modwatch.review.console.shapes import Asked, FromRecord, refusals
+from modwatch.review.people import Moderator
+from modwatch.review.policy.tree import check_reason
+from modwatch.review.quality_control.agreement import (
     AgreementReport,
     GroupAgreement,
     agreement_by_group,
     agreement_report,
 )
-from modwatch.review.console.api import ItemId
-from modwatch.review.console.desk import DeskDep, require
-from modwatch.review.console.shapes import Asked, FromRecord, refusals
-from modwatch.review.oversight import figures as oversight
-from modwatch.review.oversight.figures import Escalation, Grain, Holding, LaneState, Throughput
-from modwatch.review.people import Moderator
-from modwatch.review.policy.tree import check_reason
-from modwatch.review.queue import closing
-from modwatch.review.queue.closing import Closing
-from modwatch.review.queue.closing_criteria import MOST_IDS, Criteria
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.dismissal import MOST_IDS, Criteria, Dismissal
 from modwatch.review.queue.items import LONGEST_ID
+from modwatch.review.reporting import workload
+from modwatch.review.reporting.workload import Escalation, Grain, Holding, LaneState, Throughput
 
 router = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=refusals(401, 403, 503))
 
@@ -131,19 +130,19 @@ class ClosingsShape(BaseModel):
 @router.get("/lanes")
 def read_lanes(desk: DeskDep, person: LeadDep) -> LanesShape:
     """Return where items stand and how old they are."""
-    return LanesShape(lanes=oversight.overview(desk.engine, queues=person.queues))
+    return LanesShape(lanes=workload.overview(desk.engine, queues=person.queues))
 
 
 @router.get("/holdings")
 def read_holdings(desk: DeskDep, person: LeadDep) -> HoldingsShape:
     """Return who holds what, since when and until when."""
-    return HoldingsShape(holdings=oversight.holders(desk.engine, queues=person.queues))
+    return HoldingsShape(holdings=workload.holders(desk.engine, queues=person.queues))
 
 
 @router.post("/releases", responses=refusals(413, 422))
 def release(request: ReleaseRequest, desk: DeskDep, person: LeadDep) -> ReleasedShape:
     """Give back, undecided, what somebody holds."""
-    released = oversight.release_all(
+    released = workload.release_all(
         desk.engine,
         request.moderator_id,
         actor_id=person.id,
@@ -156,7 +155,7 @@ def release(request: ReleaseRequest, desk: DeskDep, person: LeadDep) -> Released
 @router.get("/escalations")
 def read_escalations(desk: DeskDep, person: LeadDep) -> EscalationsShape:
     """Return what a lead is to settle; `POST /leases` with `escalated` leases the next."""
-    return EscalationsShape(escalations=oversight.escalations(desk.engine, queues=person.queues))
+    return EscalationsShape(escalations=workload.escalations(desk.engine, queues=person.queues))
 
 
 @router.get("/throughput", responses=refusals(422))
@@ -169,7 +168,7 @@ def read_throughput(
 ) -> ThroughputShape:
     """Return what everybody did, by hour or day, of at most 92 days."""
     check_days(first, last)
-    rows = oversight.throughput(desk.engine, first, last, grain=grain, queues=person.queues)
+    rows = workload.throughput(desk.engine, first, last, grain=grain, queues=person.queues)
     return ThroughputShape(rows=rows)
 
 
@@ -189,7 +188,7 @@ def read_agreement(
 def count_matching(request: CriteriaRequest, desk: DeskDep, person: LeadDep) -> MatchingShape:
     """Return how many items would be given up; nothing changes."""
     refuse_other_queues(person, request.criteria)
-    return MatchingShape(matching=closing.matching(desk.engine, request.criteria))
+    return MatchingShape(matching=dismissal.matching(desk.engine, request.criteria))
 
 
 @router.get("/closings")
@@ -207,8 +206,8 @@ def begin_closing(
     criteria = request.criteria.criteria
     refuse_other_queues(person, criteria)
     check_reason(desk.policy, "close", request.reason)
-    begun = closing.start(desk.engine, person.id, criteria, request.reason, request.expected)
-    after.add_task(closing.resume, desk.engine, begun.id)
+    begun = dismissal.start(desk.engine, person.id, criteria, request.reason, request.expected)
+    after.add_task(dismissal.resume, desk.engine, begun.id)
     return ClosingShape.model_validate(begun)
 
 
@@ -224,7 +223,7 @@ def go_on(
 ) -> ClosingShape:
     """Carry on what a process left behind when it died; twice does no harm."""
     found = of_own_queues(desk, person, closing_id)
-    after.add_task(closing.resume, desk.engine, closing_id)
+    after.add_task(dismissal.resume, desk.engine, closing_id)
     return ClosingShape.model_validate(found)
 
 
@@ -234,8 +233,8 @@ def cancel_closing(
 ) -> ClosingShape:
     """Stop a closing, or take back a finished one: all it closed waits again."""
     of_own_queues(desk, person, closing_id)
-    found = closing.stop(desk.engine, person.id, closing_id)
-    after.add_task(closing.resume, desk.engine, closing_id)
+    found = dismissal.stop(desk.engine, person.id, closing_id)
+    after.add_task(dismissal.resume, desk.engine, closing_id)
     return ClosingShape.model_validate(found)
 
 
@@ -267,15 +266,15 @@ def read_agreement_by_group(
     return agreement_by_group(desk.engine, first, last, queues=person.queues)
 
 
-def own_closings(desk: DeskDep, person: Moderator) -> list[Closing]:
+def own_closings(desk: DeskDep, person: Moderator) -> list[Dismissal]:
     """Return the latest closings, those of this lead's queues."""
-    found = closing.closings(desk.engine)
+    found = dismissal.closings(desk.engine)
     mine = person.queues
     return [each for each in found if mine is None or each.criteria.queue in mine]
 
 
-def of_own_queues(desk: DeskDep, person: Moderator, closing_id: int) -> Closing:
+def of_own_queues(desk: DeskDep, person: Moderator, closing_id: int) -> Dismissal:
     """Return a closing of this lead's queues; 403 for those of others."""
-    found = closing.progress(desk.engine, closing_id)
+    found = dismissal.progress(desk.engine, closing_id)
     refuse_other_queues(person, found.criteria)
     return found

@@ -23,7 +23,7 @@ from modwatch.review.console.shapes import (
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
 from modwatch.review.policy.tree import check, check_reason
-from modwatch.review.queue import amendments, corrections
+from modwatch.review.queue import amendments
 from modwatch.review.queue.items import Lease
 
 router = APIRouter(prefix="/api/v1", tags=["queue"], responses=refusals(401, 403, 503))
@@ -127,7 +127,7 @@ def correct_item(
     required = desk.options.require_code and request.label == 1
     check(desk.policy, request.label, request.policy_code, required=required)
     check_reason(desk.policy, "correct", request.reason)
-    done = corrections.correct(
+    done = amendments.correct(
         desk.engine,
         moderator_id=person.id,
         item_id=item_id,

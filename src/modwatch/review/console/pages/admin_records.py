@@ -14,9 +14,9 @@ from modwatch.review.console.exporting import export_answer
 from modwatch.review.console.i18n import N_
 from modwatch.review.console.pages.parts import ListPage
 from modwatch.review.console.render import render, shell_of
-from modwatch.review.log.check import LogReport, verify_log
 from modwatch.review.log.export import Format
-from modwatch.review.outbox.health import (
+from modwatch.review.log.verification import LogReport, verify_log
+from modwatch.review.outbox.delivery_status import (
     DeadLetter,
     DeliveryState,
     dead_letters,

@@ -13,7 +13,7 @@ from modwatch.review.console.desk import DeskDep, FormText, Visit, page_visit
 from modwatch.review.console.i18n import N_
 from modwatch.review.console.render import Page, render, shell_of
 from modwatch.review.policy.tree import check, check_reason
-from modwatch.review.queue import corrections
+from modwatch.review.queue import amendments
 
 router = APIRouter(include_in_schema=False)
 
@@ -82,7 +82,7 @@ def correct(
     required = desk.options.require_code and label == "1"
     try:
         check(desk.policy, int(label), None, required=required)
-        corrections.correct(
+        amendments.correct(
             desk.engine,
             moderator_id=visit.person.id,
             item_id=item_id,

@@ -10,15 +10,15 @@ from fastapi.responses import RedirectResponse
 
 from modwatch.errors import QueueError
 from modwatch.review import database
-from modwatch.review.checks.agreement import AgreementReport, agreement_report
 from modwatch.review.console.api.lead import check_days
 from modwatch.review.console.desk import Desk, DeskDep, FormText, Visit, page_visit
 from modwatch.review.console.i18n import N_
 from modwatch.review.console.pages.parts import FormId, ListPage, titles_of
 from modwatch.review.console.render import render, shell_of
-from modwatch.review.oversight import figures as oversight
-from modwatch.review.oversight.figures import Escalation, Grain, Holding, LaneState, Throughput
+from modwatch.review.quality_control.agreement import AgreementReport, agreement_report
 from modwatch.review.queue.lanes import Lanes
+from modwatch.review.reporting import workload
+from modwatch.review.reporting.workload import Escalation, Grain, Holding, LaneState, Throughput
 
 router = APIRouter(include_in_schema=False)
 
@@ -95,9 +95,9 @@ def show(
     queues = visit.person.queues
     page = LeadPage(
         notice=NOTICES.get(notice),
-        lanes=oversight.overview(desk.engine, queues=queues),
-        escalations=oversight.escalations(desk.engine, queues=queues),
-        holdings=oversight.holders(desk.engine, queues=queues),
+        lanes=workload.overview(desk.engine, queues=queues),
+        escalations=workload.escalations(desk.engine, queues=queues),
+        holdings=workload.holders(desk.engine, queues=queues),
         titles=titles_of(desk.policy, shell_of(request, visit).locale),
         rules=desk.lanes,
         now=database.now(desk.engine),
@@ -115,7 +115,7 @@ def release(
 ) -> Response:
     """Give back, undecided, what somebody holds."""
     visit.check(csrf)
-    oversight.release_all(
+    workload.release_all(
         desk.engine,
         moderator_id,
         actor_id=visit.person.id,
@@ -156,4 +156,4 @@ def _throughput(
     except QueueError as refusal:
         return [], str(refusal)
     queues = visit.person.queues
-    return oversight.throughput(desk.engine, first, last, grain=grain, queues=queues), None
+    return workload.throughput(desk.engine, first, last, grain=grain, queues=queues), None

@@ -22,8 +22,8 @@ from modwatch.review.console.pages.lead import LeadVisit
 from modwatch.review.console.pages.parts import ListPage, reasons_of
 from modwatch.review.console.render import render, shell_of
 from modwatch.review.policy.tree import check_reason
-from modwatch.review.queue import closing
-from modwatch.review.queue.closing import Closing
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.dismissal import Dismissal
 from modwatch.review.tables import lane
 
 router = APIRouter(include_in_schema=False)
@@ -60,7 +60,7 @@ class ClosePage(ListPage):
     reasons: tuple[str, ...]
     #: Why one gives up: word and title.
     why: dict[str, str]
-    closings: list[Closing]
+    closings: list[Dismissal]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class ClosingPage(ListPage):
     template: ClassVar[str] = "lead_closing.html"
     fields: ClassVar[dict[str, str]] = FIELDS
 
-    closing: Closing
+    closing: Dismissal
     why: dict[str, str]
 
 
@@ -102,7 +102,7 @@ def count(
     try:
         asked = _criteria(form)
         refuse_other_queues(visit.person, asked.criteria)
-        matching = closing.matching(desk.engine, asked.criteria)
+        matching = dismissal.matching(desk.engine, asked.criteria)
     except (QueueError, ValidationError) as refusal:
         problem = str(refusal) if isinstance(refusal, QueueError) else _problem(refusal)
         return render(_page(request, desk, visit, form, problem=problem), request, visit, 422)
@@ -130,7 +130,7 @@ def begin(
         raise QueueError(_problem(refusal)) from None
     refuse_other_queues(visit.person, asked.criteria)
     try:
-        begun = closing.start(desk.engine, visit.person.id, asked.criteria, why, expected)
+        begun = dismissal.start(desk.engine, visit.person.id, asked.criteria, why, expected)
     except LeaseConflictError as refusal:
         page = _page(
             request,
@@ -138,11 +138,11 @@ def begin(
             visit,
             {},
             problem=str(refusal),
-            matching=closing.matching(desk.engine, asked.criteria),
+            matching=dismissal.matching(desk.engine, asked.criteria),
             criteria=_json(asked),
         )
         return render(page, request, visit, 409)
-    after.add_task(closing.resume, desk.engine, begun.id)
+    after.add_task(dismissal.resume, desk.engine, begun.id)
     return RedirectResponse(f"./close/{begun.id}", 303)
 
 
@@ -163,7 +163,7 @@ def go_on(
     """Carry on what a process left behind."""
     visit.check(csrf)
     of_own_queues(desk, visit.person, closing_id)
-    after.add_task(closing.resume, desk.engine, closing_id)
+    after.add_task(dismissal.resume, desk.engine, closing_id)
     return RedirectResponse(f"../{closing_id}", 303)
 
 
@@ -174,8 +174,8 @@ def cancel(
     """Stop it, and bring back what it closed."""
     visit.check(csrf)
     of_own_queues(desk, visit.person, closing_id)
-    closing.stop(desk.engine, visit.person.id, closing_id)
-    after.add_task(closing.resume, desk.engine, closing_id)
+    dismissal.stop(desk.engine, visit.person.id, closing_id)
+    after.add_task(dismissal.resume, desk.engine, closing_id)
     return RedirectResponse(f"../{closing_id}", 303)
 
 

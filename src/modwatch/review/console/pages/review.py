@@ -39,8 +39,8 @@ from modwatch.review.console.verdicts import Choices, choices_of, request_of
 from modwatch.review.console.why import Why, why
 from modwatch.review.people import Moderator
 from modwatch.review.queue import LONGEST_NOTE, amendments
-from modwatch.review.queue.health import QueueCounts
 from modwatch.review.queue.items import Lease
+from modwatch.review.queue.metrics import QueueCounts
 
 router = APIRouter(include_in_schema=False)
 

@@ -23,11 +23,10 @@ from modwatch.review.console.pages.parts import (
 )
 from modwatch.review.console.render import render, shell_of
 from modwatch.review.console.viewing import viewer_of
-from modwatch.review.oversight import search
-from modwatch.review.oversight.found import Found, FoundItem, History, SearchQuery
-from modwatch.review.oversight.search import OWN_DAYS
 from modwatch.review.policy.tree import check, check_reason
-from modwatch.review.queue import LONGEST_NOTE, corrections
+from modwatch.review.queue import LONGEST_NOTE, amendments
+from modwatch.review.reporting import search
+from modwatch.review.reporting.search import OWN_DAYS, Found, FoundItem, History, SearchQuery
 from modwatch.review.tables import STATUSES
 
 router = APIRouter(include_in_schema=False)
@@ -151,7 +150,7 @@ def correct(
         required = desk.options.require_code and label == "1"
         check(desk.policy, int(label), policy_code or None, required=required)
         check_reason(desk.policy, "correct", reason)
-        corrections.correct(
+        amendments.correct(
             desk.engine,
             moderator_id=visit.person.id,
             item_id=item_id,

@@ -1,0 +1,392 @@
+"""Finds comments in the queue, and tells what happened to one.
+
+What somebody sees depends on who they are: `Viewer` says it, and nothing else here decides it.
+"""
+
+import datetime as dt
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+import psycopg
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    Engine,
+    ScalarSelect,
+    Select,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    text,
+)
+
+from modwatch.errors import DatabaseError, ItemNotFoundError, QueueError
+from modwatch.review.log.labels import final_decision
+from modwatch.review.queue.items import storable
+from modwatch.review.tables import decision, moderator, review_item
+
+
+@dataclass(frozen=True, kw_only=True)
+class Viewer:
+    """Who looks, and so what is shown."""
+
+    moderator_id: int
+    #: The items of everybody; else only those that this person decided, and only their decisions.
+    everybody: bool
+    #: Why and with which scores an item was sent.
+    scores: bool
+    #: May be served blind items: what tells them apart is kept back until they are decided.
+    reviews: bool
+    #: Labels audits: no label of a comment is shown as long as an audit of it is open.
+    audits: bool = False
+    #: None: all.
+    queues: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchQuery:
+    """What to look for: items that fit every field that is set."""
+
+    comment_id: str | None = None
+    #: Part of the comment, in whichever case; every character stands for itself.
+    text: str | None = field(default=None, repr=False)
+    #: Somebody did something with it.
+    pseudonym: str | None = None
+    first_day: date | None = None
+    last_day: date | None = None
+    status: str | None = None
+    queue: str | None = None
+    #: A decision names it.
+    policy_code: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundItem:
+    """One item, as far as the viewer may see it; None where not."""
+
+    id: int
+    dt: date
+    comment_id: str
+    text: str = field(repr=False)
+    parent_text: str | None = field(repr=False)
+    language: str | None
+    platform: str | None
+    queue: str
+    status: str | None
+    version: int | None
+    queued_at: datetime | None
+    due_at: datetime | None
+    kind: str | None
+    reason: str | None
+    prob: float | None
+    uncertainty: float | None
+    review_score: float | None
+    model_version: str | None
+    #: The label that stands of a decided item.
+    label: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Some of what a search found, latest first."""
+
+    items: tuple[FoundItem, ...]
+    #: Hand it to the next call for more; None at the end.
+    cursor: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened to an item."""
+
+    at: datetime
+    item_id: int
+    #: None for what nobody did: it was queued.
+    decision_id: int | None
+    pseudonym: str | None
+    #: queued, or an action of the log.
+    action: str
+    label: int | None
+    policy_version: str | None
+    policy_code: str | None
+    reason: str | None
+    note: str | None = field(repr=False)
+    seconds: float | None
+    #: The decision that this one takes back or replaces.
+    refers_to: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Everything that happened to one comment, as far as the viewer may see it."""
+
+    comment_id: str
+    items: tuple[FoundItem, ...]
+    #: In order.
+    events: tuple[Event, ...]
+
+
+#: A search through texts reads every item of its days.
+MOST_DAYS = 31
+
+#: Found at once, each with so many characters of its texts; a history has all of them.
+MOST_FOUND = 200
+BEGINNING = 2_000
+
+LONGEST_TERM = 512
+
+#: A search that takes longer is refused, so that it keeps nobody from deciding.
+PATIENCE = dt.timedelta(seconds=5)
+
+#: A person sees their own decisions of so long: a retest comes later, and shall find no answer.
+OWN_DAYS = dt.timedelta(days=14)
+
+#: Whoever labels these must not know what they are.
+BLIND = ("retest", "gold", "audit", "second_opinion")
+
+_OPEN = ("waiting", "blocked", "escalated")
+
+_NO_ID = 2**63 - 1
+
+
+def find(
+    engine: Engine,
+    query: SearchQuery,
+    viewer: Viewer,
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
+    patience: dt.timedelta = PATIENCE,
+) -> Found:
+    """Return what fits `query`, latest first, `limit` (1 to 200) at once, with beginnings of texts.
+
+    A text or a policy code is looked for within at most 31 days, unless the comment is named too.
+    Raises `QueueError` when the query cannot be, or takes longer than `patience`.
+    """
+    _check(query)
+    limit = max(1, min(limit, MOST_FOUND))
+    first = (
+        select(review_item.c.id)
+        .where(*_visible(viewer), *_conditions(query, viewer), review_item.c.id < _after(cursor))
+        .order_by(review_item.c.id.desc())
+        .limit(limit + 1)
+        .cte("first")
+        # What is shown beside is looked up for these alone.
+        .prefix_with("MATERIALIZED")
+    )
+    found = (
+        _items(viewer, BEGINNING)
+        .join(first, first.c.id == review_item.c.id)
+        .order_by(review_item.c.id.desc())
+    )
+    with engine.begin() as connection, _impatient(connection, patience):
+        rows = connection.execute(found).mappings().all()
+    items = tuple(FoundItem(**row) for row in rows[:limit])
+    return Found(items=items, cursor=str(items[-1].id) if len(rows) > limit else None)
+
+
+def history(
+    engine: Engine,
+    viewer: Viewer,
+    *,
+    item_id: int | None = None,
+    comment_id: str | None = None,
+    patience: dt.timedelta = PATIENCE,
+) -> History:
+    """Return what happened to the comment of this id, or of this item, over all its items.
+
+    Raises `ItemNotFoundError` when there is none, or none that the viewer may see.
+    """
+    with engine.begin() as connection, _impatient(connection, patience):
+        if item_id is not None:
+            known = select(review_item.c.comment_id).where(review_item.c.id == item_id)
+            comment_id = connection.scalar(known)
+        storable(comment_id, "id", "the comment")
+        same = review_item.c.comment_id == comment_id
+        rows = connection.execute(
+            _items(viewer).where(same, *_visible(viewer)).order_by(review_item.c.id)
+        ).mappings()
+        items = tuple(FoundItem(**row) for row in rows)
+        if not items or comment_id is None or item_id not in (None, *(item.id for item in items)):
+            raise ItemNotFoundError(
+                "there is no such comment in the queue, or none that you may see; search for it"
+            )
+        said = connection.execute(_events(viewer, [item.id for item in items])).mappings()
+        events = [Event(**row) for row in said]
+    queued = [_queued(item) for item in items] if viewer.everybody else []
+    return History(
+        comment_id=comment_id,
+        items=items,
+        events=tuple(sorted(queued + events, key=lambda each: (each.at, each.decision_id or 0))),
+    )
+
+
+def literal_pattern(part: str) -> str:
+    r"""Return the pattern by which `LIKE` finds `part` anywhere, each character as it is.
+
+    >>> print(literal_pattern("100%_\\"))
+    %100\%\_\\%
+    """
+    escaped = part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
+
+
+_PLAIN = ("id", "dt", "comment_id", "language", "platform", "queue")
+#: They tell of what kind an item is, and what others said of it.
+_OF_THE_QUEUE = ("status", "version", "queued_at", "due_at")
+_TEXTS = ("text", "parent_text")
+_SECRET = ("kind", "reason", "model_version")
+_SECRET_NUMBERS = ("prob", "uncertainty", "review_score")
+
+
+def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
+    item = review_item.c
+    blind = and_(item.kind.in_(BLIND), item.status.in_(_OPEN))
+    shown = and_(literal(viewer.scores), not_(and_(literal(viewer.reviews), blind)))
+    return select(
+        *(item[name] for name in _PLAIN),
+        *(func.left(item[name], longest).label(name) if longest else item[name] for name in _TEXTS),
+        *(case((literal(viewer.everybody), item[name])).label(name) for name in _OF_THE_QUEUE),
+        *(case((shown, item[name])).label(name) for name in _SECRET),
+        *(case((shown, cast(item[name], Double))).label(name) for name in _SECRET_NUMBERS),
+        case((_labels_shown(viewer), _standing_label(viewer))).label("label"),
+    )
+
+
+def _visible(viewer: Viewer) -> Iterator[ColumnElement[bool]]:
+    if viewer.queues is not None:
+        yield review_item.c.queue.in_(list(viewer.queues))
+    if not viewer.everybody:
+        mine = select(decision.c.item_id).where(*_own(viewer))
+        yield review_item.c.id.in_(mine)
+
+
+def _own(viewer: Viewer) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition of what a person may see of their own decisions."""
+    since = func.now() - OWN_DAYS
+    return (decision.c.moderator_id == viewer.moderator_id, decision.c.decided_at > since)
+
+
+def _labels_shown(viewer: Viewer) -> ColumnElement[bool]:
+    """Return whether labels of the item's comment may be seen: not while the viewer labels it."""
+    open_one = review_item.alias("open_one")
+    here = and_(open_one.c.leased_by == viewer.moderator_id, open_one.c.leased_until > func.now())
+    # Of several labels each is given without knowing of the others.
+    several = and_(open_one.c.labels_wanted > 1, open_one.c.status == "waiting")
+    audited = and_(literal(viewer.audits), open_one.c.kind == "audit")
+    return not_(
+        exists().where(
+            open_one.c.comment_id == review_item.c.comment_id,
+            open_one.c.status.in_(_OPEN),
+            or_(and_(here, or_(open_one.c.kind.in_(BLIND), several)), audited),
+        )
+    )
+
+
+def _standing_label(viewer: Viewer) -> ScalarSelect[int | None]:
+    shown = (review_item.c.status == "decided",) if viewer.everybody else _own(viewer)
+    return final_decision(review_item.c.id, decision.c.label).where(*shown).scalar_subquery()
+
+
+def _events(viewer: Viewer, items: Collection[int]) -> Select[Any]:
+    said = decision.c
+    shown = _labels_shown(viewer)
+    hideable = ("label", "policy_version", "policy_code", "reason", "note", "refers_to")
+    return (
+        select(
+            said.decided_at.label("at"),
+            said.item_id,
+            said.id.label("decision_id"),
+            moderator.c.pseudonym,
+            said.action,
+            said.seconds,
+            *(case((shown, said[name])).label(name) for name in hideable),
+        )
+        .join(moderator, moderator.c.id == said.moderator_id)
+        .join(review_item, review_item.c.id == said.item_id)
+        .where(said.item_id.in_(list(items)), *(() if viewer.everybody else _own(viewer)))
+        .order_by(said.id)
+    )
+
+
+def _queued(item: FoundItem) -> Event:
+    nothing: dict[str, Any] = dict.fromkeys(Event.__dataclass_fields__)
+    known = {"at": item.queued_at, "item_id": item.id, "action": "queued", "reason": item.reason}
+    return Event(**nothing | known)
+
+
+def _conditions(query: SearchQuery, viewer: Viewer) -> Iterator[ColumnElement[bool]]:
+    """Yield what the items must fit; nothing is looked for in what the viewer is not shown."""
+    item = review_item.c
+    own = () if viewer.everybody else _own(viewer)
+    if query.status is not None and not viewer.everybody:
+        raise QueueError("the status is shown to leads and auditors; leave it out")
+    for name in ("comment_id", "status", "queue"):
+        if (value := getattr(query, name)) is not None:
+            yield item[name] == value
+    if query.first_day is not None:
+        yield item.dt >= query.first_day
+    if query.last_day is not None:
+        yield item.dt <= query.last_day
+    if query.text is not None:
+        yield item.text.ilike(literal_pattern(query.text), escape="\\")
+    if query.pseudonym is not None:
+        who = moderator.c.id == decision.c.moderator_id
+        theirs = select(decision.c.item_id).join(moderator, who).where(*own)
+        yield item.id.in_(theirs.where(moderator.c.pseudonym == query.pseudonym))
+    if query.policy_code is not None:
+        named = decision.c.policy_code == query.policy_code
+        yield exists().where(decision.c.item_id == item.id, named, *own)
+        yield _labels_shown(viewer)
+
+
+def _check(query: SearchQuery) -> None:
+    for name in ("comment_id", "text", "pseudonym", "status", "queue", "policy_code"):
+        value = storable(getattr(query, name), name, "this search")
+        if value is not None and not 0 < len(value) <= LONGEST_TERM:
+            raise QueueError(f"the {name} of a search has 1 to {LONGEST_TERM} characters")
+    first, last = query.first_day, query.last_day
+    if first is not None and last is not None and first > last:
+        raise QueueError(f"the first day, {first}, is after the last, {last}; exchange them")
+    reads_all = query.text is not None or query.policy_code is not None
+    endless = first is None or last is None or (last - first).days >= MOST_DAYS
+    if query.comment_id is None and reads_all and endless:
+        raise QueueError(
+            f"a text or policy code is looked for within at most {MOST_DAYS} days; say from which "
+            "day to which"
+        )
+
+
+def _after(cursor: str | None) -> int:
+    if cursor is None:
+        return _NO_ID
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        raise QueueError("the cursor is not one that a search gave; begin again without it")
+    return int(cursor)
+
+
+@contextmanager
+def _impatient(connection: Connection, patience: dt.timedelta) -> Iterator[None]:
+    """End statements that take longer, and say so kindly."""
+    milliseconds = str(max(1, int(patience.total_seconds() * 1_000)))
+    limit = text("SELECT set_config('statement_timeout', :milliseconds, true)")
+    connection.execute(limit, {"milliseconds": milliseconds})
+    try:
+        yield
+    except DatabaseError as exc:
+        if not isinstance(exc.__cause__, psycopg.errors.QueryCanceled):
+            raise
+        raise QueueError(
+            f"the search took longer than {patience.total_seconds():g} seconds; choose fewer days "
+            "or name the comment"
+        ) from None
