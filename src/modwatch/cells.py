@@ -2,11 +2,12 @@
 
 import re
 
-#: What a spreadsheet may run, whatever it drops from the front: spaces, quotation marks, marks that
-#: nobody sees. And the apostrophe itself, so that taking one away is always right.
+from modwatch.text import CONTROLS, INVISIBLE, VARIATION_SELECTORS
+
+#: Formulas, also after what a spreadsheet may drop from the front: spaces, quotation marks and
+#: invisible characters. And the apostrophe itself, so that removing one is always right.
 _RISKY = re.compile(
-    "[\\t\\r\\n']|[\\s\\x00-\\x20\\x7f-\\xa0\\xad\"'`´‘’‚‛“”„«»\\u061c\\u180e\\u200b-\\u200f"
-    "\\u2028-\\u202f\\u2060-\\u206f\\ufe00-\\ufe0f\\ufeff]*[=+\\-@＝＋－−＠﹢﹣﹦﹫]"
+    rf"[\t\r\n']|[\s{CONTROLS}{INVISIBLE}{VARIATION_SELECTORS}\"'`´‘’‚‛“”„«»]*[=+\-@＝＋－−＠﹢﹣﹦﹫]"
 )
 
 

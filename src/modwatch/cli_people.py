@@ -27,8 +27,9 @@ def add_commands(commands: Any) -> None:
     command("role", _role, "give another role").add_argument("role")
     command("disable", _disable, "let nobody in by this account")
     command("enable", _enable, "let the person in again")
-    queues = command("queues", _queues, "say which queues a person works")
-    queues.add_argument("queue", nargs="*", help="none: all of them")
+    queues = command("queues", _queues, "assign a person to queues")
+    queues.set_defaults(command=_queues)
+    queues.add_argument("queue", nargs="*", help="default: all queues")
 
 
 def add_token_options(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +58,10 @@ def _token(engine: "Engine", options: argparse.Namespace) -> None:
         person = create_moderator(engine, options.pseudonym, options.role or "moderator")
     if options.role not in (None, person.role):
         raise QueueError(f"{person.pseudonym} is a {person.role}; see `modwatch person role`")
-    lifetime = datetime.timedelta(days=options.days) if options.days else None
+    try:
+        lifetime = None if options.days is None else datetime.timedelta(days=options.days)
+    except (OverflowError, ValueError):
+        raise QueueError(f"--days must be a number of days, got {options.days}") from None
     print(
         issue_token(engine, person.id, lifetime=lifetime, name=options.name, scopes=options.scope)
     )
@@ -100,7 +104,10 @@ def _enable(engine: "Engine", options: argparse.Namespace) -> None:
     enable(engine, find_moderator(engine, options.pseudonym).id)
 
 
-def _queues(engine: "Engine", options: argparse.Namespace) -> None:
+def _queues(options: argparse.Namespace) -> None:
     from modwatch.review.people import find_moderator, set_queues
+    from modwatch.wiring import open_wiring
 
-    set_queues(engine, find_moderator(engine, options.pseudonym).id, options.queue or None)
+    with open_wiring() as at:
+        person = find_moderator(at.database, options.pseudonym)
+        set_queues(at.database, person.id, options.queue or None, lanes=at.lanes)

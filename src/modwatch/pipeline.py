@@ -114,7 +114,7 @@ def route(at: Wiring, day: datetime.date) -> int:
     Raises:
         DesignError: the policy is impossible.
     """
-    from modwatch.review.quality_control.queueing import queue_checks
+    from modwatch.review.quality_control.queueing import queue_quality_control
     from modwatch.review.queue import enqueue
     from modwatch.routing.design import design
     from modwatch.stops import tables
@@ -128,7 +128,7 @@ def route(at: Wiring, day: datetime.date) -> int:
     at.lake.replace("routed", day, [routed])
     items = tables.queue_items(at.lake, day, routed, scores, again)
     enqueue(at.database, items, day, lanes=at.lanes)
-    queue_checks(
+    queue_quality_control(
         at.database,
         day,
         retest_share=at.settings.retest_share,
@@ -145,19 +145,20 @@ def collect_labels(at: Wiring, day: datetime.date) -> int:
     Second opinions and answers to retests and gold items are copied beside them; those of earlier
     days are asked for no longer.
     """
-    from modwatch.review.quality_control.comparisons import check_answers
-    from modwatch.review.quality_control.queueing import retire_checks
-    from modwatch.review.queue import decisions, retire_second_opinions
+    from modwatch.review.quality_control.comparisons import day_answers
+    from modwatch.review.queue import current_labels
+    from modwatch.review.queue.withdrawal import withdraw_expired
 
     window = at.window(day)
     routed = [past for past in window if at.lake.count("routed", past)]
     for past in routed:
-        again = decisions(at.database, past, kind="second_opinion", unaware=True)
+        again = current_labels(at.database, past, kind="second_opinion", unaware=True)
         at.lake.replace("second_labels", past, again)
-        at.lake.replace("check_answers", past, check_answers(at.database, past))
-    retire_second_opinions(at.database, window[0])
-    retire_checks(at.database, window[0])
-    return sum(at.lake.replace("labels", past, decisions(at.database, past)) for past in routed)
+        at.lake.replace("check_answers", past, day_answers(at.database, past))
+    withdraw_expired(at.database, window[0])
+    return sum(
+        at.lake.replace("labels", past, current_labels(at.database, past)) for past in routed
+    )
 
 
 def measure(at: Wiring, day: datetime.date) -> int:

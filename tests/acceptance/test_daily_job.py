@@ -16,7 +16,7 @@ from modwatch.demo.people import DEMO_PEOPLE, hire, hire_lead
 from modwatch.records import TABLES
 from modwatch.review.database import connect, create_database
 from modwatch.review.migrate import upgrade
-from modwatch.review.queue import decisions, verify_log
+from modwatch.review.queue import current_labels, verify_log
 from modwatch.stops import tables
 from modwatch.wiring import open_wiring
 
@@ -82,7 +82,7 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
         assert (item["dt"], item["status"], item["text"]) == (MONDAY, "decided", comment["text"])
         assert item["prob"] == pytest.approx(score["prob"])
 
-        decided = [r for b in decisions(at.database, MONDAY) for r in b.to_pylist()]
+        decided = [r for b in current_labels(at.database, MONDAY) for r in b.to_pylist()]
         label = row("labels")
         assert label in decided
         names = [*(name for name, _, _ in DEMO_PEOPLE), "sim-lead"]

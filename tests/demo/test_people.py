@@ -26,10 +26,10 @@ from modwatch.demo.people import (
 )
 from modwatch.review.console.server import listen, server
 from modwatch.review.people import authenticate
-from modwatch.review.quality_control.comparisons import check_answers
+from modwatch.review.quality_control.comparisons import day_answers
 from modwatch.review.quality_control.gold import add_gold
-from modwatch.review.quality_control.queueing import queue_checks
-from modwatch.review.queue import counts, decisions
+from modwatch.review.quality_control.queueing import queue_quality_control
+from modwatch.review.queue import counts, current_labels
 from modwatch.review.queue.audits import AuditProgress, audit_labels
 from modwatch.stops import auditing
 from modwatch.stops.audit_request import AuditRequest
@@ -75,7 +75,7 @@ def test_a_shift_works_the_queue_until_it_is_empty(staffed: Wiring) -> None:
     state = counts(staffed.database, MONDAY)
     assert state.waiting == state.blocked == state.leased == 0
     again = sum(
-        part.num_rows for part in decisions(staffed.database, MONDAY, kind="second_opinion")
+        part.num_rows for part in current_labels(staffed.database, MONDAY, kind="second_opinion")
     )
     assert again > 0
     assert state.decided == shift.decisions == staffed.lake.count("routed", MONDAY) + again
@@ -90,7 +90,11 @@ def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Wiring) ->
     by_name["sim-lead"] = hire_lead(staffed.database)
     truth = dict(known_labels(staffed.lake))
     first, second = (
-        [row for part in decisions(staffed.database, MONDAY, kind=kind) for row in part.to_pylist()]
+        [
+            row
+            for part in current_labels(staffed.database, MONDAY, kind=kind)
+            for row in part.to_pylist()
+        ]
         for kind in ("review", "second_opinion")
     )
     by_first = {row["comment_id"]: row["moderator"] for row in first}
@@ -135,10 +139,10 @@ def test_gold_is_met_from_the_second_day_on(staffed: Wiring) -> None:
     people = hire(staffed.database)
     shift = Shift(staffed, people, gold)
     shift.work()
-    queue_checks(staffed.database, TUESDAY, retest_share=0, gold_share=1, salt="s")
+    queue_quality_control(staffed.database, TUESDAY, retest_share=0, gold_share=1, salt="s")
     first = shift.decisions
     shift.work()
-    answers = [row for part in check_answers(staffed.database, TUESDAY) for row in part.to_pylist()]
+    answers = [row for part in day_answers(staffed.database, TUESDAY) for row in part.to_pylist()]
     assert shift.decisions > first
     assert len(answers) >= 20
     assert {row["kind"] for row in answers} == {"gold"}

@@ -38,7 +38,7 @@ def make_audit(demo: Demo, client: AirflowClient) -> str:
     _answer(client, run, "approve", "Approve", "The hours are there.")
     client.wait_for_task(DAG, run, "label", {"deferred"}, timeout=_PATIENCE)
     with open_wiring() as at:
-        decisions = label_audit(at, hire_auditors(at.database))
+        decisions = label_audit(at, hire_auditors(at.database, at.lanes))
     demo.narrator.say(f"simulated auditors gave {decisions:,} labels, blind")
     _answer(client, run, "sign_off", "Sign", "The labels agree.")
     return client.wait_for_task(DAG, run, "track", {"success", "failed"}, timeout=_PATIENCE)

@@ -8,6 +8,7 @@ from sqlalchemy import Engine, func, select
 from modwatch.review.people import create_moderator, issue_token, set_queues
 from modwatch.review.quality_control.gold import GoldComment
 from modwatch.review.queue import counts
+from modwatch.review.queue.lanes import Lanes
 from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.review.tables import review_item
 from modwatch.wiring import Wiring
@@ -64,7 +65,7 @@ def hire_lead(engine: Engine) -> SimulatedModerator:
     )
 
 
-def hire_auditors(engine: Engine) -> list[SimulatedModerator]:
+def hire_auditors(engine: Engine, lanes: Lanes) -> list[SimulatedModerator]:
     """Return the simulated people who label for audits, the last of them a lead.
 
     They work the queue of audits and no other, with more care than others have the time for.
@@ -72,7 +73,7 @@ def hire_auditors(engine: Engine) -> list[SimulatedModerator]:
     hired = []
     for seed, (name, role) in enumerate(DEMO_AUDITORS, len(DEMO_PEOPLE) + 1):
         person = create_moderator(engine, name, role)
-        set_queues(engine, person.id, [AUDIT_QUEUE])
+        set_queues(engine, person.id, [AUDIT_QUEUE], lanes=lanes)
         hired.append(
             SimulatedModerator(
                 token=issue_token(engine, person.id),

@@ -25,8 +25,8 @@ from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.errors import AuditError
 from modwatch.ingest.lake import Lake
 from modwatch.records import LABELS
-from modwatch.review.log.labels import decisions
-from modwatch.review.outbox.decision_events import KINDS
+from modwatch.review.log.labels import current_labels
+from modwatch.review.tables import ACTIONABLE_KINDS
 from modwatch.wiring import Wiring
 
 
@@ -111,7 +111,9 @@ def _flagged(lake: Lake, day: date) -> pa.ChunkedArray:
 
 def _decided(engine: Engine, day: date) -> pa.Table:
     """Return id and standing label of the comments on which people decided, each comment once."""
-    batches = [batch for kind in KINDS for batch in decisions(engine, day, kind=kind)]
+    batches = [
+        batch for kind in ACTIONABLE_KINDS for batch in current_labels(engine, day, kind=kind)
+    ]
     rows = pa.Table.from_batches(batches, LABELS).select(["comment_id", "label", "decided_at"])
     # Of a comment that was also imported, what was said last.
     last = rows.sort_by("decided_at").group_by("comment_id", use_threads=False)

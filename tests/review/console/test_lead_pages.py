@@ -258,7 +258,7 @@ def test_forms_from_elsewhere_do_nothing(
         for forged in ("", "0" * 64):
             assert lead.post(path, data={**body, "csrf": forged}).status_code in (403, 422), path
     assert len(workload.holders(engine)) == 1
-    assert dismissal.closings(engine) == []
+    assert dismissal.latest(engine) == []
 
 
 def test_hostile_names_and_notes_are_escaped(

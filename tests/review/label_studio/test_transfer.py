@@ -86,9 +86,9 @@ def test_labels_become_decisions_of_accounts_that_cannot_log_in(engine: Engine) 
     assert all(row["disabled_at"] and not row["password_hash"] for row in people.values())
     assert {row["status"] for row in rows(engine, review_item)} == {"decided"}
     assert queue.verify_log(engine).problems == ()
-    (batch,) = queue.decisions(engine, DAY, kind="imported")
+    (batch,) = queue.current_labels(engine, DAY, kind="imported")
     assert batch.column("label").to_pylist() == [1, 0]
-    assert list(queue.decisions(engine, DAY)) == []  # in no estimate of the day
+    assert list(queue.current_labels(engine, DAY)) == []  # in no estimate of the day
 
 
 def test_a_task_on_which_people_differ_goes_to_a_lead(engine: Engine, ben: Moderator) -> None:
@@ -139,7 +139,7 @@ def test_what_people_here_did_is_left_to_them(engine: Engine, ann: Moderator) ->
     decide_all(engine, [ann])
     done = load(engine, task("c1", annotation()))
     assert (done.labels, done.left) == (0, 1)
-    (batch,) = queue.decisions(engine, DAY, kind="imported")
+    (batch,) = queue.current_labels(engine, DAY, kind="imported")
     assert batch.column("label").to_pylist() == [0]
 
 
@@ -319,8 +319,8 @@ def test_what_was_exported_can_be_imported(engine: Engine, ann: Moderator, fill:
     content = b"".join(export_tasks(engine))
     done = import_tasks(engine, [content[:100], content[100:]])
     assert (done.items, done.labels) == (5, 5)
-    (mine,) = queue.decisions(engine, DAY)
-    (theirs,) = queue.decisions(engine, DAY, kind="imported")
+    (mine,) = queue.current_labels(engine, DAY)
+    (theirs,) = queue.current_labels(engine, DAY, kind="imported")
     for column in ("comment_id", "label", "decided_at", "seconds"):
         assert mine.column(column).to_pylist() == theirs.column(column).to_pylist()
     assert set(mine.column("moderator").to_pylist()) == {"ann"}

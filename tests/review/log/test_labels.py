@@ -17,12 +17,12 @@ def test_standing_labels_come_as_batches(
 ) -> None:
     fill(5)
     decide_all(engine, [ann, ben])
-    batches = list(queue.decisions(engine, day))
+    batches = list(queue.current_labels(engine, day))
     table = pa.Table.from_batches(batches, schema=LABELS)
     assert table.column("comment_id").to_pylist() == ["c0", "c1", "c2", "c3", "c4"]
     assert table.column("label").to_pylist() == [0, 1, 0, 1, 0]
     assert table.column("moderator").to_pylist() == ["ann", "ben", "ann", "ben", "ann"]
-    assert list(queue.decisions(engine, date(2026, 1, 2))) == []
+    assert list(queue.current_labels(engine, date(2026, 1, 2))) == []
 
 
 def test_batches_have_the_size_that_was_asked_for(
@@ -30,7 +30,11 @@ def test_batches_have_the_size_that_was_asked_for(
 ) -> None:
     fill(5)
     decide_all(engine, [ann])
-    assert [batch.num_rows for batch in queue.decisions(engine, day, batch_size=2)] == [2, 2, 1]
+    assert [batch.num_rows for batch in queue.current_labels(engine, day, batch_size=2)] == [
+        2,
+        2,
+        1,
+    ]
 
 
 def test_skips_and_items_of_other_kinds_are_no_labels(
@@ -49,4 +53,4 @@ def test_skips_and_items_of_other_kinds_are_no_labels(
     gold = new_item("c0", kind="gold")
     queue.enqueue(engine, [gold], day, kinds=["gold"])  # type: ignore[list-item]
     decide_all(engine, [ann])
-    assert list(queue.decisions(engine, day)) == []
+    assert list(queue.current_labels(engine, day)) == []

@@ -340,7 +340,7 @@ def test_the_last_word_is_what_stands_in_the_queue(
         actions = set(connection.scalars(text("SELECT action FROM decision")))
     assert {"label", "adjudicate", "undo", "correct"} <= actions
     last = {name: label for name, _, label in told(engine)}
-    stands = {row["comment_id"]: row["label"] for part in queue.decisions(engine, day)
+    stands = {row["comment_id"]: row["label"] for part in queue.current_labels(engine, day)
               for row in part.to_pylist()}  # fmt: skip
     assert stands == {name: label for name, label in last.items() if label is not None}
     for name in names:

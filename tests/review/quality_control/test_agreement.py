@@ -16,7 +16,7 @@ from modwatch.review.quality_control.agreement import (
     agreement_report,
 )
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
-from modwatch.review.quality_control.queueing import queue_checks
+from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.items import NewItem
 from review.labelling import label_all
@@ -46,7 +46,7 @@ def report(engine: Engine, first: date = TODAY, **more: object) -> AgreementRepo
 
 
 def check(engine: Engine, day: date = TODAY, *, retest: float = 0.0, gold: float = 0.0) -> None:
-    queue_checks(engine, day, retest_share=retest, gold_share=gold, salt="s", least_days=0)
+    queue_quality_control(engine, day, retest_share=retest, gold_share=gold, salt="s", least_days=0)
 
 
 def panel(n: int) -> list[GoldComment]:

@@ -9,9 +9,9 @@ from sqlalchemy import Engine
 from modwatch.metrics.moderator_error import error_rate
 from modwatch.review import queue
 from modwatch.review.people import Moderator
-from modwatch.review.quality_control.comparisons import check_answers
+from modwatch.review.quality_control.comparisons import day_answers
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
-from modwatch.review.quality_control.queueing import queue_checks
+from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue.amendments import undo
 from modwatch.review.queue.items import NewItem
 from review.labelling import label_all
@@ -20,11 +20,11 @@ Make = Callable[..., NewItem]
 
 
 def answers(engine: Engine, day: date) -> list[dict[str, object]]:
-    return [row for part in check_answers(engine, day) for row in part.to_pylist()]
+    return [row for part in day_answers(engine, day) for row in part.to_pylist()]
 
 
 def asked(engine: Engine, day: date, *, retest: float = 0.0, gold: float = 0.0) -> None:
-    queue_checks(engine, day, retest_share=retest, gold_share=gold, salt="s", least_days=0)
+    queue_quality_control(engine, day, retest_share=retest, gold_share=gold, salt="s", least_days=0)
 
 
 def panel(n: int) -> list[GoldComment]:

@@ -12,10 +12,11 @@ from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
-from modwatch.review.quality_control.queueing import Checks, queue_checks, retire_checks
+from modwatch.review.quality_control.queueing import Queued, queue_quality_control
 from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes
+from modwatch.review.queue.withdrawal import withdraw_expired
 from modwatch.review.tables import review_item
 
 Fill = Callable[[int], None]
@@ -24,10 +25,10 @@ Make = Callable[..., NewItem]
 TODAY = date(2026, 2, 1)
 
 
-def queue_some(engine: Engine, day: date = TODAY, **more: Any) -> Checks:
+def queue_some(engine: Engine, day: date = TODAY, **more: Any) -> Queued:
     """Queue checks as many as a person labels a day, unless `more` says otherwise."""
     shares = {"retest_share": 1.0, "gold_share": 1.0, "salt": "s"}
-    return queue_checks(engine, day, **(shares | more))
+    return queue_quality_control(engine, day, **(shares | more))
 
 
 def label_all(engine: Engine, person: Moderator, *, label: int = 0) -> list[Decision]:
@@ -106,7 +107,7 @@ def test_a_retest_is_the_comment_once_more_for_the_same_person(
     labelled_long_ago(engine, ann, old_items)
     work_today(engine, ben)
     done = queue_some(engine)
-    assert done == Checks(people=2, retests=5, gold=0)
+    assert done == Queued(people=2, retests=5, gold=0)
     by_id = {item.comment_id: item for item in old_items}
     for row in checks(engine):
         before = by_id[row["comment_id"]]
@@ -142,12 +143,12 @@ def test_the_same_day_again_adds_nothing(
 ) -> None:
     add_gold(engine, gold(30))
     labelled_long_ago(engine, ann, old_items)
-    assert queue_some(engine) == Checks(people=1, retests=5, gold=5)
+    assert queue_some(engine) == Queued(people=1, retests=5, gold=5)
     before = checks(engine)
-    assert queue_some(engine) == Checks(people=1, retests=0, gold=0)
+    assert queue_some(engine) == Queued(people=1, retests=0, gold=0)
     assert checks(engine) == before
     label_all(engine, ann)
-    assert queue_some(engine) == Checks(people=1, retests=0, gold=0)
+    assert queue_some(engine) == Queued(people=1, retests=0, gold=0)
 
 
 def test_undecided_checks_do_not_pile_up(
@@ -156,7 +157,7 @@ def test_undecided_checks_do_not_pile_up(
     add_gold(engine, gold(30))
     labelled_long_ago(engine, ann, old_items)
     queue_some(engine)
-    assert queue_some(engine, TODAY + timedelta(1)) == Checks(people=1, retests=0, gold=0)
+    assert queue_some(engine, TODAY + timedelta(1)) == Queued(people=1, retests=0, gold=0)
 
 
 def test_nobody_meets_a_check_twice(
@@ -269,7 +270,7 @@ def test_shares_are_of_a_persons_pace_rounded_by_chance(engine: Engine, ann: Mod
         done = queue_some(engine, TODAY + timedelta(after), gold_share=0.05, salt="t")
         drawn.append(done.gold)
         assert len(checks(engine)) == before + done.gold
-        retire_checks(engine, TODAY + timedelta(after + 1))
+        withdraw_expired(engine, TODAY + timedelta(after + 1))
     assert set(drawn) == {1, 2}
     assert 1.3 < sum(drawn) / 60 < 1.7  # 5 % of 30
 
@@ -373,11 +374,11 @@ def test_checks_that_nobody_decided_are_withdrawn(
     add_gold(engine, gold(3))
     work_today(engine, ann)
     queue_some(engine)
-    assert retire_checks(engine, TODAY) == 0
+    assert withdraw_expired(engine, TODAY) == 0
     lease = queue.lease(engine, ann.id)
     assert lease is not None
     fill(1)
-    assert retire_checks(engine, TODAY + timedelta(1)) == 3
+    assert withdraw_expired(engine, TODAY + timedelta(1)) == 3
     assert {row["status"] for row in checks(engine)} == {"withdrawn"}
     assert len(label_all(engine, ann)) == 1  # the day's item is untouched
 
@@ -388,7 +389,7 @@ def test_a_withdrawn_check_comes_again_unless_it_was_seen(engine: Engine, ann: M
     assert queue_some(engine).gold == 5
     lease = queue.lease(engine, ann.id)
     assert lease is not None
-    retire_checks(engine, TODAY + timedelta(1))
+    withdraw_expired(engine, TODAY + timedelta(1))
     assert queue_some(engine, TODAY + timedelta(1)).gold == 4
     assert lease.item.comment_id not in {each.comment_id for each in label_all(engine, ann)}
 

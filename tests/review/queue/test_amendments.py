@@ -22,7 +22,9 @@ def lea(engine: Engine) -> Moderator:
 
 
 def standing(engine: Engine, day: date, kind: str = "review") -> dict[str, tuple[int, str]]:
-    rows = [row for part in queue.decisions(engine, day, kind=kind) for row in part.to_pylist()]
+    rows = [
+        row for part in queue.current_labels(engine, day, kind=kind) for row in part.to_pylist()
+    ]
     return {row["comment_id"]: (row["label"], row["moderator"]) for row in rows}
 
 
@@ -419,5 +421,5 @@ def test_a_second_opinion_counts_as_it_was_first_given(
         reason="slip", idempotency_key="c",
     )  # fmt: skip
     assert standing(engine, day, "second_opinion") == {"c0": (1, "ben")}
-    unaware = queue.decisions(engine, day, kind="second_opinion", unaware=True)
+    unaware = queue.current_labels(engine, day, kind="second_opinion", unaware=True)
     assert [row["label"] for part in unaware for row in part.to_pylist()] == [0]

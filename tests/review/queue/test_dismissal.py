@@ -61,7 +61,7 @@ def test_all_that_match_are_closed_and_logged(engine: Engine, cora: Moderator, f
     assert actions(engine) == [("close", f"c{i}") for i in range(5)]
     assert queue.verify_log(engine).intact
     assert queue.lease(engine, cora.id) is None
-    assert dismissal.closings(engine) == [done]
+    assert dismissal.latest(engine) == [done]
 
 
 def test_a_cancel_brings_all_back(
@@ -144,7 +144,7 @@ def test_another_number_than_told_is_refused(engine: Engine, cora: Moderator, fi
     fill(3)
     with pytest.raises(LeaseConflictError, match="3 items match now, and you were told 2"):
         dismissal.start(engine, cora.id, GENERAL, "spam", 2)
-    assert dismissal.closings(engine) == []
+    assert dismissal.latest(engine) == []
 
 
 def test_a_double_click_is_one_closing(engine: Engine, cora: Moderator, fill: Fill) -> None:

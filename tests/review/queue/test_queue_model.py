@@ -249,7 +249,7 @@ class QueueModel(RuleBasedStateMachine):
         found = {
             (row["comment_id"], kind): (row["label"], row["moderator"].rpartition("-")[2])
             for kind in ("review", "second_opinion")
-            for part in queue.decisions(self.engine, self.day, kind=kind)
+            for part in queue.current_labels(self.engine, self.day, kind=kind)
             for row in part.to_pylist()
         }
         expected = {

@@ -10,6 +10,8 @@ from itertools import islice
 
 from markupsafe import Markup, escape
 
+from modwatch.text import CONTROLS, INVISIBLE
+
 #: Characters that are shown at once; the rest on demand, so that a megabyte does not freeze a page.
 SHOWN = 4_000
 
@@ -20,12 +22,7 @@ _PIECE = 10_000
 _MARKS = 50
 
 
-#: Controls, formats (bidi controls among them), line separators, letters that look like nothing.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
-    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
-)
+_HIDDEN = re.compile(f"[{CONTROLS}{INVISIBLE}]+")
 
 #: What joins or parts letters, in scripts that need it, and in emoji.
 _JOINERS = "\u200c\u200d"

@@ -1,9 +1,8 @@
-"""What the hash of a decision covers, in Python and in SQL alike.
+"""The hash of a decision, in Python and in SQL.
 
-A format is a list of columns, each with the way in which it is written down; the hash is the
-SHA-256 over the hash of the row before and that list as JSON. Rows keep the format that they were
-written in, so new columns leave old hashes valid. Whoever holds an export can compute every hash
-without our database.
+A format is a list of columns, each with its encoding. The hash is the SHA-256 of the hash of the
+row before and of that list as JSON. Rows keep the format that they were written in, so new columns
+leave old hashes valid. All hashes of an export can be computed without the database.
 """
 
 import hashlib
@@ -21,22 +20,22 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Way:
-    """How values of one type are written down, the same in both languages."""
+class _Encoding:
+    """The encoding of values of one type, the same in both languages."""
 
     plain: Callable[[Any], Any]
-    #: The same as an SQL expression of `{0}`.
+    #: The same, as an SQL expression of `{0}`.
     sql: str
 
 
-_AS_IS = _Way(plain=lambda value: value, sql="{0}")
-_DATE = _Way(plain=date.isoformat, sql="to_char({0}, 'YYYY-MM-DD')")
+_AS_IS = _Encoding(plain=lambda value: value, sql="{0}")
+_DATE = _Encoding(plain=date.isoformat, sql="to_char({0}, 'YYYY-MM-DD')")
 #: Microseconds since 1970, UTC.
-_MOMENT = _Way(
+_MOMENT = _Encoding(
     plain=lambda moment: _microseconds(moment), sql="(extract(epoch from {0}) * 1000000)::bigint"
 )
-#: The eight bytes of the number, in hex: every digit counts.
-_NUMBER = _Way(
+#: The eight bytes of the number, in hex, so that no digit is lost.
+_NUMBER = _Encoding(
     plain=lambda number: struct.pack(">d", number).hex(), sql="encode(float8send({0}), 'hex')"
 )
 
@@ -66,14 +65,14 @@ CURRENT = 2
 
 COVERED = tuple(_COVERED)
 
-#: Format 1, which knew no policy version, reason or reference.
+#: Format 1, which had no policy version, reason or reference.
 _COVERED_1 = tuple(
     name for name in COVERED if name not in ("policy_version", "reason", "refers_to")
 )
 
 
 def row_hash(row: Mapping[str, Any]) -> bytes:
-    """Return the SHA-256 of a row's previous hash and what its `format` covers of it.
+    """Return the SHA-256 of a row's previous hash and of the columns that its `format` covers.
 
     >>> empty = dict.fromkeys(COVERED) | {"previous_hash": GENESIS, "format": CURRENT}
     >>> row_hash(empty).hex()[:8] == row_hash(empty | {"label": 1}).hex()[:8]
@@ -84,24 +83,27 @@ def row_hash(row: Mapping[str, Any]) -> bytes:
 
 
 def content_of(row: Mapping[str, Any]) -> str:
-    """Return what format 2 covers of `row`, as JSON.
+    """Return the columns of `row` that format 2 covers, as JSON.
 
     >>> content_of(dict.fromkeys(COVERED) | {"position": 1, "seconds": 2.5, "note": "an é"})[:24]
     '[1, null, null, null, nu'
     """
     return json.dumps(
-        [None if row[name] is None else way.plain(row[name]) for name, way in _COVERED.items()],
+        [
+            None if row[name] is None else encoding.plain(row[name])
+            for name, encoding in _COVERED.items()
+        ],
         ensure_ascii=False,
     )
 
 
 def content_sql(expressions: Mapping[str, str]) -> str:
-    """Return the SQL expression of what format 2 covers; `expressions` gives one for each column.
+    """Return the SQL expression of `content_of`; `expressions` has one for each column.
 
     >>> content_sql({name: f"d.{name}" for name in COVERED})[:44]
     'json_build_array(d.position, d.item_id, to_c'
     """
-    parts = (way.sql.format(expressions[name]) for name, way in _COVERED.items())
+    parts = (encoding.sql.format(expressions[name]) for name, encoding in _COVERED.items())
     return f"json_build_array({', '.join(parts)})::text"
 
 

@@ -1,8 +1,8 @@
-"""The check that nobody touched the decision log, in the database or in an export of it.
+"""Verification that the decision log was not altered, in the database or in an export of it.
 
-A change, a deletion or a reordering breaks a chain; a cut at its end disagrees with
-`decision_chain`. Whoever may rewrite the whole database can forge both: keep what
-`LogReport.witness` says somewhere else, and hand it to the next check.
+A changed, deleted or reordered row breaks a chain; a truncated chain disagrees with
+`decision_chain`. Somebody who can rewrite the whole database can forge both: store
+`LogReport.witness` elsewhere, and pass it to the next verification.
 """
 
 import hashlib
@@ -21,11 +21,11 @@ from modwatch.review.tables import FINAL_ACTIONS, decision, decision_chain, revi
 
 _MOST_PROBLEMS = 100
 
-#: What the hash of format 1 does not cover; such a row has none of them.
+#: Columns that format 1 does not cover; they are null in its rows.
 _LATER_THAN_1 = ("policy_version", "reason", "refers_to")
 
-#: In the order of time: in that of the chains, the database reads its pages once for each person.
-#: What the hash covers is put together there, as for a new row; infinite times it could not.
+#: In the order of time: in that of the chains, the database would read its pages once per person.
+#: The database encodes the content, as for a new row, which is impossible for infinite times.
 _WALK = text(
     f"""
     SELECT id, moderator_id, position, format, previous_hash, hash,
@@ -35,12 +35,12 @@ _WALK = text(
     """  # noqa: S608 - our own column names
 )
 
-#: Rows in one answer of the database.
+#: Rows fetched at a time.
 _BATCH = 2_000
 
 
 class ChainEnd(NamedTuple):
-    """Where a chain ends."""
+    """The end of a chain."""
 
     length: int
     hash: bytes
@@ -51,25 +51,25 @@ _EMPTY = ChainEnd(0, GENESIS)
 
 @dataclass(frozen=True, kw_only=True)
 class LogReport:
-    """What `verify_log` or `verify_export` found."""
+    """The result of `verify_log` or `verify_export`."""
 
     #: Rows read.
     decisions: int
-    #: One sentence each, the first hundred; none when the log is whole.
+    #: One sentence each, the first hundred; empty if the log is intact.
     problems: tuple[str, ...]
-    #: Rows of an export whose note was left out: chained, but nobody can recompute their hashes.
+    #: Rows of an export whose note was omitted: chained, but their hashes cannot be recomputed.
     unproven: int = 0
     #: The last row of each chain, by moderator.
     ends: Mapping[int, ChainEnd] = field(repr=False)
 
     @property
     def intact(self) -> bool:
-        """Whether nothing was changed, removed or reordered."""
+        """Whether no row was changed, removed or reordered."""
         return not self.problems
 
     @property
     def head(self) -> str:
-        """SHA-256 over the ends of all chains, in hex: the same log has the same head."""
+        """SHA-256 of the ends of all chains, in hex; equal logs have equal heads."""
         return hashlib.sha256(self.witness.encode()).hexdigest()
 
     @property
@@ -80,10 +80,11 @@ class LogReport:
 
 
 def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
-    """Return what a walk along every chain found: constant memory, one consistent snapshot.
+    """Verify every chain of the log, in constant memory, on one consistent snapshot.
 
-    `witness` is that of an earlier report, kept where nobody who can write to the database can:
-    every decision that it covers must still be there. Raises `QueueError` if it is none.
+    `witness` is that of an earlier report, stored out of reach of those who can write to the
+    database: every decision that it covers must still be there. Raises `QueueError` if it is
+    invalid.
     """
     chains = _Chains(_ends_of(witness))
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
@@ -93,18 +94,18 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
         chains.finish()
         _compare_ends(connection, chains)
         for item_id in connection.scalars(_decided_without_label().limit(_MOST_PROBLEMS)):
-            chains.complain(f"item {item_id} is decided, and the log has no label of it")
+            chains.complain(f"item {item_id} is decided, but the log has no label of it")
     return chains.report()
 
 
 def verify_export(
     lines: Iterable[str | bytes], witness: str | None = None, *, partial: bool = False
 ) -> LogReport:
-    """Return what a walk along every chain of a JSONL export found; needs no database.
+    """Verify every chain of a JSONL export, without the database.
 
-    What only a witness tells: whether the end of the log is missing. Of a row that was exported
-    without its note, the place in the chain is checked and no more; `unproven` counts them.
-    `partial` is for exports of some days or actions: gaps are no problem then.
+    Only a witness can prove that the end of the log is not missing. Of a row that was exported
+    without its note, only the position in the chain is verified; `unproven` counts them. With
+    `partial`, for exports of some days or actions, gaps are allowed.
     """
     chains = _Chains(_ends_of(witness), partial=partial)
     for number, line in enumerate(lines, 1):
@@ -123,12 +124,12 @@ class _Link(NamedTuple):
     format: int
     previous_hash: bytes
     hash: bytes
-    #: What a hash of format 2 covers; None where it cannot be said.
+    #: The content that a hash of format 2 covers; None if it cannot be encoded.
     content: str | None = None
 
 
 class _Chains:
-    """All chains, followed side by side."""
+    """The verification of all chains in parallel."""
 
     def __init__(self, witnessed: Mapping[int, ChainEnd], *, partial: bool = False) -> None:
         self.ends: dict[int, ChainEnd] = {}
@@ -139,7 +140,7 @@ class _Chains:
         self._problems: list[str] = []
 
     def follow(self, link: _Link, expected: bytes | None) -> None:
-        """Go on to `link`, whose hash should be `expected`."""
+        """Verify `link`, whose hash must be `expected`."""
         last = self.ends.get(link.moderator_id, _EMPTY)
         if (
             link.position != last.length + 1
@@ -147,27 +148,27 @@ class _Chains:
             or link.hash != expected
             or self._witnessed
         ):
-            self._look_closer(link, last, expected)
+            self._find_problems(link, last, expected)
         self.ends[link.moderator_id] = ChainEnd(link.position, link.hash)
         self._count += 1
 
     def finish(self) -> None:
-        """Look for what was witnessed and did not come."""
+        """Find witnessed decisions that are missing."""
         for moderator_id, seen in sorted(self._witnessed.items()):
             length = self.ends.get(moderator_id, _EMPTY).length
             if length < seen.length:
                 self.complain(
-                    f"the chain of moderator {moderator_id} ends at position {length}, and was "
-                    f"witnessed up to {seen.length}"
+                    f"the chain of moderator {moderator_id} ends at position {length}, but the "
+                    f"witness covers it up to {seen.length}"
                 )
 
     def complain(self, problem: str) -> None:
-        """Keep `problem`, unless there are plenty."""
+        """Record `problem`, unless there are too many."""
         if len(self._problems) < _MOST_PROBLEMS:
             self._problems.append(problem)
 
     def report(self) -> LogReport:
-        """Return what was found."""
+        """Return the report."""
         return LogReport(
             decisions=self._count,
             problems=tuple(self._problems),
@@ -175,20 +176,19 @@ class _Chains:
             ends=self.ends,
         )
 
-    def _look_closer(self, link: _Link, last: ChainEnd, expected: bytes | None) -> None:
+    def _find_problems(self, link: _Link, last: ChainEnd, expected: bytes | None) -> None:
         where = f"decision {link.id} (moderator {link.moderator_id}, position {link.position})"
         if link.position <= last.length:
-            self.complain(f"{where} is out of order: the chain stood at position {last.length}")
+            self.complain(f"{where} is out of order: it comes after position {last.length}")
         elif link.position > last.length + 1:
             if not self._partial:
                 self.complain(
-                    f"before {where} decisions are missing: the chain stood at position "
-                    f"{last.length}"
+                    f"decisions are missing before {where}: the chain was at position {last.length}"
                 )
         elif link.previous_hash != last.hash:
             self.complain(f"{where} does not follow the decision before it")
         if link.hash != expected:
-            self.complain(f"{where} was changed: its hash does not fit what it says")
+            self.complain(f"{where} was changed: its hash does not match its content")
         seen = self._witnessed.get(link.moderator_id, _EMPTY)
         if seen.length == link.position and seen.hash != link.hash:
             self.complain(f"{where} is not the decision that was witnessed there")
@@ -205,7 +205,7 @@ def _hash_of(link: _Link) -> bytes | None:
         row["decided_at"] = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(
             microseconds=row["decided_at"]
         )
-    except (ValueError, OverflowError):  # a year that no calendar of ours has
+    except (ValueError, OverflowError):  # a year that Python's calendar does not have
         return None
     if row["seconds"] is not None:
         (row["seconds"],) = struct.unpack(">d", bytes.fromhex(row["seconds"]))
@@ -213,7 +213,7 @@ def _hash_of(link: _Link) -> bytes | None:
 
 
 def _checked_hash(row: Mapping[str, Any]) -> bytes | None:
-    """Return the hash that `row` should have, or None if there cannot be such a row."""
+    """Return the hash that `row` must have, or None if such a row is impossible."""
     if row["format"] not in (1, 2):
         return None
     if row["format"] == 1 and any(row[name] is not None for name in _LATER_THAN_1):
@@ -222,17 +222,17 @@ def _checked_hash(row: Mapping[str, Any]) -> bytes | None:
 
 
 def _compare_ends(connection: Connection, chains: _Chains) -> None:
-    """Compare where the chains end with where the database says that they do."""
-    on_record = {
+    """Compare the ends of the chains with those in `decision_chain`."""
+    recorded = {
         row.moderator_id: ChainEnd(row.length, row.hash)
         for row in connection.execute(select(decision_chain))
     }
-    for moderator_id in sorted(chains.ends.keys() | on_record.keys()):
-        end, record = chains.ends.get(moderator_id, _EMPTY), on_record.get(moderator_id)
+    for moderator_id in sorted(chains.ends.keys() | recorded.keys()):
+        end, record = chains.ends.get(moderator_id, _EMPTY), recorded.get(moderator_id)
         if end != record:
             chains.complain(
-                f"the chain of moderator {moderator_id} ends at position {end.length}, which is "
-                f"not the end on record ({record.length if record else 'none'})"
+                f"the chain of moderator {moderator_id} ends at position {end.length}, but its "
+                f"recorded end is {record.length if record else 'none'}"
             )
 
 
@@ -275,7 +275,7 @@ def _ends_of(witness: str | None) -> dict[int, ChainEnd]:
         }
     except (ValueError, TypeError, RecursionError):
         raise QueueError(
-            "the witness is not what `LogReport.witness` says; hand over that line of JSON whole"
+            "the witness is not valid; pass the complete line of JSON from `LogReport.witness`"
         ) from None
 
 

@@ -1,8 +1,11 @@
-"""Turns the decision log into messages to the platform, one for each change of an outcome.
+"""Decision events: messages to the platform, one for each change of a comment's current decision.
 
-`deliveries` sends them, `feed` hands them out to whoever asks. Only people's review
-counts: what is labelled to measure people (retests, gold, audits, second opinions) is told to
-nobody. Nor is what people wrote, or who they are.
+`delivery` sends them, and `feed` serves them to platforms that poll. Only reviews and imported
+items count: labels that measure people or the model (retests, gold, audits, second opinions) are
+never sent, and neither are notes, pseudonyms and texts.
+
+The current decision follows from the log alone, for any moment of the past; the queue stores the
+present state in `review_item.status`.
 """
 
 import datetime as dt
@@ -32,6 +35,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from modwatch.errors import DatabaseError
 from modwatch.review.tables import (
+    ACTIONABLE_KINDS,
     decision,
     outbox_cursor,
     outbox_message,
@@ -39,19 +43,19 @@ from modwatch.review.tables import (
 )
 from modwatch.review.tables.base import TransactionId
 
-#: Actions that can change an outcome; `close` and `reopen` are about items without one.
+#: Actions that can change the current decision; `close` and `reopen` concern undecided items.
 DECISIVE = ("label", "adjudicate", "correct", "undo")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One row of the log, as far as outcomes go."""
+class LogEntry:
+    """The columns of a row of the log from which the current decision follows."""
 
     id: int
-    #: Which transaction wrote it: with `id`, its place in the order in which the log is followed.
+    #: The transaction that wrote it; with `id`, its position in the order in which the log is read.
     transaction: int
     item_id: int
-    #: How many people are to label the item.
+    #: How many people label the item.
     labels_wanted: int
     moderator_id: int
     #: label | adjudicate | correct | undo
@@ -59,62 +63,60 @@ class Entry:
     label: int | None
     policy_version: str | None
     policy_code: str | None
-    #: The decision that this one takes back or replaces.
+    #: The decision that this one reverts or replaces.
     refers_to: int | None
     decided_at: dt.datetime
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where the log holds it for those who follow."""
+        """Position in the order in which the log is read."""
         return self.transaction, self.id
 
 
-def outcome(entries: Iterable[Entry]) -> Entry | None:
-    """Return the decision that stands of one comment, None if none does.
+def current_decision(entries: Iterable[LogEntry]) -> LogEntry | None:
+    """Return the current decision of one comment, or None.
 
-    `entries` are all decisive rows of its items; of two items the one decided last counts.
+    `entries` are all rows of its items with an action of `DECISIVE`; of several items the one
+    decided last counts.
     """
-    items = defaultdict[int, list[Entry]](list)
+    items = defaultdict[int, list[LogEntry]](list)
     for entry in entries:
         items[entry.item_id].append(entry)
-    standing = (_of_item(sorted(rows, key=lambda row: row.id)) for rows in items.values())
-    return max((entry for entry in standing if entry), key=lambda entry: entry.id, default=None)
+    current = (_of_item(sorted(rows, key=lambda row: row.id)) for rows in items.values())
+    return max((entry for entry in current if entry), key=lambda entry: entry.id, default=None)
 
 
-def _of_item(entries: Iterable[Entry]) -> Entry | None:
-    """Return the decision that stands of one item, whose rows come in their order."""
-    labels, stands = dict[int, Entry](), None
+def _of_item(entries: Iterable[LogEntry]) -> LogEntry | None:
+    """Return the current decision of one item, from its rows in order."""
+    labels, current = dict[int, LogEntry](), None
     for entry in entries:
         if entry.action == "label":
             labels[entry.moderator_id] = entry
-            stands = entry if _settled(labels, entry) else None
+            current = entry if _unanimous(labels, entry) else None
         elif entry.action == "undo":
             labels = {who: row for who, row in labels.items() if row.id != entry.refers_to}
-            stands = None if stands and stands.id == entry.refers_to else stands
+            current = None if current and current.id == entry.refers_to else current
         else:
-            stands = entry
-    return stands
+            current = entry
+    return current
 
 
-def _settled(labels: dict[int, Entry], last: Entry) -> bool:
-    """Return whether the last label was the last wanted, and all agree."""
+def _unanimous(labels: dict[int, LogEntry], last: LogEntry) -> bool:
+    """Return whether all labels of the item have been given and agree."""
     agree = all(entry.label == last.label for entry in labels.values())
     return last.labels_wanted == 1 or (len(labels) >= last.labels_wanted and agree)
 
 
 TOPIC = "decision"
 
-#: Of the payload; a new one only when a receiver could misread the old.
+#: Version of the payload; increases only with changes that receivers could misinterpret.
 SCHEMA_VERSION = 1
-
-#: Items whose outcome the platform acts on.
-KINDS = ("review", "imported")
 
 #: The comment that a message is about.
 Comment = tuple[date, str]
 
-# Relays take turns, so what a channel has is everything up to some message; what follows was made
-# by a relay that did not know of the channel, or just now.
+# `relay_decisions` runs one at a time, so a channel has all messages up to some id. Later ones are
+# new, or were created by a call that did not name the channel.
 _ADDRESS = text(
     """
     INSERT INTO outbox_delivery (message_id, channel)
@@ -139,32 +141,31 @@ def relay_decisions(
     batch: int = 1_000,
     go_on: Callable[[], bool] = lambda: True,
 ) -> int:
-    """Return how many messages were made of what is new in the decision log, for these channels.
+    """Create messages from new rows of the decision log, for these channels; return how many.
 
-    A channel gets every message, also those made before it was first named. Each row of the log is
-    looked at exactly once, and only when no transaction is open that may still write a row before
-    it. `go_on` is asked before every `batch` rows but the first. `category_of` gives the DSA
-    category of a policy code. Raises `DatabaseError` when the log was moved to a server that counts
-    transactions anew.
+    A channel gets every message, also those created before it was first named. Each row of the log
+    is read exactly once, and only when no open transaction can still write a row before it. `go_on`
+    is called before every batch but the first. `category_of` returns the DSA category of a policy
+    code. Raises `DatabaseError` if the log was moved to a server with a lower transaction count.
     """
-    told, more = 0, True
+    created, more = 0, True
     while more:
         with engine.begin() as connection:
             rows = _unread(connection, _turn(connection), batch)
-            told += _tell(connection, rows, category_of)
+            created += _create_messages(connection, rows, category_of)
             _advance(connection, rows)
             for channel in channels:
                 connection.execute(_ADDRESS, {"channel": channel, "topic": TOPIC})
         more = len(rows) == batch and go_on()
-    if told >= batch:
-        # So many at once make the planner's figures wrong until autovacuum comes by.
+    if created >= batch:
+        # Otherwise the planner's statistics are outdated until autovacuum runs.
         with engine.begin() as connection:
             connection.execute(text("ANALYZE outbox_message, outbox_delivery"))
-    return told
+    return created
 
 
 def _turn(connection: Connection) -> Row[Any]:
-    """Return the cursor, locked: relays take turns."""
+    """Return the cursor, locked, so that relays run one at a time."""
     connection.execute(
         postgresql.insert(outbox_cursor)
         .values(topic=TOPIC, transaction_id="0", decision_id=0)
@@ -175,9 +176,9 @@ def _turn(connection: Connection) -> Row[Any]:
     ahead = literal(cursor.transaction_id, TransactionId()) >= _snapshot("pg_snapshot_xmax")
     if connection.scalar(select(ahead)):
         raise DatabaseError(
-            "the decision log comes from a server that had counted more transactions, so what is "
-            "new in it cannot be told; stop this server, set its count beyond "
-            f"{cursor.transaction_id} (pg_resetwal -x, -e) and start it again"
+            "the decision log is from a server with a higher transaction count, so new rows cannot "
+            f"be recognised; stop this server, set its count above {cursor.transaction_id} "
+            "(pg_resetwal -x, -e) and start it again"
         )
     return cursor
 
@@ -187,7 +188,7 @@ def _snapshot(edge: str) -> Any:
 
 
 def _unread(connection: Connection, cursor: Row[Any], batch: int) -> Sequence[Row[Any]]:
-    """Return the next rows of the log before which nothing can be written any more."""
+    """Return the next rows of the log before which no row can be written any more."""
     place = tuple_(decision.c.transaction_id, decision.c.id)
     last = tuple_(
         cast(literal(cursor.transaction_id, Text), TransactionId()),
@@ -216,26 +217,27 @@ def _advance(connection: Connection, rows: Sequence[Row[Any]]) -> None:
         connection.execute(update(outbox_cursor).where(outbox_cursor.c.topic == TOPIC).values(last))
 
 
-def _tell(connection: Connection, rows: Sequence[Row[Any]], category_of: Categories) -> int:
-    """Keep a message for each of `rows` that changes an outcome; return how many."""
-    decisive = [row for row in rows if row.kind in KINDS and row.action in DECISIVE]
+def _create_messages(
+    connection: Connection, rows: Sequence[Row[Any]], category_of: Categories
+) -> int:
+    """Create a message for each of `rows` that changes a current decision; return how many."""
+    decisive = [row for row in rows if row.kind in ACTIONABLE_KINDS and row.action in DECISIVE]
     if not decisive:
         return 0
     comments = sorted({(row.dt, row.comment_id) for row in decisive})
     histories = _histories(connection, comments)
-    told = _last_told(connection, comments)
+    last_payloads = _last_payloads(connection, comments)
     messages = []
     for row in decisive:
         comment = (row.dt, row.comment_id)
         place = (int(row.transaction_id), row.id)
-        stands = outcome(entry for entry in histories[comment] if entry.place <= place)
-        event = _event(told.get(comment), stands)
-        if event:
-            payload = _payload(row, event, stands, told.get(comment), category_of)
-            told[comment] = payload
+        current = current_decision(entry for entry in histories[comment] if entry.place <= place)
+        last = last_payloads.get(comment)
+        if event := _event(last, current):
+            payload = last_payloads[comment] = _payload(row, event, current, last, category_of)
             messages.append(_message(row.dt, payload))
     if messages:
-        # In their order: the feed hands them out by their ids.
+        # In this order, because the feed is in order of ids.
         ordered = insert(outbox_message).returning(
             outbox_message.c.id, sort_by_parameter_order=True
         )
@@ -243,10 +245,10 @@ def _tell(connection: Connection, rows: Sequence[Row[Any]], category_of: Categor
     return len(messages)
 
 
-def _histories(connection: Connection, comments: list[Comment]) -> Mapping[Comment, list[Entry]]:
-    """Return all decisive rows of each comment."""
+def _histories(connection: Connection, comments: list[Comment]) -> Mapping[Comment, list[LogEntry]]:
+    """Return all rows of each comment with an action of `DECISIVE`."""
     item = review_item.c
-    names = {field.name for field in fields(Entry)} - {"transaction", "labels_wanted"}
+    names = {field.name for field in fields(LogEntry)} - {"transaction", "labels_wanted"}
     rows = connection.execute(
         select(
             *(decision.c[name] for name in sorted(names)),
@@ -258,19 +260,21 @@ def _histories(connection: Connection, comments: list[Comment]) -> Mapping[Comme
         .join(review_item, item.id == decision.c.item_id)
         .where(
             tuple_(item.dt, item.comment_id).in_(comments),
-            item.kind.in_(KINDS),
+            item.kind.in_(ACTIONABLE_KINDS),
             decision.c.action.in_(DECISIVE),
         )
     ).mappings()
-    found = defaultdict[Comment, list[Entry]](list)
+    found = defaultdict[Comment, list[LogEntry]](list)
     for row in rows:
         values = {name: row[name] for name in (*names, "labels_wanted")}
-        entry = Entry(transaction=int(row["transaction_id"]), **values)
+        entry = LogEntry(transaction=int(row["transaction_id"]), **values)
         found[row["dt"], row["comment_id"]].append(entry)
     return found
 
 
-def _last_told(connection: Connection, comments: list[Comment]) -> dict[Comment, Mapping[str, Any]]:
+def _last_payloads(
+    connection: Connection, comments: list[Comment]
+) -> dict[Comment, Mapping[str, Any]]:
     """Return the last payload about each comment."""
     series = {_series(*comment): comment for comment in comments}
     last = (
@@ -282,15 +286,15 @@ def _last_told(connection: Connection, comments: list[Comment]) -> dict[Comment,
     return {series[row.series]: row.payload for row in connection.execute(last)}
 
 
-def _event(last: Mapping[str, Any] | None, stands: Entry | None) -> str:
-    """Return what the platform has to hear; an empty text: nothing."""
-    stood = last is not None and last["event"] != "withdrawn"
-    if stands is None:
-        return "withdrawn" if stood else ""
-    if last is None or not stood:
+def _event(last: Mapping[str, Any] | None, current: LogEntry | None) -> str:
+    """Return the event to send, or an empty string if nothing changed for the platform."""
+    was_decided = last is not None and last["event"] != "withdrawn"
+    if current is None:
+        return "withdrawn" if was_decided else ""
+    if last is None or not was_decided:
         return "decided"
     same = all(
-        last[name] == getattr(stands, name) for name in ("label", "policy_version", "policy_code")
+        last[name] == getattr(current, name) for name in ("label", "policy_version", "policy_code")
     )
     return "" if same else "changed"
 
@@ -298,18 +302,18 @@ def _event(last: Mapping[str, Any] | None, stands: Entry | None) -> str:
 def _payload(
     row: Row[Any],
     event: str,
-    stands: Entry | None,
+    current: LogEntry | None,
     last: Mapping[str, Any] | None,
     category_of: Categories,
 ) -> dict[str, Any]:
-    code = stands.policy_code if stands else None
+    code = current.policy_code if current else None
     return {
         "schema_version": SCHEMA_VERSION,
         "event": event,
         "comment_id": row.comment_id,
         "dt": row.dt.isoformat(),
-        "label": stands.label if stands else None,
-        "policy_version": stands.policy_version if stands else None,
+        "label": current.label if current else None,
+        "policy_version": current.policy_version if current else None,
         "policy_code": code,
         "dsa_category": category_of(code) if code is not None else None,
         "decided_at": row.decided_at.isoformat(),

@@ -1,8 +1,8 @@
-"""Delivers the messages of the outbox: at least once, in order for each comment, by many at once.
+"""Delivery of decision events: at least once, in order per comment, by any number of processes.
 
-Who delivers claims a few messages for a while, and then posts them one by one with no transaction
-open. A process that is killed leaves its claims to run out; its last message may be sent once more,
-under the same key. The clock that counts is the database's.
+A process claims a few messages for a limited time, and then posts them one by one without an open
+transaction. If it is killed, its claims expire, and its last message may be sent once more under
+the same key. All times are those of the database's clock.
 """
 
 import datetime as dt
@@ -20,57 +20,57 @@ from sqlalchemy.exc import SQLAlchemyError
 from modwatch import webhooks
 from modwatch.errors import DatabaseError
 from modwatch.review.outbox.decision_events import TOPIC, relay_decisions
-from modwatch.review.outbox.messages import OutboxMessage
+from modwatch.review.outbox.messages import OutboxMessage, message_of
 from modwatch.review.tables import outbox_delivery
 from modwatch.webhooks import Answer
 
 logger = logging.getLogger(__name__)
 
-#: A claim lasts so long; nothing is posted in its second half.
+#: Duration of a claim; nothing is posted in its second half.
 CLAIM = dt.timedelta(minutes=2)
 
 #: The longest pause between two attempts, whatever the receiver asks for.
 LONGEST_PAUSE = dt.timedelta(hours=1)
 
-#: What is older, and was tried `FEWEST_ATTEMPTS` times, is given up.
-GIVE_UP_AFTER = dt.timedelta(hours=24)
+#: A message that is older, and was tried `FEWEST_ATTEMPTS` times, becomes a dead letter.
+DEAD_AFTER = dt.timedelta(hours=24)
 FEWEST_ATTEMPTS = 10
 
-#: So many failures in a row are the receiver's, not the messages'.
+#: After so many failures in a row the receiver counts as down.
 BROKEN = 3
 
-#: Refusals that may be another answer in a while; every other one below 500 is for good.
-_FOR_NOW = frozenset({408, 425, 429})
+#: Client errors that may be temporary; all others below 500 are permanent.
+_TEMPORARY = frozenset({408, 425, 429})
 
 Send = Callable[[OutboxMessage], Answer]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """What one call of `deliver` did."""
+    """The result of one call of `deliver`."""
 
-    #: Messages claimed, whatever became of them; 0: nothing is due.
+    #: Messages claimed; 0: nothing is due.
     claimed: int
     sent: int
-    #: Attempts that failed and are made again.
+    #: Failed attempts that will be repeated.
     failed: int
-    #: Messages given up.
+    #: Messages that became dead letters.
     dead: int
-    #: Seconds for which the receiver wants to be left alone; None: it did not say.
+    #: Seconds for which the receiver asked for a pause, if it did.
     pause: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Claim:
     message_id: int
-    #: Which attempt this is: a claim that ran out cannot undo what came after it.
+    #: Number of the attempt, so that an expired claim cannot overwrite a later one.
     attempt: int
     message: OutboxMessage
 
 
-# A message waits for the earlier ones of its series, but not for dead ones. What is due in the far
-# future was set by a clock that ran ahead.
-# OFFSET 0 keeps the planner from joining all messages with all others.
+# A message waits for the earlier ones of its series, except dead letters. A time in the far future
+# was set by a clock that was ahead. OFFSET 0 keeps the planner from joining all messages with each
+# other.
 _TAKE = text(
     """
     WITH due AS MATERIALIZED (
@@ -101,7 +101,7 @@ _TAKE = text(
     """
 )
 
-# 1 s, doubling to 10 minutes, and up to half of it less, so that not all come at once.
+# 1 s, doubling up to 10 minutes, minus up to half of it at random, so that attempts spread out.
 _FAILED = text(
     """
     UPDATE outbox_delivery SET
@@ -110,8 +110,8 @@ _FAILED = text(
             CAST(:pause AS double precision),
             least(600, power(2, least(attempts, 20) - 1)) * (0.5 + random() / 2)
         )),
-        dead_at = CASE WHEN :refused OR (
-            attempts >= :fewest AND message.created_at < now() - CAST(:give_up AS interval)
+        dead_at = CASE WHEN :rejected OR (
+            attempts >= :fewest AND message.created_at < now() - CAST(:dead_after AS interval)
         ) THEN now() END
     FROM outbox_message message
     WHERE message.id = outbox_delivery.message_id AND message_id = :message_id
@@ -129,11 +129,11 @@ def deliver(
     most: int = 50,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Round:
-    """Return what came of sending up to `most` due messages of a channel, each with `send`.
+    """Send up to `most` due messages of a channel with `send`; return the results.
 
-    A failure is tried again after a pause that doubles, a refusal for good makes a dead letter.
-    Ends early when the receiver seems to be down or asks for a pause, when `go_on` says no, and
-    when the claim grows old; what is left is due for anybody at once.
+    A failed attempt is repeated with exponential backoff; a permanent rejection makes a dead
+    letter. Stops early if the receiver is down or asks for a pause, if `go_on` returns False, and
+    at half of the claim's time; the remaining messages are due again at once.
     """
     claims = _claim(engine, channel, most)
     until = time.monotonic() + CLAIM.total_seconds() / 2
@@ -170,13 +170,11 @@ def _claim(engine: Engine, channel: str, most: int) -> list[_Claim]:
 
 
 def _claimed(row: Row[Any]) -> _Claim:
-    names = OutboxMessage.__dataclass_fields__
-    message = OutboxMessage(**{name: getattr(row, name) for name in names})
-    return _Claim(message_id=row.message_id, attempt=row.attempt, message=message)
+    return _Claim(message_id=row.message_id, attempt=row.attempt, message=message_of(row))
 
 
 def _settle(engine: Engine, channel: str, claim: _Claim, answer: Answer) -> str:
-    """Write down what came of an attempt; return sent, failed or dead."""
+    """Record the result of an attempt; return sent, failed or dead."""
     if not answer.problem:
         _mark_sent(engine, channel, claim)
         return "sent"
@@ -185,15 +183,15 @@ def _settle(engine: Engine, channel: str, claim: _Claim, answer: Answer) -> str:
         "message_id": claim.message_id,
         "attempt": claim.attempt,
         "problem": answer.problem,
-        "refused": _refused(answer),
+        "rejected": _rejected(answer),
         "pause": _pause(answer) or 0.0,
         "fewest": FEWEST_ATTEMPTS,
-        "give_up": GIVE_UP_AFTER,
+        "dead_after": DEAD_AFTER,
     }
     with engine.begin() as connection:
         dead = bool(connection.scalar(_FAILED, values))
     logger.warning(
-        "A decision is given up." if dead else "A decision could not be delivered; it is kept.",
+        "A message became a dead letter." if dead else "A message could not be delivered yet.",
         extra={
             "event": "delivery_dead" if dead else "delivery_failed",
             "channel": channel,
@@ -206,7 +204,7 @@ def _settle(engine: Engine, channel: str, claim: _Claim, answer: Answer) -> str:
 
 
 def _mark_sent(engine: Engine, channel: str, claim: _Claim) -> None:
-    # Whoever holds the claim now: the receiver has it.
+    # Even if the claim has expired: the receiver has the message.
     sent = (
         update(outbox_delivery)
         .where(
@@ -220,13 +218,14 @@ def _mark_sent(engine: Engine, channel: str, claim: _Claim) -> None:
         connection.execute(sent)
 
 
-def _refused(answer: Answer) -> bool:
-    return answer.status is not None and answer.status < 500 and answer.status not in _FOR_NOW
+def _rejected(answer: Answer) -> bool:
+    """Return whether the receiver rejected the message permanently."""
+    return answer.status is not None and answer.status < 500 and answer.status not in _TEMPORARY
 
 
 def _pause(answer: Answer) -> float | None:
-    """Return the seconds that a receiver which is not well asks for, within limits."""
-    if not answer.problem or answer.retry_after is None or _refused(answer):
+    """Return the pause that a failing receiver asks for, in seconds, within limits."""
+    if not answer.problem or answer.retry_after is None or _rejected(answer):
         return None
     return min(answer.retry_after, LONGEST_PAUSE.total_seconds())
 
@@ -247,27 +246,27 @@ def _put_back(engine: Engine, channel: str, claims: Sequence[_Claim]) -> None:
 
 logger = logging.getLogger(__name__)
 
-#: The channel of the platform's webhook. Not `webhook`: that is the alerts'.
+#: The channel of the platform's webhook; `webhook` is the one of alerts.
 PLATFORM = "platform"
 
-#: A receiver that is down is asked this often at least, in seconds.
-_SLOWEST = 60.0
+#: Longest pause between two attempts to reach a receiver that is down, in seconds.
+_LONGEST_BACKOFF = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionWebhook:
-    """Posts a decision as signed JSON; call it with the message."""
+    """Posts messages as signed JSON; call it with a message."""
 
-    #: http or https; may hold a token, and so stands in no message.
+    #: http or https; may contain a token, so it must not appear in messages and logs.
     url: str = field(repr=False)
-    #: What the requests are signed with.
+    #: Key of the signature.
     secret: str = field(repr=False)
-    #: Seconds that one step of a request (connecting, sending, an answer) may take.
+    #: Seconds that one step of a request (connecting, sending, receiving) may take.
     timeout: float = 10.0
     clock: Callable[[], float] = time.time
 
     def __call__(self, message: OutboxMessage) -> Answer:
-        """Return the answer to one post of the message; nothing is raised."""
+        """Return the result of one request; never raises."""
         body = json.dumps(message.payload, sort_keys=True, allow_nan=False).encode()
         return webhooks.post(
             self.url,
@@ -281,22 +280,25 @@ class DecisionWebhook:
 
 @dataclass(kw_only=True)
 class Deliverer:
-    """Relays and delivers decisions, with a pause while there is nothing, or nobody, to tell."""
+    """Turns decisions into messages and delivers them, until it is stopped.
+
+    Any number of them may run concurrently: as threads of the console, or on other machines.
+    """
 
     engine: Engine
-    #: How each channel sends.
+    #: Functions that send, by channel.
     channels: Mapping[str, Send]
     #: The DSA category of a policy code.
     category_of: Callable[[str], str | None] = lambda _: None
-    #: Seconds between two looks at the log.
+    #: Seconds between two reads of the log.
     interval: float = 1.0
     _pauses: dict[str, float] = field(default_factory=dict, repr=False)
     _asleep_until: dict[str, float] = field(default_factory=dict, repr=False)
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set; a request under way is finished first.
+        """Work until `stop` is set; a request in progress is finished first.
 
-        A database that is down is waited for.
+        Waits while the database is down.
         """
         while not stop.is_set():
             try:
@@ -304,7 +306,7 @@ class Deliverer:
             except DatabaseError as error:
                 logger.warning("%s", error, extra={"event": "deliverer_waits"})
                 busy = False
-            except SQLAlchemyError as error:  # its text may quote rows
+            except SQLAlchemyError as error:  # its message may quote rows
                 name = type(error).__name__
                 logger.warning("Deliveries wait: %s.", name, extra={"event": "deliverer_waits"})
                 busy = False
@@ -312,7 +314,7 @@ class Deliverer:
                 stop.wait(self.interval)
 
     def once(self, stop: threading.Event | None = None) -> bool:
-        """Relay, give each channel that is awake one round; return whether there may be more."""
+        """Read the log and send one round per active channel; return whether there may be more."""
         go_on = (lambda: not stop.is_set()) if stop else (lambda: True)
         relay_decisions(self.engine, list(self.channels), category_of=self.category_of, go_on=go_on)
         busy = False
@@ -322,11 +324,13 @@ class Deliverer:
         return busy
 
     def _rest(self, name: str, done: Round) -> bool:
-        """Let a channel sleep if its receiver is not well; return whether to go on at once."""
+        """Pause a channel whose receiver is down; return whether to continue immediately."""
         if done.sent or done.failed < BROKEN:
             self._pauses.pop(name, None)
         else:
-            self._pauses[name] = min(2 * self._pauses.get(name, self.interval / 2), _SLOWEST)
+            self._pauses[name] = min(
+                2 * self._pauses.get(name, self.interval / 2), _LONGEST_BACKOFF
+            )
         pause = max(self._pauses.get(name, 0.0), done.pause or 0.0)
         self._asleep_until[name] = time.monotonic() + pause
         return bool(done.claimed) and not pause

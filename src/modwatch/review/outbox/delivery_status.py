@@ -1,4 +1,4 @@
-"""How the deliveries stand, and what was given up: to look at, and to send again."""
+"""Delivery status by channel, and dead letters: listed, and sent again."""
 
 import datetime as dt
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class DeadLetter:
-    """A message that was given up, until a person sends it again."""
+    """A message that will not be sent until a person sends it again."""
 
     message_id: int
     key: str
@@ -32,11 +32,11 @@ class DeadLetter:
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveryState:
-    """How a channel stands."""
+    """The delivery status of a channel."""
 
     pending: int
     dead: int
-    #: How long the oldest pending message has been waiting; None: there is none.
+    #: How long the oldest pending message has been waiting; None if there is none.
     oldest_pending: dt.timedelta | None
 
 
@@ -45,7 +45,7 @@ def dead_letters(
 ) -> list[DeadLetter]:
     """Return the first `limit` dead letters of a channel after the message id `after`."""
     message, delivery = outbox_message.c, outbox_delivery.c
-    given_up = (
+    letters = (
         select(
             delivery.message_id,
             message.key,
@@ -68,13 +68,13 @@ def dead_letters(
         .limit(limit)
     )
     with engine.connect() as connection:
-        return [DeadLetter(**row) for row in connection.execute(given_up).mappings()]
+        return [DeadLetter(**row) for row in connection.execute(letters).mappings()]
 
 
 def resend(engine: Engine, channel: str, ids: Collection[int] | None = None) -> int:
-    """Make dead letters of a channel due again, all or those of these message ids.
+    """Make dead letters of a channel due again, all or those with these message ids.
 
-    Return how many; those that are dead no more are left alone.
+    Returns how many; other messages are ignored.
     """
     mine = [outbox_delivery.c.channel == channel, outbox_delivery.c.dead_at.is_not(None)]
     if ids is not None:
@@ -85,14 +85,14 @@ def resend(engine: Engine, channel: str, ids: Collection[int] | None = None) -> 
             again.values(dead_at=None, attempts=0, next_attempt_at=func.now())
         ).rowcount
     logger.info(
-        "Dead letters are sent again.",
+        "Dead letters were made due again.",
         extra={"event": "dead_letters_resent", "channel": channel, "letters": done},
     )
     return done
 
 
 def delivery_state(engine: Engine) -> dict[str, DeliveryState]:
-    """Return how each channel stands that decisions have not reached yet; the others are absent."""
+    """Return the status of every channel with undelivered decision events."""
     delivery = outbox_delivery.c
     dead = delivery.dead_at.is_not(None)
     waits = func.now() - func.min(outbox_message.c.created_at).filter(~dead)

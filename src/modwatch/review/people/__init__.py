@@ -1,7 +1,8 @@
-"""The people of the queue: accounts, and every way in.
+"""The people who work the queue: accounts, roles, authentication.
 
-Read `scopes` first, then `accounts`, `credentials` (tokens), `sessions`, `logins` (passwords, with
-`passwords` and `throttle`) and `oidc`. `groups` stands apart; `history` is who changed what.
+Read `scopes` first, then `accounts` and `changes`, `access_tokens`, `sessions`, `passwords` with
+`throttle`, and `oidc` with `discovery`. `pseudonyms` are people's names, `groups` are voluntary
+self-descriptions, and `account_events` records who changed what.
 """
 
 from modwatch.review.people.access_tokens import (
@@ -41,7 +42,7 @@ from modwatch.review.people.pseudonyms import LONGEST_PSEUDONYM
 from modwatch.review.people.scopes import ROLE_SCOPES, SCOPES
 from modwatch.review.people.sessions import authenticate, open_session, rotate_session, session_seed
 
-#: Who decides. The others look on: what they may see comes with the pages made for them.
+#: Roles that may decide items.
 REVIEWERS = frozenset(role for role, scopes in ROLE_SCOPES.items() if "review" in scopes)
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""Tokens: issued once, known by their digest, revoked with all that they opened.
+"""Access tokens: issued once, stored as a digest, revoked together with the sessions they opened.
 
-A token is 32 random bytes, so nobody can guess one from a stolen digest however fast the hash is:
-SHA-256 is enough, and one that is slow on purpose (Argon2, for passwords that people choose) would
-cost every request milliseconds for nothing.
+A token is 32 random bytes and cannot be guessed from its digest, however fast the hash is. So
+SHA-256 is enough; a hash that is slow on purpose, like Argon2 for passwords, would only slow down
+every request.
 """
 
 import datetime as dt
@@ -26,14 +26,14 @@ Purpose = Literal["api", "session"]
 
 _t = access_token.c
 
-#: Whether a row of `access_token` holds now. One that was replaced holds a while longer:
-#: `revoked_at` lies ahead then.
-holds = and_(
+#: Whether a row of `access_token` is valid now. A replaced session is valid for a while longer: its
+#: `revoked_at` is in the future.
+is_valid = and_(
     or_(_t.expires_at.is_(None), _t.expires_at > func.now()),
     or_(_t.revoked_at.is_(None), _t.revoked_at > func.now()),
 )
 
-#: A session, those that it replaced or that replaced it, and all that was opened with them.
+#: Revokes a session, those that it replaced or that replaced it, and all opened with them.
 _END_FAMILY = text(
     """
     WITH RECURSIVE older AS (
@@ -55,16 +55,16 @@ _END_FAMILY = text(
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """A token as its owner or an admin sees it; nobody can use it from this."""
+    """The description of a token, without its secret."""
 
     id: int
     name: str | None
     #: api | session
     purpose: str
-    #: None: all that the person's role may.
+    #: None: all of the person's role.
     scopes: frozenset[str] | None
     created_at: dt.datetime
-    #: None: it holds until it is revoked.
+    #: None: valid until revoked.
     expires_at: dt.datetime | None
     revoked_at: dt.datetime | None
 
@@ -78,20 +78,24 @@ def issue_token(
     scopes: Iterable[str] | None = None,
     actor_id: int | None = None,
 ) -> str:
-    """Return a new API token of `moderator_id`; it is shown this once and stored as a digest.
+    """Return a new API token of `moderator_id`, which is stored as a digest only.
 
-    It holds for `lifetime`, or until it is revoked. `scopes` beyond those of the person's role are
-    left out; None: all of the role, whatever it may become. `name` tells the token from others.
-    Raises `QueueError` for an unknown or disabled person, or an unusable name or scope.
+    It is valid for `lifetime`, or until it is revoked. `scopes` that the person's role lacks are
+    ignored; None: all of the role, also after it changes. `name` describes the token. Raises
+    `QueueError` for an unknown or disabled person, a lifetime that is not positive, or an invalid
+    name or scope.
     """
     _check_name(name)
+    if lifetime is not None and lifetime <= dt.timedelta(0):
+        days = lifetime / dt.timedelta(days=1)
+        raise QueueError(f"the lifetime of a token must be more than 0 days, got {days:g}")
     with engine.begin() as connection:
         person = lock_person(connection, moderator_id)
         if person["disabled_at"] is not None:
             raise QueueError(f"moderator {moderator_id} is disabled; enable the account first")
         stored = usable(person["role"], scopes)
         token, token_id = store_token(
-            connection, moderator_id, "api", ends(lifetime), scopes=stored, name=name
+            connection, moderator_id, "api", expiry(lifetime), scopes=stored, name=name
         )
         record_event(
             connection,
@@ -106,11 +110,11 @@ def issue_token(
 
 
 def tokens(engine: Engine, moderator_id: int) -> list[Token]:
-    """Return a person's API tokens, the ended ones too, and open sessions; the newest first."""
+    """Return a person's API tokens, including invalid ones, and open sessions, newest first."""
     columns = (_t.id, _t.name, _t.purpose, _t.scopes, _t.created_at, _t.expires_at, _t.revoked_at)
     statement = (
         select(*columns)
-        .where(_t.moderator_id == moderator_id, or_(_t.purpose == "api", holds))
+        .where(_t.moderator_id == moderator_id, or_(_t.purpose == "api", is_valid))
         .order_by(_t.id.desc())
     )
     with engine.connect() as connection:
@@ -124,7 +128,7 @@ def tokens(engine: Engine, moderator_id: int) -> list[Token]:
 def revoke_token(engine: Engine, token: str) -> None:
     """Revoke `token`, of either purpose, and every session that it opened or replaced.
 
-    An unknown one is no error: to log out twice is none.
+    An unknown token is ignored, so that logging out twice is not an error.
     """
     with engine.begin() as connection:
         _revoke(connection, _t.digest == digest_of(token), actor_id=None, own=True)
@@ -133,27 +137,27 @@ def revoke_token(engine: Engine, token: str) -> None:
 def revoke_token_by_id(engine: Engine, token_id: int, *, actor_id: int | None = None) -> None:
     """Revoke the token of this id, and every session that it opened or replaced.
 
-    Raises `QueueError` if there is no such token.
+    Raises `QueueError` for an unknown id.
     """
     with engine.begin() as connection:
         if not _revoke(connection, _t.id == token_id, actor_id=actor_id):
-            raise QueueError(f"there is no token {token_id}; list the person's tokens")
+            raise QueueError(f"token {token_id} does not exist; list the person's tokens")
 
 
 def end_sessions(connection: Connection, moderator_id: int) -> None:
-    """End every session of a person, under `lock_person`."""
-    mine = and_(_t.moderator_id == moderator_id, _t.purpose == "session", holds)
+    """End all sessions of a person. Call `lock_person` first."""
+    mine = and_(_t.moderator_id == moderator_id, _t.purpose == "session", is_valid)
     connection.execute(update(access_token).where(mine).values(revoked_at=func.now()))
 
 
 def forget_sessions(engine: Engine, older: dt.timedelta) -> int:
-    """Return how many sessions were deleted, all of them over for longer than `older`.
+    """Delete sessions that expired more than `older` ago; return how many.
 
-    What replaced a session ends no later, so nothing is left that refers to a deleted row.
+    The replacement of a session never ends later, so no remaining row refers to a deleted one.
     """
-    over = and_(_t.purpose == "session", _t.expires_at < func.now() - older)
+    expired = and_(_t.purpose == "session", _t.expires_at < func.now() - older)
     with engine.begin() as connection:
-        return connection.execute(delete(access_token).where(over)).rowcount
+        return connection.execute(delete(access_token).where(expired)).rowcount
 
 
 def store_token(
@@ -167,7 +171,7 @@ def store_token(
     opened_with: bytes | None = None,
     prefix: str = "mw_",
 ) -> tuple[str, int]:
-    """Return a new token and its id, under `lock_person`."""
+    """Return a new token and its id. Call `lock_person` first."""
     token = f"{prefix}{secrets.token_urlsafe(32)}"
     token_id = connection.execute(
         insert(access_token)
@@ -185,8 +189,8 @@ def store_token(
     return token, token_id
 
 
-def ends(lifetime: dt.timedelta | None) -> Any:
-    """Return when something that begins now is over."""
+def expiry(lifetime: dt.timedelta | None) -> Any:
+    """Return when something that begins now ends; None: never."""
     return None if lifetime is None else func.now() + lifetime
 
 
@@ -197,7 +201,7 @@ def _revoke(connection: Connection, which: Any, *, actor_id: int | None, own: bo
         return False
     lock_person(connection, row.moderator_id)
     connection.execute(_END_FAMILY, {"digest": row.digest})
-    if row.purpose == "api" or not own:  # that people log out is no change of an account
+    if row.purpose == "api" or not own:  # a log-out is not a change of the account
         record_event(
             connection,
             "revoke_token",
@@ -212,5 +216,5 @@ def _revoke(connection: Connection, which: Any, *, actor_id: int | None, own: bo
 def _check_name(name: str | None) -> None:
     if name is not None and not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
         raise QueueError(
-            f"a token's name has 1 to {LONGEST_NAME} printable characters; choose another"
+            f"a token's name must have 1 to {LONGEST_NAME} printable characters; choose another"
         )

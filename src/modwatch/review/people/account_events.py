@@ -1,4 +1,4 @@
-"""Who changed which account, or took what out of the system."""
+"""Account events: who changed which account or exported data."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from modwatch.review.tables import account_event, moderator
 
 @dataclass(frozen=True, kw_only=True)
 class AccountEvent:
-    """One change; the table takes no other back."""
+    """One change of an account; events cannot be changed or deleted."""
 
     id: int
     #: Who did it; None: the command line, or the identity provider.
     actor_id: int | None
     actor: str | None
-    #: Whose account it is; None: nobody's, as with an export.
+    #: Whose account was changed; None: nobody's, as for an export.
     subject_id: int | None
     subject: str | None
     #: create | issue_token | revoke_token | set_password | change_role | disable | enable |
-    #: set_queues | whatever other parts of `review` record
+    #: set_queues | other events of `review`
     action: str
-    #: Never a secret, and nothing that a person says about themselves.
+    #: Contains neither secrets nor a person's group.
     details: Mapping[str, Any]
     happened_at: dt.datetime
 
@@ -37,7 +37,7 @@ def record_event(
     subject_id: int | None = None,
     **details: Any,
 ) -> None:
-    """Append one event, in the transaction of what it tells of."""
+    """Record an event, in the transaction of the change."""
     connection.execute(
         insert(account_event).values(
             action=action, actor_id=actor_id, subject_id=subject_id, details=details
@@ -53,7 +53,7 @@ def events(
     before: int | None = None,
     limit: int = 100,
 ) -> list[AccountEvent]:
-    """Return at most `limit` events, the newest first, of those older than the id `before`."""
+    """Return at most `limit` events with an id below `before`, newest first."""
     actor, subject = moderator.alias("actor"), moderator.alias("subject")
     event = account_event.c
     statement = (

@@ -1,1 +1,1 @@
-"""How well people agree, and the unmarked items by which it is seen."""
+"""Quality control: gold items and retests, and the agreement statistics computed from labels."""

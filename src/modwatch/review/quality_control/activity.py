@@ -1,4 +1,4 @@
-"""Who labels these days, how much, and at which times of day."""
+"""Activity of moderators: who labels at present, how much, and at which times of day."""
 
 import datetime as dt
 import random
@@ -9,15 +9,18 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, distinct, func, select
 
 from modwatch.review.people import REVIEWERS
-from modwatch.review.tables import decision, decision_chain, moderator, moderator_queue
+from modwatch.review.tables import (
+    ROUTED_KINDS,
+    decision,
+    decision_chain,
+    moderator,
+    moderator_queue,
+)
 
-#: Who labelled in so many days is at work, and labels as many a day as then.
+#: People who labelled within so many days are active; their pace is that of these days.
 RECENT_DAYS = 7
 
-#: What is labelled as it comes; checks and imports are not counted.
-STREAM = ("review", "second_opinion")
-
-#: Latest decisions from which the times of day are known.
+#: Number of a person's latest decisions from which their times of day are taken.
 _TIMES = 200
 
 _ONE_DAY = dt.timedelta(days=1)
@@ -25,25 +28,25 @@ _ONE_DAY = dt.timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Person:
-    """Somebody who may review, and labelled lately."""
+    """A person who may review and labelled recently."""
 
     id: int
-    #: Labels a day on which they labelled.
+    #: Labels per day on which they labelled.
     pace: float
-    #: Position in their chain before which all is as old as was asked for; 0 when nothing is.
+    #: Last position in their chain before which all decisions are old enough; 0 if none is.
     last_old: int
-    #: Reasons that they are not served.
+    #: Reasons that they opted out of.
     opt_outs: tuple[str, ...]
     #: None: all.
     queues: tuple[str, ...] | None
 
 
-def at_work(connection: Connection, least_days: float) -> list[Person]:
-    """Return everybody at work, by id: one scan of the last days of the log.
+def active_people(connection: Connection, least_days: float) -> list[Person]:
+    """Return all active people by id; one scan of the last days of the log.
 
-    `last_old` is of decisions at least `least_days` ago.
+    `last_old` refers to decisions that are at least `least_days` old.
     """
-    lately = _lately(least_days).subquery()
+    recent = _recent(least_days).subquery()
     queues = (
         select(
             moderator_queue.c.moderator_id, func.array_agg(moderator_queue.c.queue).label("queues")
@@ -51,17 +54,17 @@ def at_work(connection: Connection, least_days: float) -> list[Person]:
         .group_by(moderator_queue.c.moderator_id)
         .subquery()
     )
-    first_young = func.coalesce(lately.c.first_young, decision_chain.c.length + 1)
+    first_young = func.coalesce(recent.c.first_young, decision_chain.c.length + 1)
     mine = moderator.c.id
     found = connection.execute(
-        select(mine, moderator.c.preferences, lately, queues.c.queues, first_young.label("young"))
-        .join(lately, lately.c.moderator_id == mine)
+        select(mine, moderator.c.preferences, recent, queues.c.queues, first_young.label("young"))
+        .join(recent, recent.c.moderator_id == mine)
         .join(decision_chain, decision_chain.c.moderator_id == mine)
         .join(queues, queues.c.moderator_id == mine, isouter=True)
         .where(
             moderator.c.disabled_at.is_(None),
             moderator.c.role.in_(sorted(REVIEWERS)),
-            lately.c.labels > 0,
+            recent.c.labels > 0,
         )
         .order_by(mine)
     )
@@ -77,8 +80,8 @@ def at_work(connection: Connection, least_days: float) -> list[Person]:
     ]
 
 
-def times_of_work(connection: Connection, moderator_id: int) -> list[dt.datetime]:
-    """Return when a person decided, the latest 200 times."""
+def working_times(connection: Connection, moderator_id: int) -> list[dt.datetime]:
+    """Return the times of a person's latest 200 decisions."""
     latest = (
         select(decision.c.decided_at)
         .where(decision.c.moderator_id == moderator_id)
@@ -88,13 +91,13 @@ def times_of_work(connection: Connection, moderator_id: int) -> list[dt.datetime
     return list(connection.scalars(latest))
 
 
-def wait_until_work(
+def time_until_work(
     now: dt.datetime, times: Sequence[dt.datetime], chance: random.Random
 ) -> dt.timedelta:
-    """Return how long from `now`, below 24 hours, to a time of day at which the person works.
+    """Return the time from `now` to a random time of day at which the person works, below 24 hours.
 
     >>> noon = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
-    >>> wait = wait_until_work(noon, [noon - dt.timedelta(hours=30)], random.Random(1))
+    >>> wait = time_until_work(noon, [noon - dt.timedelta(hours=30)], random.Random(1))
     >>> abs(wait - dt.timedelta(hours=18)) <= dt.timedelta(minutes=10)
     True
     """
@@ -102,13 +105,13 @@ def wait_until_work(
     return (chance.choice(times) + dt.timedelta(minutes=minutes) - now) % _ONE_DAY
 
 
-def _lately(least_days: float) -> Select[Any]:
-    """Return labels, days, and the first decision that is too young, by person."""
+def _recent(least_days: float) -> Select[Any]:
+    """Return the query of labels, days, and the first decision that is too recent, by person."""
     ago = func.now() - decision.c.decided_at
     work = and_(
         ago < dt.timedelta(days=RECENT_DAYS),
         decision.c.action == "label",
-        decision.c.kind.in_(STREAM),
+        decision.c.kind.in_(ROUTED_KINDS),
     )
     days = func.count(distinct(func.date_trunc("day", decision.c.decided_at, "UTC")))
     young = ago < dt.timedelta(days=least_days)

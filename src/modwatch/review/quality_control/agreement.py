@@ -1,8 +1,8 @@
-"""How far moderators agree with each other, with known answers, and with themselves.
+"""Agreement of moderators with each other, with gold labels, and with their own earlier labels.
 
-Every figure is an `Agreement`: a value with n and a 95 % interval, or insufficient with the reason.
-`comparisons` says which judgements count. The figures are about the comments that were compared:
-unsure comments that several people label are harder than others.
+Every statistic is an `Agreement`: a value with n and a 95 % interval, or `insufficient` with the
+reason. `comparisons` selects the labels. The statistics describe the comments that were compared:
+uncertain comments, which several people label, are harder than others.
 """
 
 import datetime as dt
@@ -31,7 +31,7 @@ from modwatch.review.tables import moderator_group
 
 @dataclass(frozen=True, kw_only=True)
 class PersonAgreement:
-    """One figure of one person; insufficient, not shown, below the minimum."""
+    """A statistic of one person; insufficient below the minimum number of comparisons."""
 
     moderator_id: int
     pseudonym: str
@@ -40,7 +40,7 @@ class PersonAgreement:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupAgreement:
-    """Figures of everybody who says the same of themselves."""
+    """Statistics of the members of one self-assigned group."""
 
     group: str
     #: Members who answered a gold item or a retest in the period.
@@ -51,21 +51,21 @@ class GroupAgreement:
 
 @dataclass(frozen=True, kw_only=True)
 class AgreementReport:
-    """What a period says of how moderators label."""
+    """The agreement of moderators in a period."""
 
     first: dt.date
     last: dt.date
-    #: First and second opinion are the same.
+    #: Share of comments whose first and second opinion are the same.
     second_opinions: Agreement
-    #: Cohen's κ of first and second opinion.
+    #: Cohen's κ of first and second opinions.
     second_opinions_kappa: Agreement
     #: Krippendorff's α of the items that several people label.
     several_labels_alpha: Agreement
     gold_accuracy: Agreement
     gold_by_person: tuple[PersonAgreement, ...]
-    #: People label a comment as before.
+    #: Share of retests answered as before.
     retest_consistency: Agreement
-    #: r, of which flip rates are made: 1 − consistency.
+    #: r, from which flip rates are computed: 1 − consistency.
     retest_disagreement: Agreement
     retests_by_person: tuple[PersonAgreement, ...]
 
@@ -83,11 +83,11 @@ def agreement_report(
     queues: Collection[str] | None = None,
     seed: int = 0,
 ) -> AgreementReport:
-    """Return the agreement among moderators from `first` to `last`, days UTC, both included.
+    """Return the agreement of moderators from `first` to `last`, days in UTC, both included.
 
-    Figures of fewer than `minimum` comparisons, a person's too, are insufficient. Only of `queues`,
-    or of all when None. `seed` decides the bootstrap of α. One snapshot of the log. Raises
-    `QueueError` when the period cannot be.
+    Statistics of fewer than `minimum` comparisons are insufficient, also per person. Only items of
+    `queues` count, or all if None. `seed` is that of the bootstrap of α. Reads one snapshot of the
+    log. Raises `QueueError` if `last` is before `first`.
     """
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         twice, several, gold, retests = (
@@ -121,22 +121,23 @@ def agreement_by_group(
     minimum: int = MINIMUM_PAIRS,
     queues: Collection[str] | None = None,
 ) -> list[GroupAgreement]:
-    """Return gold accuracy and retest consistency by what moderators say of themselves, by name.
+    """Return gold accuracy and retest consistency by self-assigned group, in order of name.
 
-    Groups of which fewer than `least_people` answered are one, "smaller groups", which is left out
-    if it is too small itself; so is any figure to which too few contributed. Who says nothing is in
-    no group. Raises `QueueError` for `least_people` below 5, with which figures would name people.
+    Groups in which fewer than `least_people` answered are combined as "smaller groups", which is
+    left out if it is too small itself. A statistic to which too few people contributed is
+    insufficient. People without a group do not count. Raises `QueueError` for `least_people` below
+    5, which could identify people.
     """
     if least_people < SMALLEST_MINIMUM:
-        raise QueueError(f"groups below {SMALLEST_MINIMUM} people are not shown; ask for more")
+        raise QueueError(f"least_people must be at least {SMALLEST_MINIMUM}, got {least_people}")
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         gold, retests = (
             compared(connection, what, first, last, queues) for what in ("gold", "retests")
         )
-        said = {
+        group_of = {
             row.moderator_id: row.group_name for row in connection.execute(select(moderator_group))
         }
-    groups = _large_groups(said, [*gold, *retests], least_people)
+    groups = _large_groups(group_of, [*gold, *retests], least_people)
     least = (least_people, minimum)
     return [
         GroupAgreement(
@@ -174,12 +175,14 @@ def _of(rows: _Rows, members: Collection[int]) -> _Rows:
     return [row for row in rows if row["moderator_id"] in members]
 
 
-def _large_groups(said: Mapping[int, str], rows: _Rows, least_people: int) -> dict[str, set[int]]:
-    """Return who of each group answered, small groups together."""
+def _large_groups(
+    group_of: Mapping[int, str], rows: _Rows, least_people: int
+) -> dict[str, set[int]]:
+    """Return the members of each group who answered, small groups combined."""
     answered = {row["moderator_id"] for row in rows}
     groups: dict[str, set[int]] = {}
-    for person in answered & said.keys():
-        groups.setdefault(said[person], set()).add(person)
+    for person in answered & group_of.keys():
+        groups.setdefault(group_of[person], set()).add(person)
     large = {name: members for name, members in groups.items() if len(members) >= least_people}
     small = set[int]().union(*(groups[name] for name in groups.keys() - large.keys()))
     return large | ({SMALLER_GROUPS: small} if len(small) >= least_people else {})

@@ -1,7 +1,7 @@
-"""Gold comments: those whose label is known, from a panel, a corpus, or people who agreed.
+"""Gold comments: comments whose label is known, from a panel, a corpus, or unanimous people.
 
-`queueing` lets moderators meet them unmarked, `agreement` counts how often their answer is the
-known one. People see a comment's id: let it look like all others.
+`queueing` serves them to moderators unmarked, and `agreement` computes how often the answer is the
+known label. Moderators see a comment's id, so use ids that look like all others.
 """
 
 import logging
@@ -10,15 +10,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Connection, Engine, and_, case, func, or_, select, update
+from sqlalchemy import Connection, Engine, RowMapping, and_, case, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 
 from modwatch.errors import QueueError
-from modwatch.review.log.labels import stands
+from modwatch.review.log.labels import in_force
 from modwatch.review.queue.items import LONGEST_ID, storable
+from modwatch.review.queue.withdrawal import withdraw
 from modwatch.review.tables import (
     FINAL_ACTIONS,
-    NO_LEASE,
+    ROUTED_KINDS,
     decision,
     gold_comment,
     moderator,
@@ -27,12 +28,10 @@ from modwatch.review.tables import (
 
 logger = logging.getLogger(__name__)
 
-_OPINIONS = ("review", "second_opinion")
-
 
 @dataclass(frozen=True, kw_only=True)
 class GoldComment:
-    """One comment and its known label; its text never stands in its repr.
+    """One comment and its known label; its repr never contains its text.
 
     >>> GoldComment(comment_id="c1", text="private", label=1, source="panel of March")
     GoldComment(comment_id='c1', label=1, source='panel of March', language=None, platform=None)
@@ -42,7 +41,7 @@ class GoldComment:
     text: str = field(repr=False)
     #: 1 toxic, 0 not.
     label: int
-    #: Who says so: a person, a panel, a published corpus.
+    #: Where the label comes from: a person, a panel, a published corpus.
     source: str
     parent_text: str | None = field(default=None, repr=False)
     language: str | None = None
@@ -54,10 +53,10 @@ _record = TypeAdapter(GoldComment)
 
 
 def gold_of(values: Mapping[str, Any], where: str) -> GoldComment:
-    """Return the gold comment that a record says, whose `values` are named as its fields.
+    """Return the gold comment of a record, whose `values` are named as its fields.
 
-    Other values are ignored; those that are None or empty are absent ones. Raises `QueueError`
-    naming `where` and the field, never its value.
+    Other values are ignored, and None or an empty text counts as absent. Raises `QueueError` naming
+    `where` and the field, never its value.
 
     >>> gold_of({"comment_id": "c1", "text": "private", "label": "1", "source": "p"}, "line 2")
     GoldComment(comment_id='c1', label=1, source='p', language=None, platform=None)
@@ -67,15 +66,15 @@ def gold_of(values: Mapping[str, Any], where: str) -> GoldComment:
         return _record.validate_python(present)
     except ValidationError as exc:
         problem = exc.errors(include_input=False, include_url=False)[0]
-    # Raised here, for the foreign error carries the values.
-    raise QueueError(f"the {problem['loc'][0]} of {where} cannot be: {problem['msg']}; mend it")
+    # Raised outside the handler, because the original error contains the values.
+    raise QueueError(f"invalid {problem['loc'][0]} of {where}: {problem['msg']}; correct it")
 
 
 def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
-    """Add gold comments, all or none; return how many are new, or back after `retire_gold`.
+    """Add gold comments, all or none; return how many are new, or active again after `retire_gold`.
 
-    One that is there stays as it is. Raises `QueueError` when it has another text or label there
-    (retire it first: what people answered before counts no more then), or cannot be stored.
+    An existing gold comment is left as it is. Raises `QueueError` if its text or label differs
+    (retire it first: earlier answers then no longer count), or if a comment cannot be stored.
     """
     rows = [_row(comment) for comment in comments]
     with engine.begin() as connection:
@@ -83,10 +82,10 @@ def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
 
 
 def retire_gold(engine: Engine, comment_ids: Collection[str]) -> int:
-    """Ask nobody about these any more; return how many were asked about until now.
+    """Retire gold comments; return how many were active.
 
-    Those that wait are withdrawn, and answers given before count no more: a gold comment is retired
-    because its label is doubtful, or because everybody knows it.
+    Their open items are withdrawn, and earlier answers no longer count: gold is retired because its
+    label is doubtful, or because everybody knows it.
     """
     ids = list(comment_ids)
     with engine.begin() as connection:
@@ -99,28 +98,15 @@ def retire_gold(engine: Engine, comment_ids: Collection[str]) -> int:
     return retired
 
 
-def withdraw(connection: Connection, *which: Any) -> int:
-    """Withdraw the undecided items that fit `which`, leased or not; return how many."""
-    return connection.execute(
-        update(review_item)
-        .where(review_item.c.status.in_(["waiting", "blocked", "escalated"]), *which)
-        .values(
-            status="withdrawn",
-            version=review_item.c.version + 1,
-            **NO_LEASE,
-        )
-    ).rowcount
-
-
 def gold_from_decisions(engine: Engine, item_ids: Iterable[int]) -> list[str]:
-    """Make decided items gold, all or none; return the ids of those that are new.
+    """Make the comments of decided items gold, all or none; return the ids of the new ones.
 
-    Of an item that was escalated, or corrected by somebody else, the label is the one that settled
-    it; else two people at least must have labelled the comment, first and second opinion together,
-    and all alike. Raises `QueueError` for an item without such a label.
+    The label of an item that was escalated, or corrected by somebody else, is the final one.
+    Otherwise at least two people must have labelled the comment, including second opinions, and
+    unanimously. Raises `QueueError` for an item without such a label.
     """
     with engine.begin() as connection:
-        rows = [_row(_settled(connection, item_id)) for item_id in item_ids]
+        rows = [_row(_decided_comment(connection, item_id)) for item_id in item_ids]
         return [row["comment_id"] for row in rows if _add(connection, row)]
 
 
@@ -131,16 +117,19 @@ def _row(comment: GoldComment) -> dict[str, Any]:
         if isinstance(value, str):
             storable(value, name, owner)
     if not 0 < len(comment.comment_id) <= LONGEST_ID:
-        raise QueueError(f"the id of a gold comment has 1 to {LONGEST_ID} characters; shorten it")
+        raise QueueError(
+            f"the id of a gold comment must have 1 to {LONGEST_ID} characters, got "
+            f"{len(comment.comment_id)}"
+        )
     if comment.label not in (0, 1):
-        raise QueueError(f"the label of {owner} is {comment.label!r}; it must be 0 or 1")
+        raise QueueError(f"the label of {owner} must be 0 or 1, got {comment.label!r}")
     if not comment.source.strip():
-        raise QueueError(f"{owner} has no source; say who knows its label")
+        raise QueueError(f"{owner} has no source; name where its label comes from")
     return row
 
 
 def _add(connection: Connection, row: dict[str, Any]) -> bool:
-    """Return whether the comment is gold since now; a retired one begins anew if it differs."""
+    """Return whether the comment is newly gold; a retired one that differs counts as new."""
     insertion = postgresql.insert(gold_comment).values(row)
     new = insertion.excluded
     same = and_(gold_comment.c.text == new.text, gold_comment.c.label == new.label)
@@ -160,23 +149,23 @@ def _add(connection: Connection, row: dict[str, Any]) -> bool:
     )
     if tuple(connection.execute(known).one()) != (row["text"], row["label"]):
         raise QueueError(
-            f"comment {row['comment_id']!r} is gold already, with another text or label; retire it "
+            f"comment {row['comment_id']!r} is already gold with another text or label; retire it "
             "first"
         )
     return added is not None
 
 
-def _settled(connection: Connection, item_id: int) -> GoldComment:
-    """Return the item's comment with the label that people settled on."""
-    found = select(review_item).where(
+def _decided_comment(connection: Connection, item_id: int) -> GoldComment:
+    """Return the item's comment with its final or unanimous label."""
+    decided = select(review_item).where(
         review_item.c.id == item_id,
         review_item.c.status == "decided",
-        review_item.c.kind.in_(_OPINIONS),
+        review_item.c.kind.in_(ROUTED_KINDS),
     )
-    item = connection.execute(found).mappings().one_or_none()
+    item = connection.execute(decided).mappings().one_or_none()
     if item is None:
-        raise QueueError(f"item {item_id} is not a decided comment; choose one that is")
-    label, policy_code, source = _verdict(connection, item["id"], item["dt"], item["comment_id"])
+        raise QueueError(f"item {item_id} is not a decided review item; choose one that is")
+    label, policy_code, source = _final_label(connection, item)
     copied = ("comment_id", "text", "parent_text", "language", "platform")
     return GoldComment(
         **{name: item[name] for name in copied},
@@ -186,40 +175,38 @@ def _settled(connection: Connection, item_id: int) -> GoldComment:
     )
 
 
-def _verdict(
-    connection: Connection, item_id: int, day: Any, comment_id: str
-) -> tuple[int, str | None, str]:
+def _final_label(connection: Connection, item: RowMapping) -> tuple[int, str | None, str]:
     columns = ("action", "label", "policy_code", "moderator_id")
-    said = connection.execute(
+    rows = connection.execute(
         select(*(decision.c[name] for name in columns), moderator.c.pseudonym)
         .join(review_item, review_item.c.id == decision.c.item_id)
         .join(moderator, moderator.c.id == decision.c.moderator_id)
         .where(
             or_(
-                decision.c.item_id == item_id,
+                decision.c.item_id == item["id"],
                 and_(
-                    review_item.c.dt == day,
-                    review_item.c.comment_id == comment_id,
-                    review_item.c.kind.in_(_OPINIONS),
+                    review_item.c.dt == item["dt"],
+                    review_item.c.comment_id == item["comment_id"],
+                    review_item.c.kind.in_(ROUTED_KINDS),
                 ),
             ),
-            stands(*FINAL_ACTIONS),
+            in_force(*FINAL_ACTIONS),
         )
         .order_by(decision.c.id)
     ).all()
-    labelled = {row.moderator_id: row for row in said if row.action == "label"}
-    settling = [
+    labelled = {row.moderator_id: row for row in rows if row.action == "label"}
+    final = [
         row
-        for row in said
+        for row in rows
         if row.action == "adjudicate"
         or (row.action == "correct" and row.moderator_id not in labelled)
     ]
-    if settling:
-        return settling[-1].label, settling[-1].policy_code, f"settled by {settling[-1].pseudonym}"
-    last = {row.moderator_id: row for row in said}
+    if final:
+        return final[-1].label, final[-1].policy_code, f"settled by {final[-1].pseudonym}"
+    last = {row.moderator_id: row for row in rows}
     if len(last) < 2 or len({row.label for row in last.values()}) > 1:
         raise QueueError(
-            f"item {item_id} has no label that two people gave alike or a lead settled; choose "
-            "another one"
+            f"item {item['id']} has neither a unanimous label of two people nor a lead's label; "
+            "choose another item"
         )
-    return said[-1].label, said[-1].policy_code, f"unanimous, {len(last)} people"
+    return rows[-1].label, rows[-1].policy_code, f"unanimous, {len(last)} people"

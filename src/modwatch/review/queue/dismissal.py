@@ -1,8 +1,10 @@
-"""Gives up many items at once: counted first, watched, stopped, and brought back.
+"""Bulk dismissal: a lead closes many waiting items without a decision.
 
-A closing is a row of `bulk_close`. Its items go in batches, each a transaction that also writes a
-row of the log for every item; a process that dies leaves whole batches, and `resume` goes on from
-there. Whatever somebody holds, or has decided meanwhile, is left alone.
+The lead sees how many items match, starts the dismissal, watches its progress, and may cancel it,
+which reopens the items. A dismissal is a row of `bulk_close`. Its items are closed in batches. Each
+batch is one transaction that also writes a row of the decision log per item, so a process that dies
+leaves whole batches, and `resume` continues from there. Items that somebody holds, or that were
+decided in the meantime, are skipped.
 """
 
 import datetime as dt
@@ -20,7 +22,6 @@ from sqlalchemy import (
     and_,
     func,
     insert,
-    or_,
     select,
     tuple_,
     update,
@@ -30,38 +31,46 @@ from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.queue.items import storable
 from modwatch.review.tables import (
+    ACTIONABLE_KINDS,
     NO_LEASE,
     bulk_close,
     decision,
     decision_chain,
     review_item,
+    unleased,
     waiting,
 )
 
-#: The others are measurements: given up, they would bend an estimate.
-CLOSABLE = ("review", "imported")
+logger = logging.getLogger(__name__)
 
-#: Comment ids that one closing may name.
+#: Maximum number of comment ids in the criteria of one dismissal.
 MOST_IDS = 10_000
+
+#: Items closed, or reopened, in one transaction.
+BATCH = 1_000
+
+LONGEST_REASON = 400
+
+State = Literal["closing", "closed", "bringing back", "brought back"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Criteria:
-    """Which waiting items to give up: those that fit every field that is set.
+    """Which waiting items to dismiss: those that match every field that is set.
 
     >>> Criteria(queue="de", last_day=dt.date(2026, 1, 31)).chosen
     {'queue': 'de', 'last_day': datetime.date(2026, 1, 31)}
     """
 
     queue: str | None = None
-    #: Why they were sent: uncertainty | toxicity | hybrid | random_slice | imported
+    #: Why they were queued: uncertainty | toxicity | hybrid | random_slice | imported
     reason: str | None = None
     language: str | None = None
     platform: str | None = None
-    #: The days of the comments, both included.
+    #: Days of the comments, both included.
     first_day: dt.date | None = None
     last_day: dt.date | None = None
-    #: In the queue since before this moment.
+    #: Queued earlier than this time.
     queued_before: dt.datetime | None = None
     comment_ids: tuple[str, ...] | None = None
 
@@ -71,7 +80,7 @@ class Criteria:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `of_json` reads."""
+        """Return a JSON object that `of_json` reads."""
         return {
             name: value.isoformat() if isinstance(value, dt.date) else value
             for name, value in self.chosen.items()
@@ -79,7 +88,7 @@ class Criteria:
 
     @classmethod
     def of_json(cls, content: dict[str, Any]) -> "Criteria":
-        """Return the criteria that `as_json` wrote down."""
+        """Return the criteria that `as_json` wrote."""
         read: dict[str, Any] = {
             "first_day": dt.date.fromisoformat,
             "last_day": dt.date.fromisoformat,
@@ -89,63 +98,17 @@ class Criteria:
         return cls(**{name: read.get(name, str)(value) for name, value in content.items()})
 
 
-def matches(criteria: Criteria) -> ColumnElement[bool]:
-    """Return the condition of what to give up. Raises `QueueError` for no criteria, or odd ones."""
-    _check(criteria)
-    item = review_item.c
-    ranges: dict[str, Callable[[Any], ColumnElement[bool]]] = {
-        "first_day": lambda day: item.dt >= day,
-        "last_day": lambda day: item.dt <= day,
-        "queued_before": lambda moment: item.queued_at < moment,
-        "comment_ids": lambda ids: item.comment_id.in_(list(ids)),
-    }
-    return and_(
-        waiting,
-        item.kind.in_(CLOSABLE),
-        or_(item.leased_until.is_(None), item.leased_until <= func.now()),
-        *(
-            ranges[name](value) if name in ranges else item[name] == value
-            for name, value in criteria.chosen.items()
-        ),
-    )
-
-
-def _check(criteria: Criteria) -> None:
-    chosen = criteria.chosen
-    if not chosen:
-        raise QueueError("a closing without criteria would give up the whole queue; choose some")
-    for name, value in chosen.items():
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, str):
-                storable(each, name, "this closing")
-    if len(criteria.comment_ids or ()) > MOST_IDS:
-        raise QueueError(f"a closing names at most {MOST_IDS} comments; make several of it")
-    moment = criteria.queued_before
-    if moment is not None and moment.tzinfo is None:
-        raise QueueError("the moment of queued_before has no time zone; say which it is in")
-
-
-logger = logging.getLogger(__name__)
-
-#: Items closed, or brought back, in one transaction.
-BATCH = 1_000
-
-LONGEST_REASON = 400
-
-State = Literal["closing", "closed", "bringing back", "brought back"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Dismissal:
-    """How far a closing is."""
+    """The progress of a bulk dismissal."""
 
     id: int
     moderator_id: int
     criteria: Criteria
     reason: str
-    #: How many items it was to be, as the person was told.
+    #: How many items matched when the lead confirmed.
     matched: int
-    #: How many are closed by it now; they go down again while they are brought back.
+    #: How many items it has closed; the number falls while they are reopened.
     closed: int
     started_at: dt.datetime
     finished_at: dt.datetime | None
@@ -154,14 +117,14 @@ class Dismissal:
 
     @property
     def state(self) -> State:
-        """Where it stands; `closing` and `bringing back` go on with `resume`."""
+        """The state; `resume` continues a dismissal that is `closing` or `bringing back`."""
         if self.cancelled_at is None:
             return "closing" if self.finished_at is None else "closed"
         return "bringing back" if self.finished_at is None else "brought back"
 
 
 def matching(engine: Engine, criteria: Criteria) -> int:
-    """Return how many items a closing would give up now. Raises `QueueError` for no criteria."""
+    """Return how many items a dismissal would close now. Raises `QueueError` without criteria."""
     with engine.connect() as connection:
         return _count(connection, criteria)
 
@@ -169,15 +132,18 @@ def matching(engine: Engine, criteria: Criteria) -> int:
 def start(
     engine: Engine, moderator_id: int, criteria: Criteria, reason: str, expected: int
 ) -> Dismissal:
-    """Return a closing that `resume` carries out.
+    """Return a new dismissal, which `resume` carries out.
 
-    The same call twice, while the first is under way, is one closing. Raises `LeaseConflictError`
-    when not `expected` items match any more, `QueueError` when the criteria or the reason (1 to
-    400 characters) cannot be.
+    A repeated call returns the same dismissal until it is finished. Raises `LeaseConflictError` if
+    the number of matching items is no longer `expected`, and `QueueError` for invalid criteria or
+    an invalid reason (1 to 400 characters).
     """
-    reason = (storable(reason, "reason", "this closing") or "").strip()
+    reason = (storable(reason, "reason", "this dismissal") or "").strip()
     if not 0 < len(reason) <= LONGEST_REASON:
-        raise QueueError(f"say in 1 to {LONGEST_REASON} characters why these items are given up")
+        raise QueueError(
+            f"the reason of a dismissal must have 1 to {LONGEST_REASON} characters, got "
+            f"{len(reason)}"
+        )
     values = {
         "moderator_id": moderator_id,
         "criteria": criteria.as_json(),
@@ -185,35 +151,35 @@ def start(
         "matched": expected,
     }
     with engine.begin() as connection:
-        take_turn(connection, moderator_id)
-        under_way = and_(bulk_close.c.finished_at.is_(None), bulk_close.c.cancelled_at.is_(None))
+        _take_turn(connection, moderator_id)
+        unfinished = and_(bulk_close.c.finished_at.is_(None), bulk_close.c.cancelled_at.is_(None))
         same = [bulk_close.c[name] == value for name, value in values.items()]
-        twice = connection.scalar(select(bulk_close.c.id).where(under_way, *same))
-        id_ = twice or _begin(connection, criteria, values)
+        earlier = connection.scalar(select(bulk_close.c.id).where(unfinished, *same))
+        id_ = earlier or _begin(connection, criteria, values)
     return progress(engine, id_)
 
 
 def resume(engine: Engine, id: int, *, batch: int = BATCH) -> Dismissal:
-    """Carry a closing, or its cancelling, on to the end, and return it.
+    """Carry out a dismissal, or its cancellation, to the end, and return it.
 
-    May be called again at any time, by several processes at once.
+    May be called again at any time, and by several processes at once.
     """
     last: int | None = 0
     while last is not None:
-        last = step(engine, id, last, batch)
+        last = _step(engine, id, last, batch)
     return progress(engine, id)
 
 
 def cancel(engine: Engine, moderator_id: int, id: int, *, batch: int = BATCH) -> Dismissal:
-    """Stop a closing, or take a finished one back: bring back all it closed, and return it."""
+    """Cancel a dismissal, finished or not: reopen all items that it closed, and return it."""
     stop(engine, moderator_id, id)
     return resume(engine, id, batch=batch)
 
 
 def stop(engine: Engine, moderator_id: int, id: int) -> Dismissal:
-    """Let a closing close nothing more; `resume` then brings back what it closed."""
+    """Mark a dismissal as cancelled: it closes no more items, and `resume` reopens those closed."""
     with engine.begin() as connection:
-        row = locked(connection, id)
+        row = _locked(connection, id)
         if row["cancelled_at"] is None:
             connection.execute(
                 update(bulk_close)
@@ -224,49 +190,42 @@ def stop(engine: Engine, moderator_id: int, id: int) -> Dismissal:
 
 
 def progress(engine: Engine, id: int) -> Dismissal:
-    """Return how far a closing is. Raises `ItemNotFoundError` when there is none of this id."""
+    """Return a dismissal. Raises `ItemNotFoundError` for an unknown id."""
     with engine.connect() as connection:
-        row = connection.execute(_closings().where(bulk_close.c.id == id)).mappings().one_or_none()
+        row = connection.execute(_rows().where(bulk_close.c.id == id)).mappings().one_or_none()
     if row is None:
-        raise unknown(id)
-    return _closing(row)
+        raise _unknown(id)
+    return _dismissal(row)
 
 
-def closings(engine: Engine, limit: int = 20) -> list[Dismissal]:
-    """Return the latest closings, newest first."""
+def latest(engine: Engine, limit: int = 20) -> list[Dismissal]:
+    """Return the latest dismissals, newest first."""
     with engine.connect() as connection:
-        rows = connection.execute(_closings().order_by(bulk_close.c.id.desc()).limit(limit))
-        return [_closing(row) for row in rows.mappings()]
+        rows = connection.execute(_rows().order_by(bulk_close.c.id.desc()).limit(limit))
+        return [_dismissal(row) for row in rows.mappings()]
 
 
 def _begin(connection: Connection, criteria: Criteria, values: dict[str, Any]) -> int:
-    found = _count(connection, criteria)
-    if found != values["matched"]:
+    count = _count(connection, criteria)
+    if count != values["matched"]:
         raise LeaseConflictError(
-            f"{found} items match now, and you were told {values['matched']}; look at the new "
-            "number and confirm again"
+            f"{count} items match now instead of {values['matched']}; check the new number and "
+            "confirm again"
         )
     id_ = connection.execute(
         insert(bulk_close).values(values).returning(bulk_close.c.id)
     ).scalar_one()
-    logger.info(
-        "A closing was started.",
-        extra={
-            "event": "closing_started",
-            "closing": id_,
-            "items": found,
-            "moderator": values["moderator_id"],
-        },
-    )
+    about = {"closing": id_, "items": count, "moderator": values["moderator_id"]}
+    logger.info("A bulk dismissal was started.", extra={"event": "closing_started", **about})
     return int(id_)
 
 
 def _count(connection: Connection, criteria: Criteria) -> int:
-    found = select(func.count()).select_from(review_item).where(matches(criteria))
-    return connection.scalar(found) or 0
+    matched = select(func.count()).select_from(review_item).where(_matches(criteria))
+    return connection.scalar(matched) or 0
 
 
-def _closings() -> Select[Any]:
+def _rows() -> Select[Any]:
     closed = (
         select(func.count())
         .where(review_item.c.bulk_close_id == bulk_close.c.id, review_item.c.status == "closed")
@@ -275,25 +234,67 @@ def _closings() -> Select[Any]:
     return select(bulk_close, closed.label("closed"))
 
 
-def _closing(row: RowMapping) -> Dismissal:
+def _dismissal(row: RowMapping) -> Dismissal:
     values = {field.name: row[field.name] for field in fields(Dismissal)}
     return Dismissal(**values | {"criteria": Criteria.of_json(row["criteria"])})
 
 
-def step(engine: Engine, id: int, last: int, batch: int) -> int | None:
-    """Do one batch of items after the id `last`; return the last id done, None at the end."""
+def _matches(criteria: Criteria) -> ColumnElement[bool]:
+    """Return the condition of the items to dismiss. Raises `QueueError` for invalid criteria."""
+    _check(criteria)
+    item = review_item.c
+    ranges: dict[str, Callable[[Any], ColumnElement[bool]]] = {
+        "first_day": lambda day: item.dt >= day,
+        "last_day": lambda day: item.dt <= day,
+        "queued_before": lambda moment: item.queued_at < moment,
+        "comment_ids": lambda ids: item.comment_id.in_(list(ids)),
+    }
+    return and_(
+        waiting,
+        # All other kinds are measurements: without them, an estimate would be biased.
+        item.kind.in_(ACTIONABLE_KINDS),
+        unleased,
+        *(
+            ranges[name](value) if name in ranges else item[name] == value
+            for name, value in criteria.chosen.items()
+        ),
+    )
+
+
+def _check(criteria: Criteria) -> None:
+    chosen = criteria.chosen
+    if not chosen:
+        raise QueueError(
+            "a dismissal without criteria would close the whole queue; set at least one"
+        )
+    for name, value in chosen.items():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, str):
+                storable(each, name, "this dismissal")
+    if len(criteria.comment_ids or ()) > MOST_IDS:
+        raise QueueError(f"a dismissal may name at most {MOST_IDS} comments; split it into several")
+    moment = criteria.queued_before
+    if moment is not None and moment.tzinfo is None:
+        raise QueueError("queued_before has no time zone; add one")
+
+
+def _step(engine: Engine, id: int, last: int, batch: int) -> int | None:
+    """Process one batch of items after the id `last`; return the last id, None at the end."""
     with engine.begin() as connection:
-        row = locked(connection, id)
+        row = _locked(connection, id)
         if row["finished_at"] is not None:
             return None
-        take_turn(connection, row["cancelled_by"] or row["moderator_id"])
+        _take_turn(connection, row["cancelled_by"] or row["moderator_id"])
         if row["cancelled_at"] is None:
-            items = _take(connection, _open(row), last, batch)
+            # Only items that were in the queue when the lead confirmed.
+            queued = review_item.c.queued_at <= row["started_at"]
+            to_close = and_(_matches(Criteria.of_json(row["criteria"])), queued)
+            items = _lock_items(connection, to_close, last, batch, skip_locked=True)
             _close(connection, row, items)
         else:
             mine = and_(review_item.c.bulk_close_id == id, review_item.c.status == "closed")
-            items = _take(connection, mine, 0, batch, wait=True)
-            _bring_back(connection, row, items)
+            items = _lock_items(connection, mine, 0, batch, skip_locked=False)
+            _reopen(connection, row, items)
         if len(items) < batch:
             connection.execute(
                 update(bulk_close).where(bulk_close.c.id == id).values(finished_at=func.now())
@@ -302,53 +303,44 @@ def step(engine: Engine, id: int, last: int, batch: int) -> int | None:
     return int(items[-1]["id"])
 
 
-def locked(connection: Connection, id: int) -> RowMapping:
-    """Return the row of a closing; batches and a cancel take turns at it."""
-    found = select(bulk_close, func.now().label("now")).where(bulk_close.c.id == id)
-    row = connection.execute(found.with_for_update()).mappings().one_or_none()
+def _locked(connection: Connection, id: int) -> RowMapping:
+    """Return the row of a dismissal and the time as `now`; batches and `stop` take turns at it."""
+    query = select(bulk_close, func.now().label("now")).where(bulk_close.c.id == id)
+    row = connection.execute(query.with_for_update()).mappings().one_or_none()
     if row is None:
-        raise unknown(id)
+        raise _unknown(id)
     return row
 
 
-def _open(row: RowMapping) -> ColumnElement[bool]:
-    """Return the condition of what the closing of `row` has still to give up."""
-    # Nothing that came after the person looked.
-    return and_(
-        matches(Criteria.of_json(row["criteria"])), review_item.c.queued_at <= row["started_at"]
-    )
-
-
-def _take(
+def _lock_items(
     connection: Connection,
     condition: ColumnElement[bool],
     last: int,
     batch: int,
     *,
-    wait: bool = False,
+    skip_locked: bool,
 ) -> Sequence[RowMapping]:
     item = review_item.c
-    found = (
+    query = (
         select(item.id, item.dt, item.comment_id, item.kind, item.version)
         .where(condition, item.id > last)
         .order_by(item.id)
         .limit(batch)
-        # An item that somebody takes at this moment is theirs.
-        .with_for_update(skip_locked=not wait)
+        # A locked item is being leased or decided at this moment.
+        .with_for_update(skip_locked=skip_locked)
     )
-    return connection.execute(found).mappings().all()
+    return connection.execute(query).mappings().all()
 
 
 def _close(connection: Connection, row: RowMapping, items: Sequence[RowMapping]) -> None:
     _set(connection, items, status="closed", bulk_close_id=row["id"])
     blocked = review_item.c.status == "blocked"
     _set_second_opinions(connection, items, blocked, status="withdrawn", bulk_close_id=row["id"])
-    entries = [_entry(row, item, "close") for item in items]
-    append(connection, row["moderator_id"], entries)
+    append(connection, row["moderator_id"], [_entry(row, item, "close") for item in items])
 
 
-def _bring_back(connection: Connection, row: RowMapping, items: Sequence[RowMapping]) -> None:
-    closed_by = _close_rows(connection, row["id"], items)
+def _reopen(connection: Connection, row: RowMapping, items: Sequence[RowMapping]) -> None:
+    closed_by = _close_decisions(connection, row["id"], items)
     _set(connection, items, status="waiting", bulk_close_id=None)
     mine = review_item.c.bulk_close_id == row["id"]
     _set_second_opinions(connection, items, mine, status="blocked", bulk_close_id=None)
@@ -356,12 +348,10 @@ def _bring_back(connection: Connection, row: RowMapping, items: Sequence[RowMapp
     append(connection, row["cancelled_by"], entries)
 
 
-def _close_rows(
-    connection: Connection,
-    id: int,
-    items: Sequence[RowMapping],
+def _close_decisions(
+    connection: Connection, id: int, items: Sequence[RowMapping]
 ) -> dict[int, int]:
-    """Return for each item the decision by which this closing closed it."""
+    """Return the decision by which this dismissal closed each item."""
     rows = select(decision.c.item_id, func.max(decision.c.id)).where(
         decision.c.item_id.in_([item["id"] for item in items]),
         decision.c.action == "close",
@@ -374,11 +364,7 @@ def _set(connection: Connection, items: Sequence[RowMapping], **values: Any) -> 
     connection.execute(
         update(review_item)
         .where(review_item.c.id.in_([item["id"] for item in items]))
-        .values(
-            version=review_item.c.version + 1,
-            **NO_LEASE,
-            **values,
-        )
+        .values(version=review_item.c.version + 1, **NO_LEASE, **values)
     )
 
 
@@ -388,37 +374,37 @@ def _set_second_opinions(
     condition: ColumnElement[bool],
     **values: Any,
 ) -> None:
-    twins = [(item["dt"], item["comment_id"]) for item in items if item["kind"] == "review"]
-    if twins:
-        found = select(review_item.c.id).where(
+    comments = [(item["dt"], item["comment_id"]) for item in items if item["kind"] == "review"]
+    if comments:
+        chosen = select(review_item.c.id).where(
             condition,
             review_item.c.kind == "second_opinion",
-            tuple_(review_item.c.dt, review_item.c.comment_id).in_(twins),
+            tuple_(review_item.c.dt, review_item.c.comment_id).in_(comments),
         )
-        # Who decides locks an item and then its twins: waiting for them here could be a circle.
-        chosen = found.with_for_update(skip_locked=True)
+        # A decision locks an item first and its second opinion later: waiting here could deadlock.
+        unlocked = chosen.with_for_update(skip_locked=True)
         connection.execute(
             update(review_item)
-            .where(review_item.c.id.in_(chosen))
+            .where(review_item.c.id.in_(unlocked))
             .values(version=review_item.c.version + 1, **values)
         )
 
 
 def _entry(row: RowMapping, item: RowMapping, action: str, **more: Any) -> dict[str, Any]:
     key = f"{action}-{row['id']}-{item['id']}-{item['version']}"
-    said = {"reason": row["reason"], "idempotency_key": key, "decided_at": row["now"]}
-    return entry_of(item, action=action, **said, **more)
+    values = {"reason": row["reason"], "idempotency_key": key, "decided_at": row["now"]}
+    return entry_of(item, action=action, **values, **more)
 
 
-def take_turn(connection: Connection, moderator_id: int) -> None:
-    """Wait until no one else writes to the chain of this person.
+def _take_turn(connection: Connection, moderator_id: int) -> None:
+    """Wait until nobody else writes to the chain of this person.
 
-    Taken before any item is, as whoever decides takes it after: so nobody waits in a circle.
+    Locked before any item, because a decision locks the chain after its item: otherwise the two
+    could deadlock.
     """
     chain = select(decision_chain.c.length).where(decision_chain.c.moderator_id == moderator_id)
     connection.execute(chain.with_for_update())
 
 
-def unknown(id: int) -> ItemNotFoundError:
-    """Return the refusal of an id that no closing has."""
-    return ItemNotFoundError(f"there is no closing {id}; look at the list of closings")
+def _unknown(id: int) -> ItemNotFoundError:
+    return ItemNotFoundError(f"dismissal {id} does not exist; see the list of dismissals")

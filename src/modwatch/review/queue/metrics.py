@@ -1,4 +1,4 @@
-"""How long the queue is, and how old."""
+"""Metrics of the queue: items by status, their ages, and the time to decision."""
 
 import datetime as dt
 from dataclasses import dataclass, fields
@@ -20,69 +20,69 @@ from sqlalchemy import (
 
 from modwatch.review.tables import decision, review_item
 
-#: Somebody holds it now: what `leases` would not give to another.
+#: Leased now, as `statements` defines it.
 leased = and_(
     review_item.c.status.in_(["waiting", "escalated"]),
     review_item.c.leased_until > func.now(),
     review_item.c.claimed_at <= func.now() + text("interval '1 minute'"),
 )
 
-#: What people can still decide at this moment; a blocked item cannot be served to anybody.
+#: What people can decide at this moment; a blocked item is not served to anybody.
 undecided = review_item.c.status.in_(["waiting", "escalated"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueueCounts:
-    """How many items stand where; each is in one place."""
+    """Number of items by state; each item counts once."""
 
-    #: For anybody; neither leased nor escalated.
+    #: Neither leased nor escalated.
     waiting: int
-    #: Held by somebody now, escalated ones among them.
+    #: Leased now, including escalated items.
     leased: int
     decided: int
     withdrawn: int
-    #: They wait for the label of another item.
+    #: Waiting for the label of another item.
     blocked: int
-    #: They wait for a lead.
+    #: Waiting for a lead.
     escalated: int
-    #: Given up by a person.
+    #: Dismissed by a lead.
     closed: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueueAges:
-    """How long undecided items, leased or not, have been in the queue, in seconds."""
+    """Ages of undecided items, leased or not, in seconds."""
 
     items: int
-    #: None when there is no item.
+    #: None if there is no item.
     median_seconds: float | None
     oldest_seconds: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class DayQueue:
-    """Where the items that the estimates of one day need stand; times in seconds, None of none."""
+    """Progress of the review of one day; times in seconds, None if there is no such item."""
 
     #: Undecided, leased or escalated or neither.
     waiting: int
     decided: int
-    #: How long the waiting ones have been in the queue.
+    #: Ages of the waiting items.
     age_median: float | None
     age_oldest: float | None
-    #: From queued to the first label, of the decided ones.
+    #: From queued to the first label, of the decided items.
     decision_median: float | None
 
 
 def counts(engine: Engine, day: dt.date | None = None) -> QueueCounts:
-    """Return how many items of `day`, or of all days, stand where; an item stands in one place."""
+    """Return the number of items of `day`, or of all days, by state."""
     held = case((leased, "leased"), else_=review_item.c.status)
     in_use = select(held.label("place"), func.count().label("items")).where(undecided)
-    settled = select(review_item.c.status, func.count()).where(~undecided)
+    others = select(review_item.c.status, func.count()).where(~undecided)
     of_day = true() if day is None else review_item.c.dt == day
-    # What is settled is counted in an index, and there is most of it.
+    # Most items are in the second part, which an index alone can count.
     statement = union_all(
         in_use.where(of_day).group_by("place"),
-        settled.where(of_day).group_by(review_item.c.status),
+        others.where(of_day).group_by(review_item.c.status),
     )
     with engine.connect() as connection:
         found = {row[0]: row[1] for row in connection.execute(statement)}
@@ -90,7 +90,7 @@ def counts(engine: Engine, day: dt.date | None = None) -> QueueCounts:
 
 
 def queue_ages(engine: Engine) -> QueueAges:
-    """Return how long the undecided items have been in the queue; blocked ones do not count."""
+    """Return the ages of the undecided items; blocked items do not count."""
     age = func.now() - review_item.c.queued_at
     statement = select(
         func.count().label("items"),
@@ -102,7 +102,7 @@ def queue_ages(engine: Engine) -> QueueAges:
 
 
 def day_queue(engine: Engine, day: dt.date) -> DayQueue:
-    """Return how far the review of `day` is, at this moment of the database's clock."""
+    """Return the progress of the review of `day` at this moment."""
     first = (
         select(decision.c.item_id, func.min(decision.c.decided_at).label("at"))
         .where(decision.c.dt == day, decision.c.action.in_(["label", "adjudicate"]))
@@ -132,5 +132,5 @@ def _seconds_since_queued(moment: ColumnElement[dt.datetime]) -> ColumnElement[f
 
 
 def seconds(interval: ColumnElement[Any]) -> ColumnElement[float]:
-    """Return a time as a number; of the outcome of an aggregate, since it is slow on every row."""
+    """Return an interval in seconds. Apply it to the result of an aggregate: it is slow per row."""
     return cast(func.extract("epoch", interval), Double)

@@ -1,1 +1,1 @@
-"""What leads see: queues, people, the history of a comment."""
+"""Reports and search for leads and auditors."""

@@ -1,13 +1,12 @@
-"""Finds comments in the queue, and tells what happened to one.
+"""Search for comments in the queue, and the history of one comment.
 
-What somebody sees depends on who they are: `Viewer` says it, and nothing else here decides it.
+What is shown depends on the `Viewer` alone.
 """
 
-import datetime as dt
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -31,23 +30,30 @@ from sqlalchemy import (
 )
 
 from modwatch.errors import DatabaseError, ItemNotFoundError, QueueError
-from modwatch.review.log.labels import final_decision
+from modwatch.review.log.labels import current_decision
 from modwatch.review.queue.items import storable
-from modwatch.review.tables import decision, moderator, review_item
+from modwatch.review.tables import (
+    BLIND_KINDS,
+    OPEN_STATUSES,
+    decision,
+    is_open,
+    moderator,
+    review_item,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Viewer:
-    """Who looks, and so what is shown."""
+    """Who searches, and what they may see."""
 
     moderator_id: int
-    #: The items of everybody; else only those that this person decided, and only their decisions.
+    #: All items; otherwise only those that this person decided, and only their own decisions.
     everybody: bool
-    #: Why and with which scores an item was sent.
+    #: Why an item was queued, and its scores.
     scores: bool
-    #: May be served blind items: what tells them apart is kept back until they are decided.
+    #: May be served blind items: their kind is hidden until they are decided.
     reviews: bool
-    #: Labels audits: no label of a comment is shown as long as an audit of it is open.
+    #: Labels audits: labels of a comment are hidden while an audit item of it is open.
     audits: bool = False
     #: None: all.
     queues: frozenset[str] | None = None
@@ -55,24 +61,24 @@ class Viewer:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchQuery:
-    """What to look for: items that fit every field that is set."""
+    """What to search for: items that match every field that is set."""
 
     comment_id: str | None = None
-    #: Part of the comment, in whichever case; every character stands for itself.
+    #: Part of the comment, ignoring case; there are no wildcards.
     text: str | None = field(default=None, repr=False)
-    #: Somebody did something with it.
+    #: Who made a decision on it.
     pseudonym: str | None = None
     first_day: date | None = None
     last_day: date | None = None
     status: str | None = None
     queue: str | None = None
-    #: A decision names it.
+    #: The policy code of one of its decisions.
     policy_code: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoundItem:
-    """One item, as far as the viewer may see it; None where not."""
+    """One item; fields that the viewer may not see are None."""
 
     id: int
     dt: date
@@ -92,29 +98,29 @@ class FoundItem:
     uncertainty: float | None
     review_score: float | None
     model_version: str | None
-    #: The label that stands of a decided item.
+    #: The current label of a decided item.
     label: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Some of what a search found, latest first."""
+    """One page of the result of a search, latest first."""
 
     items: tuple[FoundItem, ...]
-    #: Hand it to the next call for more; None at the end.
+    #: Cursor of the next page; None on the last one.
     cursor: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something that happened to an item."""
+    """An event of an item: it was queued, or somebody made a decision."""
 
     at: datetime
     item_id: int
-    #: None for what nobody did: it was queued.
+    #: None for `queued`.
     decision_id: int | None
     pseudonym: str | None
-    #: queued, or an action of the log.
+    #: queued, or an action of the decision log.
     action: str
     label: int | None
     policy_version: str | None
@@ -122,39 +128,34 @@ class Event:
     reason: str | None
     note: str | None = field(repr=False)
     seconds: float | None
-    #: The decision that this one takes back or replaces.
+    #: The decision that this one reverts or replaces.
     refers_to: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """Everything that happened to one comment, as far as the viewer may see it."""
+    """The events of one comment that the viewer may see."""
 
     comment_id: str
     items: tuple[FoundItem, ...]
-    #: In order.
+    #: In order of time.
     events: tuple[Event, ...]
 
 
-#: A search through texts reads every item of its days.
+#: Maximum number of days of a search through texts, which reads every item.
 MOST_DAYS = 31
 
-#: Found at once, each with so many characters of its texts; a history has all of them.
+#: Maximum number of items per page, and characters of each of their texts. A history is complete.
 MOST_FOUND = 200
 BEGINNING = 2_000
 
 LONGEST_TERM = 512
 
-#: A search that takes longer is refused, so that it keeps nobody from deciding.
-PATIENCE = dt.timedelta(seconds=5)
+#: A search that takes longer is cancelled, so that it does not slow down decisions.
+PATIENCE = timedelta(seconds=5)
 
-#: A person sees their own decisions of so long: a retest comes later, and shall find no answer.
-OWN_DAYS = dt.timedelta(days=14)
-
-#: Whoever labels these must not know what they are.
-BLIND = ("retest", "gold", "audit", "second_opinion")
-
-_OPEN = ("waiting", "blocked", "escalated")
+#: People see their own decisions for so long; retests come later, and must not find the answer.
+OWN_DAYS = timedelta(days=14)
 
 _NO_ID = 2**63 - 1
 
@@ -166,12 +167,13 @@ def find(
     *,
     limit: int = 50,
     cursor: str | None = None,
-    patience: dt.timedelta = PATIENCE,
+    patience: timedelta = PATIENCE,
 ) -> Found:
-    """Return what fits `query`, latest first, `limit` (1 to 200) at once, with beginnings of texts.
+    """Return a page of up to `limit` (1 to 200) items that match `query`, latest first.
 
-    A text or a policy code is looked for within at most 31 days, unless the comment is named too.
-    Raises `QueueError` when the query cannot be, or takes longer than `patience`.
+    Texts are shortened. A search for a text or a policy code covers at most 31 days, unless the
+    comment id is given too. Raises `QueueError` for an invalid query, or one that takes longer than
+    `patience`.
     """
     _check(query)
     limit = max(1, min(limit, MOST_FOUND))
@@ -181,7 +183,7 @@ def find(
         .order_by(review_item.c.id.desc())
         .limit(limit + 1)
         .cte("first")
-        # What is shown beside is looked up for these alone.
+        # The other columns are computed for these items only.
         .prefix_with("MATERIALIZED")
     )
     found = (
@@ -189,7 +191,7 @@ def find(
         .join(first, first.c.id == review_item.c.id)
         .order_by(review_item.c.id.desc())
     )
-    with engine.begin() as connection, _impatient(connection, patience):
+    with engine.begin() as connection, _time_limit(connection, patience):
         rows = connection.execute(found).mappings().all()
     items = tuple(FoundItem(**row) for row in rows[:limit])
     return Found(items=items, cursor=str(items[-1].id) if len(rows) > limit else None)
@@ -201,13 +203,13 @@ def history(
     *,
     item_id: int | None = None,
     comment_id: str | None = None,
-    patience: dt.timedelta = PATIENCE,
+    patience: timedelta = PATIENCE,
 ) -> History:
-    """Return what happened to the comment of this id, or of this item, over all its items.
+    """Return the events of the comment of this id, or of this item's comment, over all its items.
 
-    Raises `ItemNotFoundError` when there is none, or none that the viewer may see.
+    Raises `ItemNotFoundError` if there is none that the viewer may see.
     """
-    with engine.begin() as connection, _impatient(connection, patience):
+    with engine.begin() as connection, _time_limit(connection, patience):
         if item_id is not None:
             known = select(review_item.c.comment_id).where(review_item.c.id == item_id)
             comment_id = connection.scalar(known)
@@ -219,10 +221,10 @@ def history(
         items = tuple(FoundItem(**row) for row in rows)
         if not items or comment_id is None or item_id not in (None, *(item.id for item in items)):
             raise ItemNotFoundError(
-                "there is no such comment in the queue, or none that you may see; search for it"
+                "the comment is not in the queue, or you may not see it; search for it"
             )
-        said = connection.execute(_events(viewer, [item.id for item in items])).mappings()
-        events = [Event(**row) for row in said]
+        rows = connection.execute(_events(viewer, [item.id for item in items])).mappings()
+        events = [Event(**row) for row in rows]
     queued = [_queued(item) for item in items] if viewer.everybody else []
     return History(
         comment_id=comment_id,
@@ -232,7 +234,7 @@ def history(
 
 
 def literal_pattern(part: str) -> str:
-    r"""Return the pattern by which `LIKE` finds `part` anywhere, each character as it is.
+    r"""Return the `LIKE` pattern that finds `part` literally anywhere.
 
     >>> print(literal_pattern("100%_\\"))
     %100\%\_\\%
@@ -242,7 +244,7 @@ def literal_pattern(part: str) -> str:
 
 
 _PLAIN = ("id", "dt", "comment_id", "language", "platform", "queue")
-#: They tell of what kind an item is, and what others said of it.
+#: These reveal the kind of an item, and what others decided.
 _OF_THE_QUEUE = ("status", "version", "queued_at", "due_at")
 _TEXTS = ("text", "parent_text")
 _SECRET = ("kind", "reason", "model_version")
@@ -251,7 +253,7 @@ _SECRET_NUMBERS = ("prob", "uncertainty", "review_score")
 
 def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
     item = review_item.c
-    blind = and_(item.kind.in_(BLIND), item.status.in_(_OPEN))
+    blind = and_(item.kind.in_(BLIND_KINDS), is_open)
     shown = and_(literal(viewer.scores), not_(and_(literal(viewer.reviews), blind)))
     return select(
         *(item[name] for name in _PLAIN),
@@ -259,7 +261,7 @@ def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
         *(case((literal(viewer.everybody), item[name])).label(name) for name in _OF_THE_QUEUE),
         *(case((shown, item[name])).label(name) for name in _SECRET),
         *(case((shown, cast(item[name], Double))).label(name) for name in _SECRET_NUMBERS),
-        case((_labels_shown(viewer), _standing_label(viewer))).label("label"),
+        case((_labels_shown(viewer), _current_label(viewer))).label("label"),
     )
 
 
@@ -272,50 +274,50 @@ def _visible(viewer: Viewer) -> Iterator[ColumnElement[bool]]:
 
 
 def _own(viewer: Viewer) -> tuple[ColumnElement[bool], ...]:
-    """Return the condition of what a person may see of their own decisions."""
+    """Return the conditions of those of their own decisions that a person may see."""
     since = func.now() - OWN_DAYS
     return (decision.c.moderator_id == viewer.moderator_id, decision.c.decided_at > since)
 
 
 def _labels_shown(viewer: Viewer) -> ColumnElement[bool]:
-    """Return whether labels of the item's comment may be seen: not while the viewer labels it."""
+    """Return the condition that labels of the item's comment are shown: not while labelling it."""
     open_one = review_item.alias("open_one")
     here = and_(open_one.c.leased_by == viewer.moderator_id, open_one.c.leased_until > func.now())
-    # Of several labels each is given without knowing of the others.
+    # Several labels of one item are given independently.
     several = and_(open_one.c.labels_wanted > 1, open_one.c.status == "waiting")
     audited = and_(literal(viewer.audits), open_one.c.kind == "audit")
     return not_(
         exists().where(
             open_one.c.comment_id == review_item.c.comment_id,
-            open_one.c.status.in_(_OPEN),
-            or_(and_(here, or_(open_one.c.kind.in_(BLIND), several)), audited),
+            open_one.c.status.in_(OPEN_STATUSES),
+            or_(and_(here, or_(open_one.c.kind.in_(BLIND_KINDS), several)), audited),
         )
     )
 
 
-def _standing_label(viewer: Viewer) -> ScalarSelect[int | None]:
+def _current_label(viewer: Viewer) -> ScalarSelect[int | None]:
     shown = (review_item.c.status == "decided",) if viewer.everybody else _own(viewer)
-    return final_decision(review_item.c.id, decision.c.label).where(*shown).scalar_subquery()
+    return current_decision(review_item.c.id, decision.c.label).where(*shown).scalar_subquery()
 
 
 def _events(viewer: Viewer, items: Collection[int]) -> Select[Any]:
-    said = decision.c
+    row = decision.c
     shown = _labels_shown(viewer)
     hideable = ("label", "policy_version", "policy_code", "reason", "note", "refers_to")
     return (
         select(
-            said.decided_at.label("at"),
-            said.item_id,
-            said.id.label("decision_id"),
+            row.decided_at.label("at"),
+            row.item_id,
+            row.id.label("decision_id"),
             moderator.c.pseudonym,
-            said.action,
-            said.seconds,
-            *(case((shown, said[name])).label(name) for name in hideable),
+            row.action,
+            row.seconds,
+            *(case((shown, row[name])).label(name) for name in hideable),
         )
-        .join(moderator, moderator.c.id == said.moderator_id)
-        .join(review_item, review_item.c.id == said.item_id)
-        .where(said.item_id.in_(list(items)), *(() if viewer.everybody else _own(viewer)))
-        .order_by(said.id)
+        .join(moderator, moderator.c.id == row.moderator_id)
+        .join(review_item, review_item.c.id == row.item_id)
+        .where(row.item_id.in_(list(items)), *(() if viewer.everybody else _own(viewer)))
+        .order_by(row.id)
     )
 
 
@@ -326,11 +328,11 @@ def _queued(item: FoundItem) -> Event:
 
 
 def _conditions(query: SearchQuery, viewer: Viewer) -> Iterator[ColumnElement[bool]]:
-    """Yield what the items must fit; nothing is looked for in what the viewer is not shown."""
+    """Yield the conditions of `query`; columns that the viewer may not see are not searched."""
     item = review_item.c
     own = () if viewer.everybody else _own(viewer)
     if query.status is not None and not viewer.everybody:
-        raise QueueError("the status is shown to leads and auditors; leave it out")
+        raise QueueError("only leads and auditors may search by status; leave it out")
     for name in ("comment_id", "status", "queue"):
         if (value := getattr(query, name)) is not None:
             yield item[name] == value
@@ -354,16 +356,18 @@ def _check(query: SearchQuery) -> None:
     for name in ("comment_id", "text", "pseudonym", "status", "queue", "policy_code"):
         value = storable(getattr(query, name), name, "this search")
         if value is not None and not 0 < len(value) <= LONGEST_TERM:
-            raise QueueError(f"the {name} of a search has 1 to {LONGEST_TERM} characters")
+            raise QueueError(
+                f"the {name} of a search must have 1 to {LONGEST_TERM} characters, got {len(value)}"
+            )
     first, last = query.first_day, query.last_day
     if first is not None and last is not None and first > last:
-        raise QueueError(f"the first day, {first}, is after the last, {last}; exchange them")
+        raise QueueError(f"the first day, {first}, is after the last, {last}; swap them")
     reads_all = query.text is not None or query.policy_code is not None
     endless = first is None or last is None or (last - first).days >= MOST_DAYS
     if query.comment_id is None and reads_all and endless:
         raise QueueError(
-            f"a text or policy code is looked for within at most {MOST_DAYS} days; say from which "
-            "day to which"
+            f"a search for a text or policy code may cover at most {MOST_DAYS} days; set the first "
+            "and the last day"
         )
 
 
@@ -371,13 +375,13 @@ def _after(cursor: str | None) -> int:
     if cursor is None:
         return _NO_ID
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-        raise QueueError("the cursor is not one that a search gave; begin again without it")
+        raise QueueError("the cursor is not one of a search; start again without it")
     return int(cursor)
 
 
 @contextmanager
-def _impatient(connection: Connection, patience: dt.timedelta) -> Iterator[None]:
-    """End statements that take longer, and say so kindly."""
+def _time_limit(connection: Connection, patience: timedelta) -> Iterator[None]:
+    """Cancel statements that take longer than `patience`, and raise `QueueError`."""
     milliseconds = str(max(1, int(patience.total_seconds() * 1_000)))
     limit = text("SELECT set_config('statement_timeout', :milliseconds, true)")
     connection.execute(limit, {"milliseconds": milliseconds})

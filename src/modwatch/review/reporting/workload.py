@@ -1,10 +1,9 @@
-"""What a lead looks at: where items stand and how old they are, who holds what, who did how much.
+"""Workload: the state of each lane, leases and escalations, and what each person has done.
 
-Every figure is of this moment and by the clock of the database; whoever shows them often keeps
-them for some seconds.
+All numbers describe this moment, by the clock of the database. Cache them for some seconds where
+they are shown often.
 """
 
-import datetime as dt
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -25,51 +24,36 @@ from sqlalchemy import (
     update,
 )
 
-from modwatch.review.log.labels import stands
+from modwatch.review.log.labels import decided_between, in_force
 from modwatch.review.people import record_event
 from modwatch.review.queue.metrics import leased, seconds, undecided
-from modwatch.review.tables import NO_LEASE, decision, moderator, review_item
-
-__all__ = [
-    "Escalation",
-    "Grain",
-    "Holding",
-    "LaneState",
-    "Throughput",
-    "escalations",
-    "holders",
-    "overview",
-    "release_all",
-    "throughput",
-]
+from modwatch.review.tables import NO_LEASE, decision, is_open, moderator, review_item
 
 Grain = Literal["hour", "day"]
 
-#: What people do with items that they are served.
+#: Actions on items that people are served.
 _WORK = ("label", "adjudicate", "skip", "escalate")
-
-_UNSETTLED = ("waiting", "blocked", "escalated")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaneState:
-    """One queue and reason. Ages in seconds since the item was first queued, None of none."""
+    """One queue and reason. Ages in seconds since the item was first queued, None if no item."""
 
     queue: str
     reason: str
-    #: For anybody; neither leased nor escalated.
+    #: Neither leased nor escalated.
     waiting: int
     leased: int
-    #: For a lead, and held by none.
+    #: Waiting for a lead, not leased.
     escalated: int
-    #: They wait for the label of another item; no age and no promise counts them.
+    #: Waiting for the label of another item; not included in ages and overdue items.
     blocked: int
-    #: Of waiting, leased and escalated: those past what was promised.
+    #: Waiting, leased or escalated past the deadline.
     overdue: int
     oldest_seconds: float | None
     median_seconds: float | None
     oldest_escalated_seconds: float | None
-    #: Settled since midnight UTC, less what was taken back.
+    #: Decided since midnight UTC, without decisions that were undone.
     decided_today: int
 
     @property
@@ -80,27 +64,64 @@ class LaneState:
 
 @dataclass(frozen=True, kw_only=True)
 class Throughput:
-    """What one person did in one hour or day."""
+    """The decisions of one person in one hour or day."""
 
-    #: When the hour or day begins, UTC.
-    at: dt.datetime
+    #: Start of the hour or day, UTC.
+    at: datetime
     moderator_id: int
     pseudonym: str
-    #: Labels, less those taken back.
+    #: Labels that were not undone.
     labels: int
     skips: int
     escalations: int
-    #: Of the labels; None without any.
+    #: Of the labels; None if there is none.
     median_seconds: float | None
     share_toxic: float | None
 
 
-def overview(engine: Engine, *, queues: Collection[str] | None = None) -> list[LaneState]:
-    """Return every queue and reason with something undecided or decided today, by name.
+#: Maximum number of rows of a list.
+MOST_ROWS = 500
 
-    Only of `queues`, or of all when None. One scan of what is not settled.
+
+@dataclass(frozen=True, kw_only=True)
+class Holding:
+    """An item that is leased."""
+
+    item_id: int
+    queue: str
+    status: str
+    moderator_id: int
+    pseudonym: str
+    claimed_at: datetime
+    leased_until: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Escalation:
+    """An item that waits for a lead."""
+
+    item_id: int
+    comment_id: str
+    dt: date
+    queue: str
+    #: Why and by whom it was escalated; None if its labels disagreed.
+    reason: str | None
+    note: str | None = field(repr=False)
+    pseudonym: str | None
+    escalated_at: datetime | None
+    #: Time since it was first queued.
+    age_seconds: float
+    overdue: bool
+    #: Who has leased it.
+    held_by: str | None
+
+
+def overview(engine: Engine, *, queues: Collection[str] | None = None) -> list[LaneState]:
+    """Return every queue and reason with items that are open or were decided today, by name.
+
+    Only of `queues`, or of all if None. One scan of the open items.
     """
-    now, today = _unsettled(queues).subquery(), _decided_today(queues).subquery()
+    now, today = _open(queues).subquery(), _decided_today(queues).subquery()
     counted = [
         func.coalesce(now.c[name], 0).label(name)
         for name in ("waiting", "leased", "escalated", "blocked", "overdue")
@@ -123,14 +144,14 @@ def overview(engine: Engine, *, queues: Collection[str] | None = None) -> list[L
 
 def throughput(
     engine: Engine,
-    first: dt.date,
-    last: dt.date,
+    first: date,
+    last: date,
     *,
     grain: Grain = "day",
     queues: Collection[str] | None = None,
 ) -> list[Throughput]:
-    """Return what everybody did from `first` to `last`, both included, by hour or day (UTC)."""
-    label = stands("label", "adjudicate")
+    """Return everybody's decisions from `first` to `last`, both included, by hour or day (UTC)."""
+    label = in_force("label", "adjudicate")
     at = func.date_trunc(grain, decision.c.decided_at, "UTC").label("at")
     found = (
         select(
@@ -138,8 +159,8 @@ def throughput(
             moderator.c.id.label("moderator_id"),
             moderator.c.pseudonym,
             func.count().filter(label).label("labels"),
-            func.count().filter(stands("skip")).label("skips"),
-            func.count().filter(stands("escalate")).label("escalations"),
+            func.count().filter(in_force("skip")).label("skips"),
+            func.count().filter(in_force("escalate")).label("escalations"),
             func.percentile_cont(0.5)
             .within_group(decision.c.seconds)
             .filter(label)
@@ -147,18 +168,18 @@ def throughput(
             func.avg(cast(decision.c.label, Double)).filter(label).label("share_toxic"),
         )
         .join(moderator, moderator.c.id == decision.c.moderator_id)
-        .where(*_within_days(first, last), decision.c.action.in_(_WORK))
+        .where(decided_between(first, last), decision.c.action.in_(_WORK))
         .group_by(at, moderator.c.id, moderator.c.pseudonym)
         .order_by(at.desc(), moderator.c.pseudonym)
     )
     if queues is not None:
         found = found.join(review_item, review_item.c.id == decision.c.item_id)
-        found = found.where(within(queues))
+        found = found.where(_within(queues))
     with engine.connect() as connection:
         return [Throughput(**row) for row in connection.execute(found).mappings()]
 
 
-def _unsettled(queues: Collection[str] | None) -> Select[Any]:
+def _open(queues: Collection[str] | None) -> Select[Any]:
     item = review_item.c
     by_status = {
         status: and_(item.status == status, leased.isnot(True))
@@ -178,11 +199,7 @@ def _unsettled(queues: Collection[str] | None) -> Select[Any]:
         seconds(median).label("median_seconds"),
         seconds(escalated).label("oldest_escalated_seconds"),
     ]
-    return (
-        select(*columns)
-        .where(item.status.in_(_UNSETTLED), within(queues))
-        .group_by(item.queue, item.reason)
-    )
+    return select(*columns).where(is_open, _within(queues)).group_by(item.queue, item.reason)
 
 
 def _decided_today(queues: Collection[str] | None) -> Select[Any]:
@@ -194,58 +211,14 @@ def _decided_today(queues: Collection[str] | None) -> Select[Any]:
             decision.c.decided_at >= func.date_trunc("day", func.now(), "UTC"),
             decision.c.action.in_(["label", "adjudicate"]),
             item.status == "decided",
-            within(queues),
+            _within(queues),
         )
         .group_by(item.queue, item.reason)
     )
 
 
-def _within_days(first: dt.date, last: dt.date) -> tuple[ColumnElement[bool], ...]:
-    begin, end = (
-        dt.datetime.combine(day, dt.time.min, dt.UTC) for day in (first, last + dt.timedelta(1))
-    )
-    return decision.c.decided_at >= begin, decision.c.decided_at < end
-
-
-#: Rows of a list at most; a person reads no more.
-MOST_ROWS = 500
-
-
-@dataclass(frozen=True, kw_only=True)
-class Holding:
-    """An item that somebody holds."""
-
-    item_id: int
-    queue: str
-    status: str
-    moderator_id: int
-    pseudonym: str
-    claimed_at: datetime
-    leased_until: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Escalation:
-    """An item that a lead is to settle."""
-
-    item_id: int
-    comment_id: str
-    dt: date
-    queue: str
-    #: Why and by whom it was handed over; None when its labels disagreed.
-    reason: str | None
-    note: str | None = field(repr=False)
-    pseudonym: str | None
-    escalated_at: datetime | None
-    #: Since it was first queued.
-    age_seconds: float
-    overdue: bool
-    #: Who holds it now.
-    held_by: str | None
-
-
 def holders(engine: Engine, *, queues: Collection[str] | None = None) -> list[Holding]:
-    """Return what is held now, longest first; at most `MOST_ROWS`."""
+    """Return the leased items, longest first; at most `MOST_ROWS`."""
     held_by = moderator.c.id == review_item.c.leased_by
     found = (
         select(
@@ -255,7 +228,7 @@ def holders(engine: Engine, *, queues: Collection[str] | None = None) -> list[Ho
             moderator.c.pseudonym,
         )
         .join(moderator, held_by)
-        .where(leased, within(queues))
+        .where(leased, _within(queues))
         .order_by(review_item.c.claimed_at, review_item.c.id)
         .limit(MOST_ROWS)
     )
@@ -271,11 +244,11 @@ def release_all(
     item_id: int | None = None,
     queues: Collection[str] | None = None,
 ) -> int:
-    """Give back what a person holds, undecided, or one item of it; return how many items.
+    """End the leases of a person, or that of one item; return how many.
 
-    Written down as an event of the account, by `actor_id` (None: the command line).
+    Recorded as an event of the account, by `actor_id` (None: the command line).
     """
-    theirs = and_(leased, review_item.c.leased_by == moderator_id, within(queues))
+    theirs = and_(leased, review_item.c.leased_by == moderator_id, _within(queues))
     if item_id is not None:
         theirs = and_(theirs, review_item.c.id == item_id)
     with engine.begin() as connection:
@@ -295,30 +268,30 @@ def release_all(
 
 
 def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> list[Escalation]:
-    """Return what a lead is to settle, oldest first; at most `MOST_ROWS`."""
-    said = (
+    """Return the escalated items, oldest first; at most `MOST_ROWS`."""
+    last = (
         select(decision.c.reason, decision.c.note, decision.c.decided_at, moderator.c.pseudonym)
         .join(moderator, moderator.c.id == decision.c.moderator_id)
-        .where(decision.c.item_id == review_item.c.id, stands("escalate"))
+        .where(decision.c.item_id == review_item.c.id, in_force("escalate"))
         .order_by(decision.c.id.desc())
         .limit(1)
-        .lateral("said")
+        .lateral("last_escalation")
     )
     holder = moderator.alias("holder")
     found = (
         select(
             review_item.c.id.label("item_id"),
             *(review_item.c[name] for name in ("comment_id", "dt", "queue")),
-            *(said.c[name] for name in ("reason", "note", "pseudonym")),
-            said.c.decided_at.label("escalated_at"),
-            age().label("age_seconds"),
+            *(last.c[name] for name in ("reason", "note", "pseudonym")),
+            last.c.decided_at.label("escalated_at"),
+            seconds(func.now() - review_item.c.queued_at).label("age_seconds"),
             (review_item.c.due_at < func.now()).label("overdue"),
             case((leased, holder.c.pseudonym)).label("held_by"),
         )
         .select_from(review_item)
-        .join(said, true(), isouter=True)
+        .join(last, true(), isouter=True)
         .join(holder, holder.c.id == review_item.c.leased_by, isouter=True)
-        .where(review_item.c.status == "escalated", within(queues))
+        .where(review_item.c.status == "escalated", _within(queues))
         .order_by(review_item.c.queued_at, review_item.c.id)
         .limit(MOST_ROWS)
     )
@@ -326,11 +299,6 @@ def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> lis
         return [Escalation(**row) for row in connection.execute(found).mappings()]
 
 
-def within(queues: Collection[str] | None) -> ColumnElement[bool]:
-    """Return the condition that an item is of `queues`; None: of any."""
+def _within(queues: Collection[str] | None) -> ColumnElement[bool]:
+    """Return the condition that an item is in one of `queues`, in any if None."""
     return true() if queues is None else review_item.c.queue.in_(list(queues))
-
-
-def age() -> ColumnElement[float]:
-    """Return for how many seconds an item has been in the queue."""
-    return seconds(func.now() - review_item.c.queued_at)

@@ -1,4 +1,4 @@
-"""What all tables share."""
+"""Parts that all tables share."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class TransactionId(UserDefinedType[str]):
         return "xid8"
 
 
-ischema_names["xid8"] = TransactionId  # reflection knows it then
+ischema_names["xid8"] = TransactionId  # for reflection
 
 
 def one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
@@ -37,5 +37,5 @@ def one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
 
 
 def moment(name: str) -> Column[Any]:
-    """Return a column that holds when its row was written."""
+    """Return a column with the time at which the row was written."""
     return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())

@@ -1,7 +1,7 @@
-"""What waits for people.
+"""The items of the review queue.
 
-An item is *leased* while its `leased_until` lies ahead: a lease that runs out returns by itself, no
-sweeper is needed.
+An item is *leased* while its `leased_until` lies in the future. An expired lease ends by itself, so
+no cleanup job is needed.
 """
 
 from sqlalchemy import (
@@ -23,6 +23,7 @@ from sqlalchemy import (
     UniqueConstraint,
     func,
     literal_column,
+    or_,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -33,9 +34,22 @@ from modwatch.review.tables.base import metadata, moment, one_of
 #: comment of a `review` item once more, for somebody else; `imported` came from another tool.
 KINDS = ("review", "retest", "gold", "audit", "second_opinion", "imported")
 
-#: `blocked` items wait for another item, `escalated` ones for a lead; `closed` ones were given up
-#: by a person, `withdrawn` ones by `route`. `leased` is not among them: see above.
-STATUSES = ("waiting", "blocked", "escalated", "decided", "withdrawn", "closed")
+#: The kinds that `route` queues.
+ROUTED_KINDS = ("review", "second_opinion")
+
+#: The kinds whose labels the platform acts on: leads may correct and dismiss them.
+ACTIONABLE_KINDS = ("review", "imported")
+
+#: The kinds that measure people or the model. They are blind: until one is decided, nobody who may
+#: label it is shown what it is.
+BLIND_KINDS = ("retest", "gold", "audit", "second_opinion")
+
+#: Without a decision: waiting for anybody, for another item (`blocked`), or for a lead.
+OPEN_STATUSES = ("waiting", "blocked", "escalated")
+
+#: `closed` items were dismissed by a lead, `withdrawn` ones by what queued them. `leased` is not a
+#: status: see above.
+STATUSES = (*OPEN_STATUSES, "decided", "withdrawn", "closed")
 
 _FREE_FOR_ALL = text("status = 'waiting' AND reserved_for IS NULL")
 
@@ -50,7 +64,7 @@ review_item = Table(
     Column("parent_text", Text),
     Column("language", Text),
     Column("platform", Text),
-    #: Who may work it is said by queue, in `moderator_queue`.
+    #: `moderator_queue` says who works which queue.
     Column("queue", Text, nullable=False, server_default="general"),
     Column("reason", Text, nullable=False),
     Column("stratum", Integer, nullable=False),
@@ -61,18 +75,18 @@ review_item = Table(
     Column("uncertainty", REAL, nullable=False),
     Column("model_version", Text, nullable=False),
     moment("queued_at"),
-    #: The order of service: the deadline, drawn nearer by a high rank. It never changes with time,
-    #: so an index holds it, and whoever waits longer comes nearer to the front.
+    #: Order of service: the deadline, moved forward for a high rank. It does not change with time,
+    #: so it can be indexed, and older items move to the front.
     Column("serve_by", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    #: What was promised; an undecided item after it is overdue.
+    #: Deadline; an undecided item is overdue after it.
     Column("due_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    #: How many people are to label it, each without knowing of the others.
+    #: How many people label it, independently of each other.
     Column("labels_wanted", SmallInteger, nullable=False, server_default="1"),
-    #: People who may not be served it: they had a say in it, or in its twin.
+    #: People who are not served it: they decided or skipped it or another item of the comment.
     Column("excluded", ARRAY(BigInteger), nullable=False, server_default="{}"),
-    #: The one person whom it is for, as a retest is.
+    #: The only person who is served it, as with a retest.
     Column("reserved_for", ForeignKey("moderator.id")),
-    #: The audit that drew it; null for all other kinds.
+    #: The audit that sampled it; null for all other kinds.
     Column("audit", Text),
     Column("status", Text, nullable=False, server_default="waiting"),
     Column("lease_digest", LargeBinary),
@@ -90,8 +104,8 @@ review_item = Table(
         "inclusion_probability > 0 AND inclusion_probability <= 1", name="inclusion_probability"
     ),
     CheckConstraint("labels_wanted BETWEEN 1 AND 9", name="labels_wanted"),
-    # A lease changes no column that an index mentions, so it is a heap-only update and the indexes
-    # from which the next item is taken do not grow with every lease.
+    # A lease changes no indexed column, so it is a heap-only update, and the indexes that serve the
+    # next item do not grow with every lease.
     Index(
         "review_item_lane_idx", "queue", "reason", "serve_by", "id", postgresql_where=_FREE_FOR_ALL
     ),
@@ -120,11 +134,16 @@ review_item = Table(
     postgresql_with={"fillfactor": "80", "autovacuum_vacuum_scale_factor": "0.02"},
 )
 
-#: The values of an item that nobody holds; when it was last claimed stays.
+#: The values that end a lease; `claimed_at`, the time of the last claim, stays.
 NO_LEASE = dict.fromkeys(("lease_digest", "leased_by", "leased_until"))
 
-#: Written out, since PostgreSQL uses a partial index only for a constant that it can see.
+#: A literal, because PostgreSQL uses a partial index only if it sees the constant while planning.
 waiting = review_item.c.status == literal_column("'waiting'")
+
+is_open = review_item.c.status.in_(OPEN_STATUSES)
+
+#: Nobody holds it now.
+unleased = or_(review_item.c.leased_until.is_(None), review_item.c.leased_until <= func.now())
 
 #: Every queue and reason that ever had an item.
 lane = Table(
@@ -134,19 +153,19 @@ lane = Table(
     Column("reason", Text, primary_key=True),
 )
 
-#: Items given up together; a row may be cancelled, which brings them back.
+#: Bulk dismissals; cancelling one reopens its items.
 bulk_close = Table(
     "bulk_close",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("moderator_id", ForeignKey("moderator.id"), nullable=False),
-    #: What was to be closed; `closing.Criteria` names the fields.
+    #: `queue.dismissal.Criteria` as JSON.
     Column("criteria", JSONB, nullable=False),
     Column("reason", Text, nullable=False),
-    #: How many items it was to be, as the person was told.
+    #: How many items matched when the lead confirmed.
     Column("matched", BigInteger, nullable=False),
     moment("started_at"),
-    #: When the last item was closed, or brought back after a cancel.
+    #: When the last item was dismissed, or reopened after a cancel.
     Column("finished_at", DateTime(timezone=True)),
     Column("cancelled_at", DateTime(timezone=True)),
     Column("cancelled_by", ForeignKey("moderator.id")),

@@ -21,19 +21,19 @@ from sqlalchemy import (
 
 from modwatch.review.tables.base import TransactionId, metadata, one_of
 
-#: Those with a label: what a moderator says, what a lead settles, what is said instead later.
+#: Actions with a label: a moderator's, a lead's on an escalated item, a later correction.
 FINAL_ACTIONS = ("label", "adjudicate", "correct")
 
-#: `undo` takes back what was just done; `close` gives an item up, and `reopen` brings it back.
+#: `undo` reverts a decision; `close` dismisses an item, and `reopen` brings it back.
 ACTIONS = (*FINAL_ACTIONS, "skip", "escalate", "undo", "close", "reopen")
 
-#: A trigger refuses UPDATE, DELETE and TRUNCATE; `decision_log` chains the rows.
+#: A trigger rejects UPDATE, DELETE and TRUNCATE; `decision_log` chains the rows.
 decision = Table(
     "decision",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("item_id", ForeignKey("review_item.id"), nullable=False),
-    # Copied from the item, so that the chain also covers what was decided about.
+    # Copied from the item, so that the hash chain covers them too.
     Column("dt", Date, nullable=False),
     Column("comment_id", Text, nullable=False),
     Column("kind", Text, nullable=False),
@@ -43,20 +43,20 @@ decision = Table(
     Column("label", SmallInteger),
     Column("policy_version", Text),
     Column("policy_code", Text),
-    #: Why it was skipped, escalated, corrected, closed: a word from a list.
+    #: Code of the policy's reason to skip, escalate, correct or close.
     Column("reason", Text),
     Column("note", Text),
     Column("seconds", Double),
     Column("idempotency_key", Text, nullable=False),
-    #: The decision that this one takes back or replaces.
+    #: The decision that this one reverts or replaces.
     Column("refers_to", ForeignKey("decision.id")),
     Column("decided_at", DateTime(timezone=True), nullable=False),
     Column("position", BigInteger, nullable=False),  # in the moderator's chain, from 1
-    #: What the hash covers, and how: `log.formats`.
+    #: What the hash covers, and how: see `log.hashing`.
     Column("format", SmallInteger, nullable=False, server_default="1"),
     Column("previous_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
-    #: In the order of these, rows become visible to readers that follow the log.
+    #: Readers that follow the log read rows in the order of these.
     Column(
         "transaction_id",
         TransactionId,
@@ -73,7 +73,7 @@ decision = Table(
     Index("decision_item_id_idx", "item_id"),
     Index("decision_dt_idx", "dt"),
     Index("decision_transaction_id_idx", "transaction_id", "id"),
-    # Rows lie in the order of time, so this index stays tiny and costs a decision nothing.
+    # Rows are stored in the order of time, so this index stays tiny and is cheap to maintain.
     Index(
         "decision_decided_at_idx",
         "decided_at",
@@ -83,8 +83,8 @@ decision = Table(
     Index("decision_refers_to_idx", "refers_to", postgresql_where=text("refers_to IS NOT NULL")),
 )
 
-#: The end of each moderator's chain: locked while a decision is appended, and the witness that
-#: none was cut off.
+#: The end of each moderator's chain: locked while a decision is appended, and compared during
+#: verification to find a truncated chain.
 decision_chain = Table(
     "decision_chain",
     metadata,

@@ -1,4 +1,4 @@
-"""What is to be told to people and programs outside."""
+"""Messages to people and programs outside."""
 
 from sqlalchemy import (
     BigInteger,
@@ -19,15 +19,15 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from modwatch.review.tables.base import TransactionId, metadata, moment
 
-#: One row a message; `outbox` writes and sends them.
+#: One row per message.
 outbox_message = Table(
     "outbox_message",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
-    #: The receiver drops what it has seen under the same key.
+    #: Idempotency key: the receiver drops a message whose key it has seen.
     Column("key", Text, nullable=False, unique=True),
     Column("topic", Text, nullable=False),
-    #: What the message is about; its messages are counted by `sequence`, from 1.
+    #: What the message is about; `sequence` counts the messages of a series, from 1.
     Column("series", Text, nullable=False),
     Column("sequence", Integer, nullable=False),
     Column("dt", Date, nullable=False),
@@ -36,7 +36,7 @@ outbox_message = Table(
     UniqueConstraint("topic", "series", "sequence"),
 )
 
-#: One row a message and channel; each channel may fail by itself.
+#: One row per message and channel; channels fail independently.
 outbox_delivery = Table(
     "outbox_delivery",
     metadata,
@@ -45,9 +45,9 @@ outbox_delivery = Table(
     Column("delivered_at", DateTime(timezone=True)),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("next_attempt_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    #: Given up, until a person sends it again.
+    #: When it became a dead letter, until a person sends it again.
     Column("dead_at", DateTime(timezone=True)),
-    #: What was in the way of the last attempt: `answer 500`, `timeout`; nothing of the message.
+    #: Why the last attempt failed: `answer 500`, `timeout`; never part of the message.
     Column("last_problem", Text),
     Index(
         "outbox_delivery_pending_idx",
@@ -63,7 +63,7 @@ outbox_delivery = Table(
     ),
 )
 
-#: How far the decision log was turned into messages.
+#: How far the decision log has been turned into messages.
 outbox_cursor = Table(
     "outbox_cursor",
     metadata,

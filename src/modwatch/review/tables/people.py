@@ -1,4 +1,4 @@
-"""People, how they come in, and what they may do."""
+"""Accounts, access tokens, log-in attempts, and the events of accounts."""
 
 from sqlalchemy import (
     BigInteger,
@@ -18,7 +18,7 @@ from modwatch.review.tables.base import metadata, moment, one_of
 
 ROLES = ("moderator", "lead", "auditor", "ops", "admin")
 
-#: An `api` token is pasted or sent as a bearer token; a `session` token lives in a cookie.
+#: An `api` token is pasted or sent as a bearer token; a `session` token is a cookie.
 TOKEN_PURPOSES = ("api", "session")
 
 moderator = Table(
@@ -28,18 +28,18 @@ moderator = Table(
     Column("pseudonym", Text, nullable=False, unique=True),
     Column("role", Text, nullable=False),
     moment("created_at"),
-    #: Argon2id, in its own encoding; null: this person comes in by token or by OIDC.
+    #: Argon2id hash, encoded; null: this person logs in by token or OIDC.
     Column("password_hash", Text),
     #: Issuer and subject of the person at the OIDC provider.
     Column("oidc_subject", Text, unique=True),
     Column("disabled_at", DateTime(timezone=True)),
-    #: What the person has chosen for the console; `console.preferences` names the fields.
+    #: Settings of the console, see `console.choices.Preferences`.
     Column("preferences", JSONB, nullable=False, server_default="{}"),
     one_of("role", ROLES),
 )
 
-#: What moderators say about themselves, if they wish; apart from their accounts, so that access to
-#: one is not access to the other.
+#: The group that moderators assign themselves to, voluntarily. Separate from their accounts, so
+#: that access to one is not access to the other.
 moderator_group = Table(
     "moderator_group",
     metadata,
@@ -47,7 +47,7 @@ moderator_group = Table(
     Column("group_name", Text, nullable=False),
 )
 
-#: The queues that a person works; one without rows works them all.
+#: The queues that a person works; a person without rows works all queues.
 moderator_queue = Table(
     "moderator_queue",
     metadata,
@@ -55,19 +55,19 @@ moderator_queue = Table(
     Column("queue", Text, primary_key=True),
 )
 
-#: Only the SHA-256 of a token is kept; `people` says why that is enough.
+#: Only the SHA-256 of a token is stored; `people.access_tokens` explains why that is enough.
 access_token = Table(
     "access_token",
     metadata,
     Column("digest", LargeBinary, primary_key=True),
-    #: By which people name it.
+    #: Number by which people refer to it.
     Column("id", BigInteger, Identity(always=True), nullable=False, unique=True),
     Column("name", Text),
     Column("moderator_id", ForeignKey("moderator.id"), nullable=False, index=True),
     Column("purpose", Text, nullable=False),
-    #: What it may be used for; null: all that the person's role may.
+    #: Scopes; null: all of the person's role.
     Column("scopes", ARRAY(Text)),
-    #: The API token that opened this session; revoking it ends the session.
+    #: The token that opened this session; revoking it ends the session.
     Column("opened_with", ForeignKey("access_token.digest"), index=True),
     moment("created_at"),
     Column("expires_at", DateTime(timezone=True)),
@@ -75,19 +75,19 @@ access_token = Table(
     one_of("purpose", TOKEN_PURPOSES),
 )
 
-#: Failed log-ins of the last while, for the throttle. Digests: a mistyped name may be a password.
+#: Recent failed log-ins, for the throttle. Digests, because a mistyped name may be a password.
 login_attempt = Table(
     "login_attempt",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
-    #: SHA-256 of the name that was typed, or of the address that it came from.
+    #: SHA-256 of the name that was typed, or of the network address.
     Column("origin", LargeBinary, nullable=False),
     moment("failed_at"),
     Index("login_attempt_origin_idx", "origin", "failed_at"),
     Index("login_attempt_failed_at_idx", "failed_at"),
 )
 
-#: Who changed which account, or took what out of the system; append-only, by a trigger.
+#: Changes of accounts and exports of data; a trigger makes the table append-only.
 account_event = Table(
     "account_event",
     metadata,

@@ -1,11 +1,11 @@
-"""What the queue knows beforehand: gold answers, and the rules that people decide by."""
+"""Reference data: comments with a known label, and versions of the moderation policy."""
 
 from sqlalchemy import CheckConstraint, Column, DateTime, SmallInteger, Table, Text
 from sqlalchemy.dialects.postgresql import JSONB
 
 from modwatch.review.tables.base import metadata, moment
 
-#: Comments whose label is known; moderators meet them unmarked.
+#: Comments whose label is known; moderators are served them unmarked.
 gold_comment = Table(
     "gold_comment",
     metadata,
@@ -16,14 +16,14 @@ gold_comment = Table(
     Column("platform", Text),
     Column("label", SmallInteger, nullable=False),
     Column("policy_code", Text),
-    #: Who says so: a person, a panel, a published corpus.
+    #: Where the label comes from: a person, a panel, a published corpus.
     Column("source", Text, nullable=False),
     moment("added_at"),
     Column("retired_at", DateTime(timezone=True)),
     CheckConstraint("label IN (0, 1)", name="label"),
 )
 
-#: Every policy that decisions were made by, whole.
+#: Every policy that decisions were made under, complete.
 policy_version = Table(
     "policy_version",
     metadata,

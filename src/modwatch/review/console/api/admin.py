@@ -162,7 +162,7 @@ def change_account(desk: Desk, actor: Moderator, person_id: int, change: PersonC
         people.change_role(engine, person_id, change.role, **by)
     if change.queues is not None:
         queues = None if change.queues == "all" else change.queues
-        people.set_queues(engine, person_id, queues, **by)
+        people.set_queues(engine, person_id, queues, lanes=desk.lanes, **by)
     if change.password is not None:
         people.set_password(engine, person_id, change.password.get_secret_value(), **by)
     if change.disabled is not None:

@@ -268,7 +268,7 @@ def read_agreement_by_group(
 
 def own_closings(desk: DeskDep, person: Moderator) -> list[Dismissal]:
     """Return the latest closings, those of this lead's queues."""
-    found = dismissal.closings(desk.engine)
+    found = dismissal.latest(desk.engine)
     mine = person.queues
     return [each for each in found if mine is None or each.criteria.queue in mine]
 
