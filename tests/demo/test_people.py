@@ -162,7 +162,10 @@ def test_a_visitor_may_decide_and_not_for_ever(staffed: Wiring) -> None:
 
 def test_auditors_are_hired_once_for_a_queue_of_their_own(staffed: Wiring) -> None:
     first, again = (
-        [authenticate(staffed.database, one.token) for one in hire_auditors(staffed.database)]
+        [
+            authenticate(staffed.database, one.token)
+            for one in hire_auditors(staffed.database, staffed.lanes)
+        ]
         for _ in range(2)
     )
     assert first == again
@@ -176,7 +179,7 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Wiring) -> 
     audit_of_monday(staffed)
     others = counts(staffed.database, MONDAY).waiting - 80
     assert others > 0
-    people = hire_auditors(staffed.database)
+    people = hire_auditors(staffed.database, staffed.lanes)
     decided = label_audit(staffed, people)
     assert auditing.progress(staffed, "demo") == AuditProgress(decided=80)
     assert counts(staffed.database, MONDAY).waiting == others
@@ -194,7 +197,7 @@ def test_auditors_know_the_truth_and_the_lead_settles_where_they_differ(staffed:
     audit_of_monday(staffed, several_labels_share=1.0)
     contrary = [
         replace(person, false_positive_rate=float(number == 0), false_negative_rate=0.0)
-        for number, person in enumerate(hire_auditors(staffed.database))
+        for number, person in enumerate(hire_auditors(staffed.database, staffed.lanes))
     ]
     label_audit(staffed, contrary)
     assert auditing.progress(staffed, "demo").left == 0

@@ -170,7 +170,7 @@ def test_a_comment_without_truth_is_named(engine: Engine, base_url: str, fill: F
 def test_a_refused_token_is_an_error(engine: Engine, base_url: str, fill: Fill) -> None:
     person = SimulatedModerator(token="wrong", false_positive_rate=0, false_negative_rate=0, seed=0)
     assert "wrong" not in repr(person)
-    with pytest.raises(AccessDeniedError, match="issue another"):
+    with pytest.raises(AccessDeniedError, match="issue a new one"):
         work(base_url, [person], {})
 
 
@@ -178,6 +178,8 @@ def test_a_refused_token_is_an_error(engine: Engine, base_url: str, fill: Fill) 
 def test_a_console_that_is_away_is_named(monkeypatch: pytest.MonkeyPatch, mount: str) -> None:
     monkeypatch.setattr("modwatch.review.simulated._TRIES", 2)
     person = SimulatedModerator(token="t", false_positive_rate=0, false_negative_rate=0, seed=0)
-    said = f"^http://127.0.0.1:1{mount}/api/v1/leases answered ConnectError; check that the console"
+    said = (
+        f"^http://127.0.0.1:1{mount}/api/v1/leases failed with ConnectError; check that the console"
+    )
     with pytest.raises(QueueError, match=said):
         work(f"http://127.0.0.1:1{mount}", [person], {}, timeout=1)

@@ -2,8 +2,10 @@
 
 import hashlib
 import random
+import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -113,14 +115,8 @@ class ShiftReport:
         return self.decisions / self.seconds if self.seconds else 0.0
 
 
-@dataclass(kw_only=True)
-class _Shift:
-    """Counts of one moderator."""
-
-    label: int = 0
-    skip: int = 0
-    escalate: int = 0
-    conflicts: int = 0
+#: What one moderator did, by action; `conflicts` beside them.
+_Shift = Counter[str]
 
 
 def work(
@@ -142,8 +138,8 @@ def work(
     API that keeps failing, and `AccessDeniedError` for a rejected token.
     """
     started = time.monotonic()
-    budget = _Budget(limit)
-    shifts = [_Shift() for _ in moderators]
+    budget = threading.Semaphore(sys.maxsize if limit is None else limit)
+    shifts: list[_Shift] = [Counter() for _ in moderators]
 
     def work_once(moderator: SimulatedModerator, shift: _Shift) -> int:
         with httpx.Client(
@@ -161,36 +157,15 @@ def work(
             map(work_once, moderators, shifts)
         ):
             pass
+    done = sum(shifts, Counter[str]())
     return ShiftReport(
-        decisions=sum(shift.label for shift in shifts),
-        skips=sum(shift.skip for shift in shifts),
-        escalations=sum(shift.escalate for shift in shifts),
-        conflicts=sum(shift.conflicts for shift in shifts),
+        decisions=done["label"],
+        skips=done["skip"],
+        escalations=done["escalate"],
+        conflicts=done["conflicts"],
         seconds=time.monotonic() - started,
-        by_moderator=tuple(shift.label for shift in shifts),
+        by_moderator=tuple(shift["label"] for shift in shifts),
     )
-
-
-class _Budget:
-    """How many more items may be leased, by all threads together."""
-
-    def __init__(self, limit: int | None) -> None:
-        self._left = limit
-        self._lock = threading.Lock()
-
-    def take(self) -> bool:
-        with self._lock:
-            if self._left is None:
-                return True
-            if self._left == 0:
-                return False
-            self._left -= 1
-            return True
-
-    def give_back(self) -> None:
-        with self._lock:
-            if self._left is not None:
-                self._left += 1
 
 
 def _work_until_unserved(
@@ -198,15 +173,15 @@ def _work_until_unserved(
     moderator: SimulatedModerator,
     shift: _Shift,
     truth: Mapping[str, int],
-    budget: _Budget,
+    budget: threading.Semaphore,
     request: dict[str, Any],
 ) -> int:
     """Return how many items were served."""
     served = 0
-    while budget.take():
+    while budget.acquire(blocking=False):
         answer = _send(client, "/api/v1/leases", request, {})
         if answer.status_code == httpx.codes.NO_CONTENT:
-            budget.give_back()
+            budget.release()
             break
         served += 1
         _decide(client, moderator, shift, truth, answer.json())
@@ -233,7 +208,7 @@ def _decide(
     answer = _send(client, f"/api/v1/items/{item['id']}/decisions", body, key)
     conflict = answer.status_code in (httpx.codes.NOT_FOUND, httpx.codes.CONFLICT)
     done = "conflicts" if conflict else decision["action"]
-    setattr(shift, done, getattr(shift, done) + 1)
+    shift[done] += 1
 
 
 def _send(

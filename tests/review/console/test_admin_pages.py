@@ -12,6 +12,7 @@ from modwatch.review import people
 from modwatch.review.console.app import create_app
 from modwatch.review.console.desk import SESSION
 from modwatch.review.people import Moderator
+from review.labelling import open_queues
 
 
 @pytest.fixture
@@ -54,6 +55,7 @@ def test_an_account_from_first_to_last(engine: Engine, admin: TestClient) -> Non
     here = f"/admin/people/{wren.id}"
     assert page.url.path == here
     admin.post(here, data=form | {"role": "lead"})
+    open_queues(engine, "de", "fr")
     admin.post(here, data=form | {"queues": "de\n\n fr \nde"})
     assert (account(engine, "wren").role, account(engine, "wren").queues) == ("lead", {"de", "fr"})
     assert admin.post(here, data=form | {"password": "a good long sentence 7"}).status_code == 200

@@ -14,6 +14,7 @@ from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.reporting import workload
+from review.labelling import open_queues
 
 New = Callable[..., NewItem]
 Fill = Callable[[int], None]
@@ -111,7 +112,7 @@ def test_a_lead_settles_what_was_handed_over(
     form = {**hidden(page, "settle"), "label": "1", "policy_code": "threat", "note": " seen "}
     wrong = lead.post("/lead/settle", data=form | {"label": "0"})
     assert wrong.status_code == 422
-    assert "stands for the label 1" in plain(wrong)
+    assert "is for the label 1" in plain(wrong)
     done = lead.post("/lead/settle", data=form)
     assert "Settled." in plain(done)
     again = lead.post("/lead/settle", data=form)  # a double click
@@ -190,7 +191,7 @@ def test_another_number_is_told_and_asked_again(
     queue.lease(engine, ann.id)
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
     assert page.status_code == 409
-    assert "4 items match now, and you were told 5" in plain(page)
+    assert "4 items match now instead of 5" in plain(page)
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
     assert queue.counts(engine).closed == 4
 
@@ -223,6 +224,7 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(
     fill(3)
     queue.lease(engine, ann.id)
     begun = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
+    open_queues(engine, "de")
     people.set_queues(engine, cora.id, ["de"])
     lead = come_in(engine, visitor, cora)
     page = lead.get("/lead")
@@ -332,6 +334,7 @@ def test_closings_of_other_queues_are_not_shown(
     fill(2)
     done = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
     assert lead.get(f"/api/v1/lead/closings/{done.id}").status_code == 200
+    open_queues(engine, "de")
     people.set_queues(engine, cora.id, ["de"])
     come_in(engine, lead, cora)
     assert lead.get(f"/api/v1/lead/closings/{done.id}").status_code == 403

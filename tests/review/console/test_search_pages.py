@@ -12,7 +12,7 @@ from modwatch.review.console.desk import SESSION
 from modwatch.review.people import Moderator
 from modwatch.review.queue import amendments
 from modwatch.review.queue.items import NewItem
-from review.labelling import label_next
+from review.labelling import label_next, open_queues
 
 New = Callable[..., NewItem]
 
@@ -202,6 +202,7 @@ def test_the_log_is_pulled_and_exported(
 
 def test_who_works_some_queues_exports_nothing(engine: Engine, visitor: TestClient) -> None:
     headers = come_in(engine, visitor, "cora", "lead")
+    open_queues(engine, "de")
     people.set_queues(engine, people.find_moderator(engine, "cora").id, ["de"])
     for path in ("/api/v1/decisions", "/api/v1/decisions/export"):
         assert visitor.get(path, headers=headers).status_code == 403

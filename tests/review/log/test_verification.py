@@ -97,20 +97,23 @@ def test_a_missing_row_is_found_wherever_it_stood(engine: Engine, shift: str, ro
 @pytest.mark.parametrize(
     ("tampering", "finding"),
     [
-        ("DELETE FROM decision WHERE id = 3", "before decision 5 .* are missing"),
-        ("DELETE FROM decision WHERE id = 6", "ends at position 2, which is not"),
-        ("DELETE FROM decision WHERE moderator_id = 2", "ends at position 0, which is not"),
+        ("DELETE FROM decision WHERE id = 3", "are missing before decision 5"),
+        ("DELETE FROM decision WHERE id = 6", "ends at position 2, but its recorded end is 3"),
+        (
+            "DELETE FROM decision WHERE moderator_id = 2",
+            "ends at position 0, but",
+        ),
         (
             "UPDATE decision SET position = -position; UPDATE decision SET position = 4 + position",
             "was changed",
         ),
         ("UPDATE decision SET hash = previous_hash WHERE id = 3", "decision 5 .* does not follow"),
-        ("DELETE FROM decision_chain WHERE moderator_id = 1", r"on record \(none\)"),
+        ("DELETE FROM decision_chain WHERE moderator_id = 1", r"recorded end is none"),
         ("UPDATE decision_chain SET length = 2", "ends at position 3"),
         (
             "DELETE FROM decision WHERE moderator_id = 2; "
             "DELETE FROM decision_chain WHERE moderator_id = 2",
-            "item 2 is decided, and the log has no label",
+            "item 2 is decided, but the log has no label",
         ),
     ],
 )
@@ -153,7 +156,9 @@ def test_a_forged_end_disagrees_with_what_was_witnessed(engine: Engine, shift: s
     assert after.intact  # by itself, the log cannot tell
     assert after.head != before
     (problem,) = verify_log(engine, shift).problems
-    assert problem.startswith("the chain of moderator 2 ends at position 2, and was witnessed up")
+    assert problem.startswith(
+        "the chain of moderator 2 ends at position 2, but the witness covers it up"
+    )
     lines = exported(engine, with_notes=True)
     assert verify_export(lines).intact
     assert not verify_export(lines, shift).intact
@@ -194,7 +199,7 @@ def test_the_head_witnesses_every_decision(engine: Engine, ann: Moderator, fill:
 
 @pytest.mark.parametrize("witness", ["x", "[[1]]", '[[1, 2, "zz"]]', '{"1": 2}', "[" * 100_000])
 def test_a_witness_that_is_none_is_refused(engine: Engine, witness: str) -> None:
-    with pytest.raises(QueueError, match="the witness is not what"):
+    with pytest.raises(QueueError, match="the witness is not valid"):
         verify_log(engine, witness)
 
 

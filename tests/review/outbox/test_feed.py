@@ -85,7 +85,7 @@ def test_the_events_are_what_the_webhook_posts(engine: Engine, decide: Callable[
      "YWZ0ZXI6MTAwMDAwMDAwMDAwMDAwMDAwMDA", "YWZ0ZXI6MQ\n", "' OR 1=1 --"],
 )  # fmt: skip
 def test_a_cursor_of_somebody_else_is_refused(engine: Engine, cursor: str) -> None:
-    with pytest.raises(QueueError, match="none of the decision feed"):
+    with pytest.raises(QueueError, match="not one of the decision feed"):
         feed(engine, cursor)
 
 

@@ -5,6 +5,7 @@ from sqlalchemy.exc import DBAPIError
 from modwatch.review import people
 from modwatch.review.people import Moderator, record_event
 from modwatch.review.tables import account_event
+from review.labelling import open_queues
 
 
 def test_every_change_says_who_and_whom(engine: Engine, ann: Moderator) -> None:
@@ -12,6 +13,7 @@ def test_every_change_says_who_and_whom(engine: Engine, ann: Moderator) -> None:
     by = {"actor_id": admin.id}
     token = people.issue_token(engine, ann.id, name="script", scopes=["review"], **by)
     people.change_role(engine, ann.id, "lead", **by)
+    open_queues(engine, "a", "b")
     people.set_queues(engine, ann.id, {"b", "a"}, **by)
     people.set_password(engine, ann.id, "correct horse battery", **by)
     people.disable(engine, ann.id, **by)

@@ -11,6 +11,7 @@ from sqlalchemy import Engine, event, text
 from modwatch.errors import AccessDeniedError
 from modwatch.review import people
 from modwatch.review.people import Moderator
+from review.labelling import open_queues
 
 HOUR, NOW = timedelta(hours=1), timedelta(0)
 
@@ -56,6 +57,7 @@ def test_sessions_end_with_the_token_that_opened_them(engine: Engine, ann: Moder
 
 
 def test_authentication_is_one_query(engine: Engine, ann: Moderator, session: str) -> None:
+    open_queues(engine, "a", "b")
     people.set_queues(engine, ann.id, {"a", "b"})
     people.save_preferences(engine, ann.id, {"theme": "dark"})
     statements: list[str] = []

@@ -220,7 +220,7 @@ def test_groups_are_shown_from_a_size_on(
     (together,) = agreement_by_group(engine, *period, least_people=7)
     assert (together.group, together.people) == ("smaller groups", 12)
     assert agreement_by_group(engine, *period, least_people=13) == []
-    with pytest.raises(QueueError, match="below 5"):
+    with pytest.raises(QueueError, match="at least 5"):
         agreement_by_group(engine, *period, least_people=4)
 
 

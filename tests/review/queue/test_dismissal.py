@@ -142,7 +142,7 @@ def test_what_comes_later_is_left_alone(
 
 def test_another_number_than_told_is_refused(engine: Engine, cora: Moderator, fill: Fill) -> None:
     fill(3)
-    with pytest.raises(LeaseConflictError, match="3 items match now, and you were told 2"):
+    with pytest.raises(LeaseConflictError, match="3 items match now instead of 2"):
         dismissal.start(engine, cora.id, GENERAL, "spam", 2)
     assert dismissal.latest(engine) == []
 
@@ -299,7 +299,7 @@ def test_a_closing_needs_a_reason(engine: Engine, cora: Moderator, fill: Fill, r
 
 def test_an_unknown_closing(engine: Engine, cora: Moderator) -> None:
     for refused in (dismissal.progress, dismissal.resume):
-        with pytest.raises(ItemNotFoundError, match="no closing 7"):
+        with pytest.raises(ItemNotFoundError, match="dismissal 7 does not exist"):
             refused(engine, 7)
     with pytest.raises(ItemNotFoundError):
         dismissal.cancel(engine, cora.id, 7)

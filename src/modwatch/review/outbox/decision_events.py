@@ -36,12 +36,12 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from modwatch.errors import DatabaseError
 from modwatch.review.tables import (
     ACTIONABLE_KINDS,
+    TransactionId,
     decision,
     outbox_cursor,
     outbox_message,
     review_item,
 )
-from modwatch.review.tables.base import TransactionId
 
 #: Actions that can change the current decision; `close` and `reopen` concern undecided items.
 DECISIVE = ("label", "adjudicate", "correct", "undo")

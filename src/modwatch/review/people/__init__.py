@@ -30,7 +30,7 @@ from modwatch.review.people.changes import (
     set_queues,
 )
 from modwatch.review.people.groups import SMALLER_GROUPS, describe_group
-from modwatch.review.people.oidc import OidcOptions, PendingLogin, Provider
+from modwatch.review.people.oidc import OidcOptions, Provider
 from modwatch.review.people.passwords import (
     LONGEST_PASSWORD,
     SHORTEST_PASSWORD,
@@ -39,7 +39,7 @@ from modwatch.review.people.passwords import (
     set_password,
 )
 from modwatch.review.people.pseudonyms import LONGEST_PSEUDONYM
-from modwatch.review.people.scopes import ROLE_SCOPES, SCOPES
+from modwatch.review.people.scopes import ROLE_SCOPES
 from modwatch.review.people.sessions import authenticate, open_session, rotate_session, session_seed
 
 #: Roles that may decide items.
@@ -50,14 +50,12 @@ __all__ = [
     "LONGEST_PSEUDONYM",
     "REVIEWERS",
     "ROLE_SCOPES",
-    "SCOPES",
     "SHORTEST_PASSWORD",
     "SMALLER_GROUPS",
     "Account",
     "AccountEvent",
     "Moderator",
     "OidcOptions",
-    "PendingLogin",
     "Provider",
     "Purpose",
     "Token",

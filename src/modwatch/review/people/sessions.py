@@ -8,18 +8,8 @@ from sqlalchemy import Connection, Engine, Interval, bindparam, func, select, up
 from modwatch.errors import AccessDeniedError
 from modwatch.review.database import at_once
 from modwatch.review.digests import digest_of
-from modwatch.review.people.access_tokens import (
-    Purpose,
-    expiry,
-    is_valid,
-    store_token,
-)
-from modwatch.review.people.accounts import (
-    Moderator,
-    lock_person,
-    moderator_of,
-    select_moderator,
-)
+from modwatch.review.people.access_tokens import Purpose, expiry, is_valid, store_token
+from modwatch.review.people.accounts import Moderator, lock_person, moderator_of, select_moderator
 from modwatch.review.tables import access_token, moderator
 
 #: How long a session is still valid after its rotation, for requests in progress.

@@ -8,8 +8,8 @@ transaction, and all times are those of the database's clock.
 """
 
 from modwatch.review.log.labels import current_labels
-from modwatch.review.log.verification import LogReport, verify_log
-from modwatch.review.queue.deciding import LONGEST_NOTE, Request, decide, escalate, skip
+from modwatch.review.log.verification import verify_log
+from modwatch.review.queue.deciding import LONGEST_NOTE, decide, escalate, skip
 from modwatch.review.queue.intake import Enqueued, enqueue
 from modwatch.review.queue.leases import (
     LEASE_LENGTH,
@@ -26,10 +26,8 @@ __all__ = [
     "LEASE_LENGTH",
     "LONGEST_NOTE",
     "Enqueued",
-    "LogReport",
     "QueueAges",
     "QueueCounts",
-    "Request",
     "claim",
     "counts",
     "current_labels",
