@@ -48,7 +48,7 @@ def connect(url: str, *, pool_size: int = 10) -> Engine:
 
 
 def at_once(
-    engine: Engine, statement: Executable, values: Mapping[str, Any]
+    engine: Engine, statement: Executable, values: Mapping[str, Any] | None = None
 ) -> Sequence[RowMapping]:
     """Return the rows of one statement, run as its own transaction in one round trip.
 
@@ -71,7 +71,7 @@ def at_once(
 
 def now(engine: Engine) -> datetime:
     """Return the time of the database's clock, which all times of `review` are taken from."""
-    moment: datetime = at_once(engine, text("SELECT now() AS now"), {})[0]["now"]
+    moment: datetime = at_once(engine, text("SELECT now() AS now"))[0]["now"]
     return moment
 
 

@@ -109,11 +109,6 @@ class ShiftReport:
     #: Labels by moderator, in the order of `moderators`.
     by_moderator: tuple[int, ...]
 
-    @property
-    def decisions_per_second(self) -> float:
-        """Labels per second, over all moderators; 0 for a shift of length 0."""
-        return self.decisions / self.seconds if self.seconds else 0.0
-
 
 #: What one moderator did, by action; `conflicts` beside them.
 _Shift = Counter[str]

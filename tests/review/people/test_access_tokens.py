@@ -100,3 +100,10 @@ def test_a_log_out_by_the_old_cookie_ends_the_new_session(engine: Engine, ann: M
     assert second is not None
     people.revoke_token(engine, first)
     assert not works(engine, second, "session")
+
+
+@pytest.mark.parametrize("days", [0, -1, -0.5])
+def test_a_lifetime_must_be_positive(engine: Engine, ann: Moderator, days: float) -> None:
+    with pytest.raises(QueueError, match=f"must be more than 0 days, got {days:g}"):
+        people.issue_token(engine, ann.id, lifetime=timedelta(days=days))
+    assert people.tokens(engine, ann.id) == []

@@ -138,18 +138,6 @@ def test_rotations_keep_the_seed_and_nothing_else_does(engine: Engine, ann: Mode
     assert not works(engine, people.session_seed(second))
 
 
-def test_old_sessions_are_forgotten(engine: Engine, session: str) -> None:
-    second = people.rotate_session(engine, session, timedelta(minutes=30), NOW)
-    assert second is not None
-    third = people.rotate_session(engine, second, HOUR, NOW)
-    assert third is not None
-    pass_time(engine, 80)
-    assert people.forget_sessions(engine, timedelta(minutes=30)) == 2
-    assert people.forget_sessions(engine, timedelta(minutes=10)) == 1
-    with engine.connect() as connection:
-        assert connection.scalar(text("SELECT count(*) FROM access_token")) == 1  # the API token
-
-
 def test_no_rotation_lengthens_a_session(engine: Engine, session: str) -> None:
     current = session
     for _ in range(5):

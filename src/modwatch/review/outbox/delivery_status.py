@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine, func, select, update
 
+from modwatch.review.database import at_once
 from modwatch.review.outbox.decision_events import TOPIC
 from modwatch.review.tables import outbox_delivery, outbox_message
 
@@ -67,8 +68,7 @@ def dead_letters(
         .order_by(delivery.message_id)
         .limit(limit)
     )
-    with engine.connect() as connection:
-        return [DeadLetter(**row) for row in connection.execute(letters).mappings()]
+    return [DeadLetter(**row) for row in at_once(engine, letters)]
 
 
 def resend(engine: Engine, channel: str, ids: Collection[int] | None = None) -> int:

@@ -8,7 +8,6 @@ self-descriptions, and `account_events` records who changed what.
 from modwatch.review.people.access_tokens import (
     Purpose,
     Token,
-    forget_sessions,
     issue_token,
     revoke_token,
     revoke_token_by_id,
@@ -68,7 +67,6 @@ __all__ = [
     "enable",
     "events",
     "find_moderator",
-    "forget_sessions",
     "issue_token",
     "log_in",
     "open_session",

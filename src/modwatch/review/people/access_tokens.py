@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Engine, and_, delete, func, insert, or_, select, text, update
+from sqlalchemy import Connection, Engine, and_, func, insert, or_, select, text, update
 
 from modwatch.errors import QueueError
 from modwatch.review.digests import digest_of
@@ -148,16 +148,6 @@ def end_sessions(connection: Connection, moderator_id: int) -> None:
     """End all sessions of a person. Call `lock_person` first."""
     mine = and_(_t.moderator_id == moderator_id, _t.purpose == "session", is_valid)
     connection.execute(update(access_token).where(mine).values(revoked_at=func.now()))
-
-
-def forget_sessions(engine: Engine, older: dt.timedelta) -> int:
-    """Delete sessions that expired more than `older` ago; return how many.
-
-    The replacement of a session never ends later, so no remaining row refers to a deleted one.
-    """
-    expired = and_(_t.purpose == "session", _t.expires_at < func.now() - older)
-    with engine.begin() as connection:
-        return connection.execute(delete(access_token).where(expired)).rowcount
 
 
 def store_token(

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, insert, select
 
+from modwatch.review.database import at_once
 from modwatch.review.tables import account_event, moderator
 
 
@@ -71,5 +72,4 @@ def events(
         statement = statement.where(event.actor_id == actor_id)
     if before is not None:
         statement = statement.where(event.id < before)
-    with engine.connect() as connection:
-        return [AccountEvent(**row) for row in connection.execute(statement).mappings()]
+    return [AccountEvent(**row) for row in at_once(engine, statement)]

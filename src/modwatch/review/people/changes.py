@@ -128,10 +128,10 @@ def _check_queues(names: list[str] | None, known: list[str]) -> None:
     for name in names:
         if name not in known:
             nearest = get_close_matches(name, known, n=1)
-            hint = (
-                f"did you mean {nearest[0]!r}? The known queues are" if nearest else "choose from"
+            hint = f", did you mean {nearest[0]!r}?" if nearest else ""
+            raise QueueError(
+                f"unknown queue {name[:60]!r}{hint} (known queues: {', '.join(known)})"
             )
-            raise QueueError(f"unknown queue {name[:60]!r}; {hint} {', '.join(known)}")
 
 
 def _contains_nul(preferences: Mapping[str, Any]) -> bool:

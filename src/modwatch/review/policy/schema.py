@@ -38,13 +38,20 @@ class Texts(_Data):
 class NodeSchema(_Data):
     """One code in the file."""
 
+    #: Stable and short; stored with decisions.
     code: _Name
+    #: The code above it, if any.
     parent: _Name | None = None
     title: Texts
+    #: One sentence about when to choose it.
     description: Texts
+    #: 1 toxic, 0 not.
     label: Literal[0, 1]
+    #: Keyboard shortcut.
     key: Annotated[str, Field(pattern=r"^[a-z0-9]$")] | None = None
+    #: Category of the DSA statement of reasons; None if no statement is due.
     dsa_category: str | None = None
+    #: Keyword that specifies the category.
     dsa_keyword: str | None = None
 
 

@@ -21,25 +21,9 @@ from modwatch.review.policy.schema import NodeSchema, Texts, validated
 from modwatch.review.tables import policy_version
 
 
-@dataclass(frozen=True, kw_only=True)
-class Node:
-    """One code of a policy."""
+class Node(NodeSchema):
+    """One code of a policy, with the category that it inherits."""
 
-    #: Stable and short; stored with decisions.
-    code: str
-    title: Texts
-    #: One sentence about when to choose it.
-    description: Texts
-    #: 1 toxic, 0 not.
-    label: int
-    #: Its keyboard shortcut, if any.
-    key: str | None
-    #: Category of the DSA statement of reasons; None if no statement is due.
-    dsa_category: str | None
-    #: Keyword that specifies the category, if any.
-    dsa_keyword: str | None
-    #: The code above it, if any.
-    parent: str | None
     #: The codes below it, in the order of the file; empty for a leaf.
     children: tuple[str, ...]
 

@@ -76,7 +76,7 @@ def _settle(engine: Engine, action: str, label: int | None, request: Request) ->
 
 def _replay(engine: Engine, values: dict[str, Any]) -> Decision:
     """Return the decision that this request made before, or raise why there is none."""
-    rows = at_once(engine, made_under(values["moderator_id"], values["idempotency_key"]), {})
+    rows = at_once(engine, made_under(values["moderator_id"], values["idempotency_key"]))
     if not rows:
         raise conflict(engine, values["item_id"])
     earlier = rows[0]

@@ -1,10 +1,7 @@
 """Items of the queue as they come in, as moderators see them, and as leases of them."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import date, datetime
-
-import pyarrow as pa
 
 from modwatch.errors import QueueError
 
@@ -88,18 +85,6 @@ class Opinion:
     policy_code: str | None
     reason: str | None
     note: str | None = field(repr=False)
-
-
-def new_items(batches: Iterable[pa.RecordBatch]) -> Iterator[NewItem]:
-    """Yield one `NewItem` per row of `batches`, whose columns are named as its fields.
-
-    Other columns are ignored; columns of optional fields may be absent.
-    """
-    names = {each.name for each in fields(NewItem)}
-    for batch in batches:
-        present = [name for name in batch.schema.names if name in names]
-        for row in batch.select(present).to_pylist():
-            yield NewItem(**row)
 
 
 def storable(value: str | None, name: str, owner: str) -> str | None:

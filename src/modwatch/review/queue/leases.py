@@ -145,7 +145,7 @@ def release(engine: Engine, moderator_id: int, item_id: int, lease_token: str) -
 
 def conflict(engine: Engine, item_id: int) -> QueueError:
     """Return the error that explains why a lease of this item is not valid."""
-    rows = at_once(engine, select(review_item.c.status).where(review_item.c.id == item_id), {})
+    rows = at_once(engine, select(review_item.c.status).where(review_item.c.id == item_id))
     status = rows[0]["status"] if rows else None
     if status in (None, "withdrawn", "closed"):
         return ItemNotFoundError(
@@ -211,4 +211,4 @@ def _with_opinions(engine: Engine, lease: Lease) -> Lease:
         )
         .order_by(decision.c.id)
     )
-    return replace(lease, opinions=tuple(Opinion(**row) for row in at_once(engine, earlier, {})))
+    return replace(lease, opinions=tuple(Opinion(**row) for row in at_once(engine, earlier)))

@@ -18,6 +18,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from modwatch.review.database import at_once
 from modwatch.review.tables import decision, review_item
 
 #: Leased now, as `statements` defines it.
@@ -97,8 +98,7 @@ def queue_ages(engine: Engine) -> QueueAges:
         seconds(func.percentile_cont(0.5).within_group(age)).label("median_seconds"),
         seconds(func.max(age)).label("oldest_seconds"),
     ).where(undecided)
-    with engine.connect() as connection:
-        return QueueAges(**connection.execute(statement).mappings().one())
+    return QueueAges(**at_once(engine, statement)[0])
 
 
 def day_queue(engine: Engine, day: dt.date) -> DayQueue:
@@ -123,8 +123,7 @@ def day_queue(engine: Engine, day: dt.date) -> DayQueue:
         .join_from(review_item, first, first.c.item_id == review_item.c.id, isouter=True)
         .where(review_item.c.dt == day, review_item.c.kind == "review")
     )
-    with engine.connect() as connection:
-        return DayQueue(**connection.execute(statement).mappings().one())
+    return DayQueue(**at_once(engine, statement)[0])
 
 
 def _seconds_since_queued(moment: ColumnElement[dt.datetime]) -> ColumnElement[float]:

@@ -24,6 +24,7 @@ from sqlalchemy import (
     update,
 )
 
+from modwatch.review.database import at_once
 from modwatch.review.log.labels import decided_between, in_force
 from modwatch.review.people import record_event
 from modwatch.review.queue.metrics import leased, seconds, undecided
@@ -138,8 +139,7 @@ def overview(engine: Engine, *, queues: Collection[str] | None = None) -> list[L
         .select_from(now.join(today, same, full=True))
         .order_by("queue", "reason")
     )
-    with engine.connect() as connection:
-        return [LaneState(**row) for row in connection.execute(found).mappings()]
+    return [LaneState(**row) for row in at_once(engine, found)]
 
 
 def throughput(
@@ -175,8 +175,7 @@ def throughput(
     if queues is not None:
         found = found.join(review_item, review_item.c.id == decision.c.item_id)
         found = found.where(_within(queues))
-    with engine.connect() as connection:
-        return [Throughput(**row) for row in connection.execute(found).mappings()]
+    return [Throughput(**row) for row in at_once(engine, found)]
 
 
 def _open(queues: Collection[str] | None) -> Select[Any]:
@@ -232,8 +231,7 @@ def holders(engine: Engine, *, queues: Collection[str] | None = None) -> list[Ho
         .order_by(review_item.c.claimed_at, review_item.c.id)
         .limit(MOST_ROWS)
     )
-    with engine.connect() as connection:
-        return [Holding(**row) for row in connection.execute(found).mappings()]
+    return [Holding(**row) for row in at_once(engine, found)]
 
 
 def release_all(
@@ -295,8 +293,7 @@ def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> lis
         .order_by(review_item.c.queued_at, review_item.c.id)
         .limit(MOST_ROWS)
     )
-    with engine.connect() as connection:
-        return [Escalation(**row) for row in connection.execute(found).mappings()]
+    return [Escalation(**row) for row in at_once(engine, found)]
 
 
 def _within(queues: Collection[str] | None) -> ColumnElement[bool]:
