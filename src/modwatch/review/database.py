@@ -101,10 +101,10 @@ def create_database(server_url: str, name: str) -> str:
     engine = connect(server_url, pool_size=1)
     try:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            found = connection.scalar(
+            exists = connection.scalar(
                 text("SELECT 1 FROM pg_database WHERE datname = :name"), {"name": name}
             )
-            if found is None:
+            if exists is None:
                 _create(connection.connection.driver_connection, name)
     finally:
         engine.dispose()

@@ -47,8 +47,8 @@ def items_of(connection: Connection, tasks: Sequence[Task]) -> Iterator[tuple[Ta
             .order_by(review_item.c.id)
             .with_for_update()
         )
-        found = {(row.dt, row.comment_id): row for row in rows}
-        yield from ((task, found[task.dt, task.comment_id]) for task in part)
+        by_comment = {(row.dt, row.comment_id): row for row in rows}
+        yield from ((task, by_comment[task.dt, task.comment_id]) for task in part)
 
 
 def log_labels(connection: Connection, tasks: Sequence[Task]) -> tuple[int, int]:
@@ -75,7 +75,7 @@ def log_labels(connection: Connection, tasks: Sequence[Task]) -> tuple[int, int]
                 item.labels[moderator_id] = content["label"]
     for moderator_id, chain in sorted(contents.items()):
         append(connection, moderator_id, sorted(chain, key=lambda content: content["decided_at"]))
-    _settle(connection, changed)
+    _update_items(connection, changed)
     return sum(map(len, contents.values())), left
 
 
@@ -162,7 +162,7 @@ def _key(task: Task) -> str:
 _MOST_LABELS = 9
 
 
-def _settle(connection: Connection, items: Sequence[_Item]) -> None:
+def _update_items(connection: Connection, items: Sequence[_Item]) -> None:
     """Update the items: decided if all labels agree, otherwise escalated."""
     places = defaultdict[tuple[str, int], list[int]](list)
     for item in items:

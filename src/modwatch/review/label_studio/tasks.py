@@ -182,7 +182,7 @@ def _an_object(number: int, value: object) -> dict[str, Any]:
 
 
 def _annotations(number: int, given: Sequence[Mapping[str, Any]]) -> tuple[Annotation, ...]:
-    found = tuple(
+    annotations = tuple(
         Annotation(
             annotator=_annotator(number, each.get("completed_by")),
             label=_label(number, each),
@@ -192,12 +192,12 @@ def _annotations(number: int, given: Sequence[Mapping[str, Any]]) -> tuple[Annot
         )
         for each in given
     )
-    people = [each.annotator for each in found if not each.ground_truth]
+    people = [each.annotator for each in annotations if not each.ground_truth]
     if len(set(people)) < len(people):
         raise invalid_task(number, "was annotated twice by one person", "delete one annotation")
-    if len({each.label for each in found if each.ground_truth}) > 1:
+    if len({each.label for each in annotations if each.ground_truth}) > 1:
         raise invalid_task(number, "has contradictory ground truths", "mark only one of them")
-    return found
+    return annotations
 
 
 def _annotator(number: int, value: object) -> int:

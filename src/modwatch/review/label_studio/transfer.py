@@ -48,13 +48,13 @@ _BATCH = 1_000
 _TASKS = text(
     """
     SELECT i.id, i.dt, i.comment_id, i.text, i.parent_text, i.language, i.platform, (
-        SELECT json_agg(json_build_array(said.moderator_id, said.label, said.seconds,
-                                         said.decided_at) ORDER BY said.id)
+        SELECT json_agg(json_build_array(latest.moderator_id, latest.label, latest.seconds,
+                                         latest.decided_at) ORDER BY latest.id)
         FROM (
             SELECT DISTINCT ON (d.moderator_id) d.* FROM decision d
             WHERE d.item_id = i.id AND d.action IN ('label', 'adjudicate', 'correct', 'undo')
             ORDER BY d.moderator_id, d.id DESC
-        ) AS said WHERE said.action <> 'undo'
+        ) AS latest WHERE latest.action <> 'undo'
     ) AS labels
     FROM review_item i
     WHERE i.kind = ANY (:kinds) AND i.status NOT IN ('withdrawn', 'closed')

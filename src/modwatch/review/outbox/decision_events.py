@@ -264,12 +264,12 @@ def _histories(connection: Connection, comments: list[Comment]) -> Mapping[Comme
             decision.c.action.in_(DECISIVE),
         )
     ).mappings()
-    found = defaultdict[Comment, list[LogEntry]](list)
+    histories = defaultdict[Comment, list[LogEntry]](list)
     for row in rows:
         values = {name: row[name] for name in (*names, "labels_wanted")}
         entry = LogEntry(transaction=int(row["transaction_id"]), **values)
-        found[row["dt"], row["comment_id"]].append(entry)
-    return found
+        histories[row["dt"], row["comment_id"]].append(entry)
+    return histories
 
 
 def _last_payloads(

@@ -144,7 +144,7 @@ def deliver(
         if broken or pause is not None or time.monotonic() > until or not go_on():
             break
         answer = send(claim.message)
-        outcomes.append(_settle(engine, channel, claim, answer))
+        outcomes.append(_record_result(engine, channel, claim, answer))
         pause = _pause(answer)
     _put_back(engine, channel, claims[len(outcomes) :])
     return Round(
@@ -173,7 +173,7 @@ def _claimed(row: Row[Any]) -> _Claim:
     return _Claim(message_id=row.message_id, attempt=row.attempt, message=message_of(row))
 
 
-def _settle(engine: Engine, channel: str, claim: _Claim, answer: Answer) -> str:
+def _record_result(engine: Engine, channel: str, claim: _Claim, answer: Answer) -> str:
     """Record the result of an attempt; return sent, failed or dead."""
     if not answer.problem:
         _mark_sent(engine, channel, claim)

@@ -66,13 +66,13 @@ def _read_cursor(cursor: str | None) -> int:
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         written = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
-        found = _CURSOR.fullmatch(written)
+        match = _CURSOR.fullmatch(written)
     except (binascii.Error, UnicodeError):
-        found = None
+        match = None
     # Only the canonical encoding is valid.
-    if found is None or _write_cursor(int(found[1])) != cursor:
+    if match is None or _write_cursor(int(match[1])) != cursor:
         raise QueueError(
             "the cursor is not one of the decision feed; send the one of the last page, or none to "
             "start from the beginning"
         )
-    return int(found[1])
+    return int(match[1])

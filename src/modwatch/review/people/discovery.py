@@ -94,13 +94,13 @@ class Discovery:
         with self._lock:
             if self._configuration is None or _age(self._configuration[0]) > KEPT:
                 address = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
-                found = self._asked("GET", _safe(address))
-                if found.get("issuer") != self._issuer:
+                content = self._asked("GET", _safe(address))
+                if content.get("issuer") != self._issuer:
                     raise QueueError(
                         f"{address} names another issuer than {self._issuer}; set "
                         "MODWATCH_OIDC_ISSUER exactly as the provider writes it"
                     )
-                self._configuration = (time.monotonic(), found)
+                self._configuration = (time.monotonic(), content)
             return self._configuration[1]
 
     def _key(self, kid: str | None) -> Mapping[str, Any]:
@@ -124,15 +124,15 @@ class Discovery:
                     "the identity provider rejected the log-in; log in again, and if that fails, "
                     "check the OIDC client id and secret"
                 )
-            found = answer.raise_for_status().json()
+            document = answer.raise_for_status().json()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-            found = None  # the error quotes the request, which must not be logged
-        if not isinstance(found, dict):
+            document = None  # the error quotes the request, which must not be logged
+        if not isinstance(document, dict):
             raise QueueError(
                 f"the identity provider {self._issuer} did not send a valid response; try again "
                 "later"
             )
-        return found
+        return document
 
 
 def basic_credentials(client_id: str, client_secret: str) -> dict[str, str]:

@@ -160,12 +160,12 @@ def _account(connection: Connection, subject: str, role: str) -> int:
 
 
 def _role(claims: Mapping[str, Any], options: OidcOptions) -> str:
-    found: Any = claims.get(options.role_claim)
-    if found is None:
-        found = claims
+    claim: Any = claims.get(options.role_claim)
+    if claim is None:
+        claim = claims
         for step in options.role_claim.split("."):
-            found = found.get(step) if isinstance(found, Mapping) else None
-    values = found if isinstance(found, list) else [found]
+            claim = claim.get(step) if isinstance(claim, Mapping) else None
+    values = claim if isinstance(claim, list) else [claim]
     for value, role in options.roles.items():
         if value in values:
             return role

@@ -107,19 +107,19 @@ def log_in(
     account, one without a password, and a wrong password.
     """
     attempt = _admit(engine, pseudonym, address)
-    found = _account(engine, pseudonym)
-    stored = found["password_hash"] if found is not None else None
+    account = _account(engine, pseudonym)
+    stored = account["password_hash"] if account is not None else None
     right = matches(stored, password)
-    if found is None or stored is None or not right:
+    if account is None or stored is None or not right:
         raise AccessDeniedError(_REJECTED)
     renewed = hash_password(password) if outdated(stored) else stored
     with engine.begin() as connection:
-        person = lock_person(connection, found["id"])
+        person = lock_person(connection, account["id"])
         if person["password_hash"] != stored or person["disabled_at"] is not None:
             raise AccessDeniedError(_REJECTED)  # or changed while it was compared
         if renewed != stored:
-            _store(connection, found["id"], renewed)
-        session = begin_session(connection, found["id"], lifetime)
+            _store(connection, account["id"], renewed)
+        session = begin_session(connection, account["id"], lifetime)
     throttle.forgive(engine, attempt)
     return session
 
@@ -148,11 +148,11 @@ def change_password(engine: Engine, moderator_id: int, old: str, new: str, *, ad
     """
     with engine.connect() as connection:
         mine = moderator.c.id == moderator_id
-        found = connection.execute(
+        account = connection.execute(
             select(moderator.c.pseudonym, moderator.c.password_hash).where(mine)
         ).one_or_none()
-    attempt = _admit(engine, "" if found is None else found.pseudonym, address)
-    if found is None or not matches(found.password_hash, old):
+    attempt = _admit(engine, "" if account is None else account.pseudonym, address)
+    if account is None or not matches(account.password_hash, old):
         raise AccessDeniedError(
             "the old password is wrong; try again, or ask an admin for a new password"
         )

@@ -56,7 +56,7 @@ def active_people(connection: Connection, least_days: float) -> list[Person]:
     )
     first_young = func.coalesce(recent.c.first_young, decision_chain.c.length + 1)
     mine = moderator.c.id
-    found = connection.execute(
+    rows = connection.execute(
         select(mine, moderator.c.preferences, recent, queues.c.queues, first_young.label("young"))
         .join(recent, recent.c.moderator_id == mine)
         .join(decision_chain, decision_chain.c.moderator_id == mine)
@@ -76,7 +76,7 @@ def active_people(connection: Connection, least_days: float) -> list[Person]:
             opt_outs=tuple(row.preferences.get("opt_outs") or ()),
             queues=None if row.queues is None else tuple(row.queues),
         )
-        for row in found
+        for row in rows
     ]
 
 

@@ -51,20 +51,20 @@ def decide(engine: Engine, *, label: int, **request: Any) -> Decision:
     """
     if label not in (0, 1):
         raise QueueError(f"a label must be 0 or 1, got {label!r}")
-    return _settle(engine, "label", int(label), Request(**request))
+    return _record(engine, "label", int(label), Request(**request))
 
 
 def skip(engine: Engine, **request: Any) -> Decision:
     """Skip a leased item, which only others are served from now on; otherwise as `decide`."""
-    return _settle(engine, "skip", None, Request(**request))
+    return _record(engine, "skip", None, Request(**request))
 
 
 def escalate(engine: Engine, **request: Any) -> Decision:
     """Escalate a leased item to a lead; otherwise as `decide`."""
-    return _settle(engine, "escalate", None, Request(**request))
+    return _record(engine, "escalate", None, Request(**request))
 
 
-def _settle(engine: Engine, action: str, label: int | None, request: Request) -> Decision:
+def _record(engine: Engine, action: str, label: int | None, request: Request) -> Decision:
     _check(request)
     values = {name: getattr(request, name) for name in Request.__dataclass_fields__}
     values |= {"action": action, "label": label, "digest": digest_of(values.pop("lease_token"))}

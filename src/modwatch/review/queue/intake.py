@@ -88,7 +88,7 @@ def enqueue(
         register_lanes(connection, select(_incoming.c.queue, _incoming.c.reason).distinct())
         changed = _upsert(connection, day, lanes)
         withdrawn = _withdraw(connection, day, kinds)
-        _settle_second_opinions(connection, day)
+        _update_second_opinions(connection, day)
     done = Enqueued(routed=routed, changed=changed, withdrawn=withdrawn)
     logger.info(
         "Items were queued.",
@@ -219,7 +219,7 @@ def _withdraw(connection: Connection, day: dt.date, kinds: Collection[str]) -> i
     )
 
 
-def _settle_second_opinions(connection: Connection, day: dt.date) -> None:
+def _update_second_opinions(connection: Connection, day: dt.date) -> None:
     """Block second opinions until the same text has its first label; exclude those who gave it."""
     first = review_item.alias("first")
     first_of_it = (

@@ -86,8 +86,8 @@ def counts(engine: Engine, day: dt.date | None = None) -> QueueCounts:
         others.where(of_day).group_by(review_item.c.status),
     )
     with engine.connect() as connection:
-        found = {row[0]: row[1] for row in connection.execute(statement)}
-    return QueueCounts(**{field.name: found.get(field.name, 0) for field in fields(QueueCounts)})
+        items = {row[0]: row[1] for row in connection.execute(statement)}
+    return QueueCounts(**{field.name: items.get(field.name, 0) for field in fields(QueueCounts)})
 
 
 def queue_ages(engine: Engine) -> QueueAges:

@@ -186,13 +186,13 @@ def find(
         # The other columns are computed for these items only.
         .prefix_with("MATERIALIZED")
     )
-    found = (
+    statement = (
         _items(viewer, BEGINNING)
         .join(first, first.c.id == review_item.c.id)
         .order_by(review_item.c.id.desc())
     )
     with engine.begin() as connection, _time_limit(connection, patience):
-        rows = connection.execute(found).mappings().all()
+        rows = connection.execute(statement).mappings().all()
     items = tuple(FoundItem(**row) for row in rows[:limit])
     return Found(items=items, cursor=str(items[-1].id) if len(rows) > limit else None)
 

@@ -128,7 +128,7 @@ def overview(engine: Engine, *, queues: Collection[str] | None = None) -> list[L
         for name in ("waiting", "leased", "escalated", "blocked", "overdue")
     ]
     same = and_(now.c.queue == today.c.queue, now.c.reason == today.c.reason)
-    found = (
+    statement = (
         select(
             func.coalesce(now.c.queue, today.c.queue).label("queue"),
             func.coalesce(now.c.reason, today.c.reason).label("reason"),
@@ -139,7 +139,7 @@ def overview(engine: Engine, *, queues: Collection[str] | None = None) -> list[L
         .select_from(now.join(today, same, full=True))
         .order_by("queue", "reason")
     )
-    return [LaneState(**row) for row in at_once(engine, found)]
+    return [LaneState(**row) for row in at_once(engine, statement)]
 
 
 def throughput(
@@ -153,7 +153,7 @@ def throughput(
     """Return everybody's decisions from `first` to `last`, both included, by hour or day (UTC)."""
     label = in_force("label", "adjudicate")
     at = func.date_trunc(grain, decision.c.decided_at, "UTC").label("at")
-    found = (
+    statement = (
         select(
             at,
             moderator.c.id.label("moderator_id"),
@@ -173,9 +173,9 @@ def throughput(
         .order_by(at.desc(), moderator.c.pseudonym)
     )
     if queues is not None:
-        found = found.join(review_item, review_item.c.id == decision.c.item_id)
-        found = found.where(_within(queues))
-    return [Throughput(**row) for row in at_once(engine, found)]
+        statement = statement.join(review_item, review_item.c.id == decision.c.item_id)
+        statement = statement.where(_within(queues))
+    return [Throughput(**row) for row in at_once(engine, statement)]
 
 
 def _open(queues: Collection[str] | None) -> Select[Any]:
@@ -219,7 +219,7 @@ def _decided_today(queues: Collection[str] | None) -> Select[Any]:
 def holders(engine: Engine, *, queues: Collection[str] | None = None) -> list[Holding]:
     """Return the leased items, longest first; at most `MOST_ROWS`."""
     held_by = moderator.c.id == review_item.c.leased_by
-    found = (
+    statement = (
         select(
             review_item.c.id.label("item_id"),
             *(review_item.c[name] for name in ("queue", "status", "claimed_at", "leased_until")),
@@ -231,7 +231,7 @@ def holders(engine: Engine, *, queues: Collection[str] | None = None) -> list[Ho
         .order_by(review_item.c.claimed_at, review_item.c.id)
         .limit(MOST_ROWS)
     )
-    return [Holding(**row) for row in at_once(engine, found)]
+    return [Holding(**row) for row in at_once(engine, statement)]
 
 
 def release_all(
@@ -276,7 +276,7 @@ def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> lis
         .lateral("last_escalation")
     )
     holder = moderator.alias("holder")
-    found = (
+    statement = (
         select(
             review_item.c.id.label("item_id"),
             *(review_item.c[name] for name in ("comment_id", "dt", "queue")),
@@ -293,7 +293,7 @@ def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> lis
         .order_by(review_item.c.queued_at, review_item.c.id)
         .limit(MOST_ROWS)
     )
-    return [Escalation(**row) for row in at_once(engine, found)]
+    return [Escalation(**row) for row in at_once(engine, statement)]
 
 
 def _within(queues: Collection[str] | None) -> ColumnElement[bool]:
