@@ -198,6 +198,10 @@ def test_accounts_by_program(engine: Engine, admin: TestClient, bearer: dict[str
     made = admin.post("/api/v1/people", json=body, headers=bearer)
     assert made.status_code == 201
     here = f"/api/v1/people/{made.json()['id']}"
+    unknown = admin.patch(here, json={"queues": ["de"]}, headers=bearer)
+    assert unknown.status_code == 422
+    assert "unknown queue 'de' (known queues: general)" in unknown.text
+    open_queues(engine, "de")
     change = {"role": "lead", "queues": ["de"], "password": "a good long sentence 7"}
     changed = admin.patch(here, json=change, headers=bearer).json()
     assert (changed["role"], changed["queues"], changed["has_password"]) == ("lead", ["de"], True)
