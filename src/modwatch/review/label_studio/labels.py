@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, func, select, tuple_, update
 
 from modwatch.errors import QueueError
-from modwatch.review.label_studio.tasks import Task, invalid_task
+from modwatch.review.label_studio.tasks import Task, invalid
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.people.accounts import add_account, lock_names
 from modwatch.review.tables import NO_LEASE, decision, moderator, review_item
@@ -145,7 +145,7 @@ def _new_labels(
                 decided_at=opinion.created_at or now,
             )
         elif before != opinion.label:
-            raise invalid_task(
+            raise invalid(
                 task.number,
                 f"was imported before with another label by {_PSEUDONYM}{opinion.annotator}",
                 "correct the label in the console, and remove the task from the file",

@@ -76,13 +76,11 @@ def read_tasks(content: bytes | Iterable[bytes], day: dt.date | None) -> list[Ta
     for task in tasks:
         first = seen.setdefault((task.dt, task.comment_id), task.number)
         if first != task.number:
-            raise invalid_task(
-                task.number, f"has the same comment as task {first}", "keep one of them"
-            )
+            raise invalid(task.number, f"has the same comment as task {first}", "keep one of them")
     return tasks
 
 
-def invalid_task(number: int, problem: str, remedy: str) -> QueueError:
+def invalid(number: int, problem: str, remedy: str) -> QueueError:
     """Return the error of an invalid task."""
     return QueueError(f"task {number} {problem}; {remedy} (nothing was imported)")
 
@@ -109,11 +107,11 @@ def _parsed(content: bytes | Iterable[bytes]) -> list[Any]:
 
 def _task(number: int, task: object, day: dt.date | None) -> Task:
     if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
-        raise invalid_task(number, "has no `data`", "export the tasks as JSON, not JSON-MIN")
+        raise invalid(number, "has no `data`", "export the tasks as JSON, not JSON-MIN")
     data = task["data"]
     content = _text(number, data, "text", LONGEST_TEXT)
     if content is None:
-        raise invalid_task(number, "has no text", "name the field of the comment `text`")
+        raise invalid(number, "has no text", "name the field of the comment `text`")
     given = [_an_object(number, each) for each in _list(number, task, "annotations")]
     kept = [each for each in given if each.get("was_cancelled") is not True]
     return Task(
@@ -134,13 +132,9 @@ def _text(number: int, data: Mapping[str, Any], name: str, longest: int) -> str 
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise invalid_task(
-            number, f"has a {name} that is not a string", "write it in quotation marks"
-        )
+        raise invalid(number, f"has a {name} that is not a string", "write it in quotation marks")
     if len(value) > longest:
-        raise invalid_task(
-            number, f"has a {name} of {len(value)} characters", f"allowed are {longest}"
-        )
+        raise invalid(number, f"has a {name} of {len(value)} characters", f"allowed are {longest}")
     return storable(value, name, f"task {number}")
 
 
@@ -157,7 +151,7 @@ def _day(number: int, data: Mapping[str, Any], day: dt.date | None) -> dt.date:
     try:
         return dt.date.fromisoformat(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise invalid_task(
+        raise invalid(
             number,
             "has no valid day in `dt`",
             "write it as 2026-01-31, or give a day for all tasks",
@@ -169,15 +163,13 @@ def _list(number: int, owner: Mapping[str, Any], name: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise invalid_task(number, f"has `{name}` that is not a list", "export it again as JSON")
+        raise invalid(number, f"has `{name}` that is not a list", "export it again as JSON")
     return value
 
 
 def _an_object(number: int, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise invalid_task(
-            number, "has an annotation that is not an object", "export it again as JSON"
-        )
+        raise invalid(number, "has an annotation that is not an object", "export it again as JSON")
     return value
 
 
@@ -194,16 +186,16 @@ def _annotations(number: int, given: Sequence[Mapping[str, Any]]) -> tuple[Annot
     )
     people = [each.annotator for each in annotations if not each.ground_truth]
     if len(set(people)) < len(people):
-        raise invalid_task(number, "was annotated twice by one person", "delete one annotation")
+        raise invalid(number, "was annotated twice by one person", "delete one annotation")
     if len({each.label for each in annotations if each.ground_truth}) > 1:
-        raise invalid_task(number, "has contradictory ground truths", "mark only one of them")
+        raise invalid(number, "has contradictory ground truths", "mark only one of them")
     return annotations
 
 
 def _annotator(number: int, value: object) -> int:
     person = value.get("id") if isinstance(value, dict) else value
     if type(person) is not int or not 0 <= person < 2**63:
-        raise invalid_task(
+        raise invalid(
             number, "has an annotation without a person", "set completed_by to a user's id"
         )
     return person
@@ -218,7 +210,7 @@ def _label(number: int, annotation: Mapping[str, Any]) -> int:
             choices += made if isinstance(made, list) else [None]
     if len(choices) != 1 or not isinstance(choices[0], str) or choices[0] not in LABELS:
         named = " or ".join(LABELS)
-        raise invalid_task(
+        raise invalid(
             number, f"has an annotation that does not choose {named}", "label it so, or cancel it"
         )
     return LABELS[choices[0]]
@@ -229,9 +221,7 @@ def _lead_time(number: int, value: object) -> float | None:
         return None
     plain = isinstance(value, int | float) and not isinstance(value, bool)
     if not plain or not 0 <= value < 2**53 or math.isnan(value):  # type: ignore[operator, arg-type]
-        raise invalid_task(
-            number, "has a lead_time that is not a number of seconds", "leave it out"
-        )
+        raise invalid(number, "has a lead_time that is not a number of seconds", "leave it out")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -243,6 +233,6 @@ def _moment(number: int, value: object) -> dt.datetime | None:
         known = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
         return known.astimezone(dt.UTC)
     except (TypeError, ValueError, OverflowError):
-        raise invalid_task(
+        raise invalid(
             number, "has a created_at that is not a time", "write it as 2026-01-31T12:00:00Z"
         ) from None

@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql
 
 from modwatch.review.database import take_turn
 from modwatch.review.label_studio.labels import items_of, log_labels
-from modwatch.review.label_studio.tasks import LABELS, Task, invalid_task, read_tasks
+from modwatch.review.label_studio.tasks import LABELS, Task, invalid, read_tasks
 from modwatch.review.people.account_events import record_event
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes, load_lanes, place
@@ -183,7 +183,7 @@ def _check_times(connection: Connection, tasks: Sequence[Task]) -> None:
     latest = connection.execute(select(func.now())).scalar_one() + dt.timedelta(days=1)
     for task in tasks:
         if any(each.created_at and each.created_at > latest for each in task.annotations):
-            raise invalid_task(task.number, "was annotated in the future", "correct its created_at")
+            raise invalid(task.number, "was annotated in the future", "correct its created_at")
 
 
 def _add_gold(connection: Connection, tasks: Sequence[Task]) -> int:
@@ -202,7 +202,7 @@ def _add_gold(connection: Connection, tasks: Sequence[Task]) -> int:
             gold_comment.c.comment_id == task.comment_id
         )
         if tuple(connection.execute(known).one()) != (task.text, task.answer):
-            raise invalid_task(
+            raise invalid(
                 task.number,
                 "is already a gold comment with another text or label",
                 "give it another comment_id, or retire the gold comment first",
@@ -251,7 +251,7 @@ def _item_row(task: Task, lanes: Lanes, now: dt.datetime) -> dict[str, Any]:
 def _check_texts(connection: Connection, tasks: Sequence[Task]) -> None:
     for task, item in items_of(connection, tasks):
         if item.text != task.text:
-            raise invalid_task(
+            raise invalid(
                 task.number,
                 "has another text than the item of its comment_id and day",
                 "give it a comment_id of its own",
