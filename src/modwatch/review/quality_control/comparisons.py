@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, RowMapping, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY, TEXT
 
 from modwatch.errors import QueueError
-from modwatch.records import CHECK_ANSWERS
+from modwatch.lake.schemas import CHECK_ANSWERS
 
 #: A label that was not undone.
 _LABELLED = """{0}.action = 'label' AND NOT EXISTS (
