@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from desk import Desk, shift_deliveries
+from receivers import Webhook, closed_port, webhook
 from sqlalchemy import Engine, select, text
 
 from desk import Desk, shift_deliveries
@@ -22,7 +24,6 @@ from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
 from modwatch.review.tables import outbox_delivery
 from modwatch.webhooks import Answer
-from receivers import Webhook, closed_port, webhook
 
 SECRET = "s3cret"
 SENT = Answer(status=200)
