@@ -12,7 +12,7 @@ from modwatch.settings import Settings, load_settings
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from modwatch.review.console.desk import ConsoleOptions
+    from modwatch.review.console.request_context import ConsoleOptions
     from modwatch.review.outbox.deliverer import Deliverer
     from modwatch.review.people import OidcOptions
     from modwatch.wiring import Wiring
@@ -49,7 +49,7 @@ def _options(at: "Wiring", address: str) -> "ConsoleOptions":
 
 def console_options(settings: Settings, address: str) -> "ConsoleOptions":
     """Return what `settings` say of the console that people reach at `address`."""
-    from modwatch.review.console.desk import ConsoleOptions
+    from modwatch.review.console.request_context import ConsoleOptions
     from modwatch.review.policy.tree import load_policy
     from modwatch.review.queue.lanes import load_lanes
 
