@@ -4,7 +4,7 @@ import datetime as dt
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import ColumnElement, Engine, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, or_, select
 
 from modwatch.review.log.standing import undone
 from modwatch.review.queue.amendments import UNDO_WITHIN, UNDOABLE
@@ -60,9 +60,7 @@ class Activity:
 def activity_today(engine: Engine, moderator_id: int, timezone: str = "UTC") -> Activity:
     """Return a person's activity since midnight in `timezone`, by the database's clock."""
     with engine.connect() as connection:
-        now: dt.datetime = connection.execute(select(func.now())).scalar_one()
-        midnight = _midnight(now, timezone)
-        mine = and_(decision.c.moderator_id == moderator_id, decision.c.decided_at >= midnight)
+        now, midnight, mine = _today(connection, moderator_id, timezone)
         totals = connection.execute(_totals(mine)).one()
         rows = connection.execute(_list(mine)).mappings().all()
     worked = now - totals.first if totals.first else dt.timedelta()
@@ -82,16 +80,19 @@ def activity_today(engine: Engine, moderator_id: int, timezone: str = "UTC") -> 
 def toxic_today(engine: Engine, moderator_id: int, timezone: str = "UTC") -> int:
     """Return how many comments this person labelled toxic since midnight in `timezone`."""
     with engine.connect() as connection:
-        now: dt.datetime = connection.execute(select(func.now())).scalar_one()
-        mine = and_(
-            decision.c.moderator_id == moderator_id,
-            decision.c.decided_at >= _midnight(now, timezone),
-        )
+        _, _, mine = _today(connection, moderator_id, timezone)
         return connection.execute(_totals(mine)).one().toxic  # type: ignore[no-any-return]
 
 
-def _midnight(now: dt.datetime, timezone: str) -> dt.datetime:
-    return now.astimezone(ZoneInfo(timezone)).replace(hour=0, minute=0, second=0, microsecond=0)
+def _today(
+    connection: Connection, moderator_id: int, timezone: str
+) -> tuple[dt.datetime, dt.datetime, ColumnElement[bool]]:
+    """Return now, midnight in `timezone`, and the condition for this person's decisions since."""
+    now: dt.datetime = connection.execute(select(func.now())).scalar_one()
+    local = now.astimezone(ZoneInfo(timezone))
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    mine = and_(decision.c.moderator_id == moderator_id, decision.c.decided_at >= midnight)
+    return now, midnight, mine
 
 
 def _totals(mine: ColumnElement[bool]) -> Select[tuple[int, int, int, int, float, dt.datetime]]:

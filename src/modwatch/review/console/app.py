@@ -1,6 +1,7 @@
 """The application: API, pages, static files and middleware."""
 
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
@@ -37,29 +38,11 @@ from modwatch.review.console.telemetry import RequestTimer, Telemetry, TimedCach
 from modwatch.review.people import Provider
 
 #: In the order of the documentation.
-_ROUTERS = (
-    probes.router,
-    api_review.router,
-    api_me.router,
-    api_lead.router,
-    api_dismissals.router,
-    api_decisions.router,
-    api_people.router,
-    api_deliveries.router,
-    sign_in.router,
-    review.router,
-    activity.router,
-    preferences.router,
-    queues.router,
-    team.router,
-    adjudication.router,
-    dismissals.router,
-    search.router,
-    item.router,
-    decision_log.router,
-    deliveries.router,
-    people.router,
-)
+_MODULES: tuple[Any, ...] = (
+    probes, api_review, api_me, api_lead, api_dismissals, api_decisions, api_people, api_deliveries,
+    sign_in, review, activity, preferences, queues, team, adjudication, dismissals, search, item,
+    decision_log, deliveries, people,
+)  # fmt: skip
 
 #: Maximum age of the queue counts in the page header, in seconds.
 _COUNTS_AGE = 10.0
@@ -85,8 +68,8 @@ def create_app(engine: Engine, options: ConsoleOptions | None = None) -> FastAPI
     app.state.telemetry = Telemetry(context)
     app.state.queue_counts = TimedCache(lambda: queue.counts(engine), _COUNTS_AGE)
     app.state.provider = Provider(context.options.oidc) if context.options.oidc else None
-    for router in _ROUTERS:
-        app.include_router(router)
+    for module in _MODULES:
+        app.include_router(module.router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
     errors.install(app)
     app.add_middleware(BodyLimit)

@@ -117,11 +117,7 @@ async def _internal_error(request: Request, error: Exception) -> Response:
 
 
 def _respond(
-    request: Request,
-    status: int,
-    code: str,
-    message: str,
-    headers: Mapping[str, str] | None = None,
+    request: Request, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     headers = {**_EXTRA_HEADERS.get(status, {}), **(headers or {})}
     accepts = request.headers.get("accept", "")

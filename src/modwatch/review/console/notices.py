@@ -7,8 +7,8 @@ from modwatch.review.console.i18n import N_
 NOTICES: Mapping[str, Mapping[str, str]] = {
     "": {
         "conflict": N_(
-            "That comment is no longer assigned to you: the time limit expired, or it was withdrawn "
-            "or already decided. Nothing was lost; here is the next one."
+            "That comment is no longer assigned to you: the time limit expired, or it was "
+            "withdrawn or already decided. Nothing was lost; here is the next one."
         ),
         "undone": N_("Undone. Decide again."),
         "late": N_("This can no longer be undone. Correct it in My activity instead."),

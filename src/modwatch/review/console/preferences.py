@@ -98,13 +98,6 @@ def preferences_of(stored: Mapping[str, Any]) -> Preferences:
     """
     try:
         return Preferences.model_validate(dict(stored))
-    except ValidationError:
-        kept = Preferences()
-        for name in stored.keys() & Preferences.model_fields.keys():
-            try:
-                kept = Preferences.model_validate(
-                    kept.model_dump(exclude_unset=True) | {name: stored[name]}
-                )
-            except ValidationError:
-                continue
-        return kept
+    except ValidationError as exc:
+        invalid = {each["loc"][0] for each in exc.errors()}
+        return preferences_of({name: stored[name] for name in stored.keys() - invalid})

@@ -1,14 +1,14 @@
 """Prometheus metrics of the console: request durations, and cached metrics of the queue."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, func, select
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modwatch.review.console.request_context import Context
@@ -151,31 +151,24 @@ def _by_reason(connection: Connection) -> list[Metric]:
 
 
 def _by_action(connection: Connection) -> Metric:
-    family = GaugeMetricFamily(
-        "modwatch_decisions_last_hour", "Decisions in the last hour", labels=["action"]
-    )
     recent = decision.c.decided_at > func.now() - func.make_interval(0, 0, 0, 0, 1)
     # Ids grow with time, and no hour has more decisions than this: the table's end suffices.
     near_end = select(func.max(decision.c.id) - 200_000).scalar_subquery()
-    rows = connection.execute(
-        select(decision.c.action, func.count())
-        .where(and_(decision.c.id > near_end, recent))
-        .group_by(decision.c.action)
-    )
-    for action, n in rows:
-        family.add_metric([action], n)
-    return family
+    query = select(decision.c.action, func.count()).where(decision.c.id > near_end, recent)
+    rows = connection.execute(query.group_by(decision.c.action))
+    return _gauge("modwatch_decisions_last_hour", "Decisions in the last hour", "action", rows)
 
 
 def _dead_letters(connection: Connection) -> Metric:
-    family = GaugeMetricFamily(
-        "modwatch_outbox_dead", "Dead letters by channel", labels=["channel"]
-    )
-    rows = connection.execute(
-        select(outbox_delivery.c.channel, func.count())
-        .where(outbox_delivery.c.delivered_at.is_(None), outbox_delivery.c.dead_at.isnot(None))
-        .group_by(outbox_delivery.c.channel)
-    )
-    for channel, n in rows:
-        family.add_metric([channel], n)
+    delivery = outbox_delivery.c
+    dead = (delivery.delivered_at.is_(None), delivery.dead_at.isnot(None))
+    query = select(delivery.channel, func.count()).where(*dead)
+    rows = connection.execute(query.group_by(delivery.channel))
+    return _gauge("modwatch_outbox_dead", "Dead letters by channel", "channel", rows)
+
+
+def _gauge(name: str, text: str, label: str, rows: Iterable[Any]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for value, n in rows:
+        family.add_metric([value], n)
     return family

@@ -9,14 +9,14 @@ from pydantic import BaseModel, Field
 from modwatch.review.console.request_context import ContextDep, require
 from modwatch.review.console.schemas import RecordSchema, RequestSchema, error_responses
 from modwatch.review.outbox.health import DeliveryState, dead_letters, delivery_state, resend
-from modwatch.review.people import Moderator
 from modwatch.review.queue.items import storable
 
 router = APIRouter(
-    prefix="/api/v1/deliveries", tags=["admin"], responses=error_responses(401, 403, 503)
+    prefix="/api/v1/deliveries",
+    tags=["admin"],
+    responses=error_responses(401, 403, 503),
+    dependencies=[Depends(require("deliveries"))],
 )
-
-DeliveriesDep = Annotated[Moderator, Depends(require("deliveries"))]
 
 Channel = Annotated[str, Query(min_length=1, max_length=200)]
 
@@ -62,7 +62,7 @@ class ResentSchema(BaseModel):
 
 
 @router.get("")
-def read_deliveries(context: ContextDep, person: DeliveriesDep) -> DeliveriesSchema:  # noqa: ARG001
+def read_deliveries(context: ContextDep) -> DeliveriesSchema:
     """Return the number of pending messages and dead letters."""
     return DeliveriesSchema(channels=delivery_state(context.engine))
 
@@ -70,7 +70,6 @@ def read_deliveries(context: ContextDep, person: DeliveriesDep) -> DeliveriesSch
 @router.get("/dead", responses=error_responses(422))
 def read_dead_letters(
     context: ContextDep,
-    person: DeliveriesDep,  # noqa: ARG001 - checks the scope
     channel: Channel,
     after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
@@ -82,7 +81,7 @@ def read_dead_letters(
 
 
 @router.post("/resend", responses=error_responses(413, 422))
-def resend_dead(request: ResendRequest, context: ContextDep, person: DeliveriesDep) -> ResentSchema:  # noqa: ARG001
+def resend_dead(request: ResendRequest, context: ContextDep) -> ResentSchema:
     """Queue dead letters for delivery again."""
     storable(request.channel, "name", "the channel")
     return ResentSchema(resent=resend(context.engine, request.channel, request.ids))

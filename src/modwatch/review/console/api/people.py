@@ -10,15 +10,21 @@ from pydantic import BaseModel, Field, SecretStr
 from modwatch.errors import ItemNotFoundError, QueueError
 from modwatch.review import people
 from modwatch.review.console.api import RecordId
-from modwatch.review.console.request_context import Context, ContextDep, require
+from modwatch.review.console.request_context import (
+    Context,
+    ContextDep,
+    PersonDep,
+    require,
+)
 from modwatch.review.console.schemas import RecordSchema, RequestSchema, error_responses
 from modwatch.review.people import LONGEST_PASSWORD, LONGEST_PSEUDONYM, Account, Moderator, Token
 
 router = APIRouter(
-    prefix="/api/v1/people", tags=["admin"], responses=error_responses(401, 403, 503)
+    prefix="/api/v1/people",
+    tags=["admin"],
+    responses=error_responses(401, 403, 503),
+    dependencies=[Depends(require("admin"))],
 )
-
-AdminDep = Annotated[Moderator, Depends(require("admin"))]
 
 Role = Literal["moderator", "lead", "auditor", "ops", "admin"]
 _Queues = Annotated[
@@ -86,13 +92,13 @@ class AccountEventsSchema(BaseModel):
 
 
 @router.get("")
-def read_people(context: ContextDep, person: AdminDep) -> PeopleSchema:  # noqa: ARG001 - checks the scope
+def read_people(context: ContextDep) -> PeopleSchema:
     """Return all accounts."""
     return PeopleSchema(people=people.people(context.engine))
 
 
 @router.post("", status_code=201, responses=error_responses(413, 422))
-def create_person(request: NewPerson, context: ContextDep, person: AdminDep) -> Account:
+def create_person(request: NewPerson, context: ContextDep, person: PersonDep) -> Account:
     """Create an account, or return the one of this pseudonym and role."""
     made = people.create_moderator(
         context.engine, request.pseudonym, request.role, actor_id=person.id
@@ -103,7 +109,6 @@ def create_person(request: NewPerson, context: ContextDep, person: AdminDep) -> 
 @router.get("/events", responses=error_responses(422))
 def read_events(
     context: ContextDep,
-    person: AdminDep,  # noqa: ARG001 - checks the scope
     before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> AccountEventsSchema:
@@ -113,14 +118,14 @@ def read_events(
 
 
 @router.get("/{person_id}", responses=error_responses(404, 422))
-def read_person(person_id: RecordId, context: ContextDep, person: AdminDep) -> Account:  # noqa: ARG001
+def read_person(person_id: RecordId, context: ContextDep) -> Account:
     """Return one account."""
     return account_of(context, person_id)
 
 
 @router.patch("/{person_id}", responses=error_responses(404, 413, 422))
 def change_person(
-    person_id: RecordId, request: PersonChange, context: ContextDep, person: AdminDep
+    person_id: RecordId, request: PersonChange, context: ContextDep, person: PersonDep
 ) -> Account:
     """Change role, queues or password, disable or enable."""
     account_of(context, person_id)
@@ -129,7 +134,7 @@ def change_person(
 
 
 @router.get("/{person_id}/tokens", responses=error_responses(404, 422))
-def read_tokens(person_id: RecordId, context: ContextDep, person: AdminDep) -> TokensSchema:  # noqa: ARG001
+def read_tokens(person_id: RecordId, context: ContextDep) -> TokensSchema:
     """Return a person's tokens and sessions."""
     account_of(context, person_id)
     return TokensSchema(tokens=people.tokens(context.engine, person_id))
@@ -137,7 +142,7 @@ def read_tokens(person_id: RecordId, context: ContextDep, person: AdminDep) -> T
 
 @router.post("/{person_id}/tokens", status_code=201, responses=error_responses(404, 413, 422))
 def issue_token(
-    person_id: RecordId, request: TokenRequest, context: ContextDep, person: AdminDep
+    person_id: RecordId, request: TokenRequest, context: ContextDep, person: PersonDep
 ) -> IssuedSchema:
     """Issue a token; it is returned only here."""
     account_of(context, person_id)
@@ -155,7 +160,7 @@ def issue_token(
 @router.delete(
     "/{person_id}/tokens/{token_id}", status_code=204, responses=error_responses(404, 422)
 )
-def revoke(person_id: RecordId, token_id: RecordId, context: ContextDep, person: AdminDep) -> None:
+def revoke(person_id: RecordId, token_id: RecordId, context: ContextDep, person: PersonDep) -> None:
     """Revoke a token or session of a person, and all sessions opened with it."""
     revoke_tokens(context, person, person_id, [token_id])
 
@@ -192,7 +197,5 @@ def revoke_tokens(context: Context, actor: Moderator, person_id: int, token_ids:
     theirs = {token.id for token in people.tokens(context.engine, person_id)}
     for token_id in token_ids:
         if token_id not in theirs:
-            raise ItemNotFoundError(
-                f"person {person_id} has no token {token_id}; list their tokens"
-            )
+            raise ItemNotFoundError(f"person {person_id} has no token {token_id}; see the list")
         people.revoke_token_by_id(context.engine, token_id, actor_id=actor.id)

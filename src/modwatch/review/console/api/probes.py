@@ -1,17 +1,12 @@
 """Liveness, readiness and Prometheus metrics."""
 
-from typing import Annotated
-
 from fastapi import APIRouter, Depends, Request, Response
 from sqlalchemy import text
 
 from modwatch.review.console.request_context import ContextDep, require
 from modwatch.review.console.schemas import HealthSchema, error_responses
-from modwatch.review.people import Moderator
 
 router = APIRouter(tags=["probes"])
-
-ScraperDep = Annotated[Moderator, Depends(require("metrics:read"))]
 
 
 @router.get("/livez")
@@ -32,8 +27,9 @@ def ready(context: ContextDep) -> HealthSchema:
     "/metrics",
     response_class=Response,
     responses={200: {"content": {"text/plain": {}}}, **error_responses(401, 403, 503)},
+    dependencies=[Depends(require("metrics:read"))],
 )
-def metrics(request: Request, scraper: ScraperDep) -> Response:  # noqa: ARG001 - checks the scope
+def metrics(request: Request) -> Response:
     """Return metrics for Prometheus; requires the scope `metrics:read`."""
     content, content_type = request.app.state.telemetry.exposition()
     return Response(content, headers={"Content-Type": content_type})

@@ -37,7 +37,6 @@ from modwatch.review.queue.items import Lease
 
 router = APIRouter(prefix="/api/v1", tags=["queue"], responses=error_responses(401, 403, 503))
 
-QueueReaderDep = Annotated[Moderator, Depends(require("queue:read"))]
 LeaseToken = Annotated[
     str, Header(alias="X-Lease-Token", min_length=1, max_length=200, description="Of the lease.")
 ]
@@ -108,8 +107,7 @@ def decide_item(
     person: ReviewerDep,
 ) -> DecisionSchema:
     """Decide a leased item; the same key again returns the same decision."""
-    done = decide(context, person, item_id, request, idempotency_key)
-    return DecisionSchema.model_validate(done)
+    return DecisionSchema.model_validate(decide(context, person, item_id, request, idempotency_key))
 
 
 @router.post(
@@ -144,12 +142,8 @@ def correct_item(
     return DecisionSchema.model_validate(done)
 
 
-@router.get("/queue", responses=error_responses(422))
-def read_queue(
-    context: ContextDep,
-    person: QueueReaderDep,  # noqa: ARG001 - checks the scope
-    day: date | None = None,
-) -> QueueSchema:
+@router.get("/queue", responses=error_responses(422), dependencies=[Depends(require("queue:read"))])
+def read_queue(context: ContextDep, day: date | None = None) -> QueueSchema:
     """Return the number of items by state, of one day or of all, and their ages."""
     return QueueSchema(
         counts=CountsSchema.model_validate(queue.counts(context.engine, day)),

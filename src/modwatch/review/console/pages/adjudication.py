@@ -55,11 +55,7 @@ class AdjudicationPage(Page, template="adjudication.html"):
 
 
 @router.post("/lead/take")
-def take(
-    session: LeadForm,
-    item_id: OptionalId = None,
-    held: LeaseCookie = "",
-) -> Response:
+def take(session: LeadForm, item_id: OptionalId = None, held: LeaseCookie = "") -> Response:
     """Lease one escalated item, or the next, and show it; an open one comes first."""
     if item_id is None and resume(session, held) is not None:
         return RedirectResponse("./settle", 303)

@@ -83,10 +83,7 @@ def _day(typed: str) -> dt.date | None:
 
 
 def _page(
-    session: Session,
-    *,
-    report: LogReport | None = None,
-    problem: str | None = None,
+    session: Session, *, report: LogReport | None = None, problem: str | None = None
 ) -> DecisionLogPage:
     locale, person = session.locale, session.person
     return DecisionLogPage(

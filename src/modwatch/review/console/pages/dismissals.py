@@ -91,22 +91,14 @@ def count(
     typed = (queue, reason, language, platform, first_day, last_day, queued_before, comment_ids)
     form = dict(zip((*FIELDS, "comment_ids"), typed, strict=True))
     try:
-        criteria = _criteria(form)
-        matching = api.count_matching(criteria, session.context, session.person).matching
+        return _confirmation(session, form, _criteria(form))
     except (QueueError, ValidationError) as exc:
-        page = _page(session, form, problem=problem_of(exc))
-        return render(page, session, 422)
-    page = _page(session, form, matching=matching, criteria=_json(criteria))
-    return render(page, session)
+        return render(_page(session, form, problem=problem_of(exc)), session, 422)
 
 
 @router.post("/lead/close")
 def start(
-    session: LeadForm,
-    after: BackgroundTasks,
-    criteria: LongText,
-    expected: FormId,
-    why: FormText,
+    session: LeadForm, after: BackgroundTasks, criteria: LongText, expected: FormId, why: FormText
 ) -> Response:
     """Dismiss the matching items unless their number has changed, and show the progress."""
     try:
@@ -117,15 +109,7 @@ def start(
     try:
         started = api.start_closing(closing, session.context, session.person, after)
     except LeaseConflictError as exc:
-        matching = api.count_matching(asked, session.context, session.person).matching
-        page = _page(
-            session,
-            {},
-            problem=str(exc),
-            matching=matching,
-            criteria=_json(asked),
-        )
-        return render(page, session, 409)
+        return _confirmation(session, {}, asked, str(exc), 409)
     return RedirectResponse(f"./close/{started.id}", 303)
 
 
@@ -162,8 +146,17 @@ def _criteria(form: dict[str, str]) -> api.CriteriaRequest:
     return api.CriteriaRequest.model_validate(typed)
 
 
-def _json(criteria: api.CriteriaRequest) -> str:
-    return criteria.model_dump_json(exclude_none=True)
+def _confirmation(
+    session: Session,
+    form: dict[str, str],
+    asked: api.CriteriaRequest,
+    problem: str | None = None,
+    status: int = 200,
+) -> Response:
+    matching = api.count_matching(asked, session.context, session.person).matching
+    criteria = asked.model_dump_json(exclude_none=True)
+    page = _page(session, form, problem=problem, matching=matching, criteria=criteria)
+    return render(page, session, status)
 
 
 def _page(

@@ -100,11 +100,7 @@ def correct(
 
 
 def _page(
-    session: Session,
-    item_id: int,
-    *,
-    problem: str | None = None,
-    seen: int | None = None,
+    session: Session, item_id: int, *, problem: str | None = None, seen: int | None = None
 ) -> ItemPage:
     locale = session.locale
     history = search.history(session.engine, viewer_of(session.person), item_id=item_id)

@@ -1,6 +1,7 @@
 """Settings: appearance, well-being, shortcuts and password of one person."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 from zoneinfo import available_timezones
 
@@ -43,13 +44,13 @@ class PreferencesPage(Page, template="preferences.html"):
     #: Content of the form: saved, or invalid.
     form: dict[str, Any]
     keys: dict[str, str]
-    actions: dict[str, str]
-    languages: dict[str, str]
     #: Reasons that a person can opt out of.
     reasons: tuple[str, ...]
-    timezones: tuple[str, ...]
     reviews: bool
-    shortest_password: int
+    actions: Mapping[str, tuple[str, str]] = field(default_factory=lambda: ACTIONS)
+    languages: Mapping[str, str] = field(default_factory=lambda: LANGUAGES)
+    timezones: tuple[str, ...] = tuple(sorted(available_timezones()))
+    shortest_password: int = SHORTEST_PASSWORD
 
 
 @router.get("/preferences")
@@ -111,19 +112,12 @@ def describe(session: AnyForm, group: Annotated[str, Form(max_length=200)] = "")
 
 
 def _page(
-    session: Session,
-    form: dict[str, Any],
-    keys: dict[str, str],
-    problem: str | None = None,
+    session: Session, form: dict[str, Any], keys: dict[str, str], problem: str | None = None
 ) -> PreferencesPage:
     return PreferencesPage(
         problem=problem,
         form=form,
         keys=keys,
-        actions={name: title for name, (_, title) in ACTIONS.items()},
-        languages=dict(LANGUAGES),
         reasons=tuple(sorted(set(session.context.lanes.reason) - MANDATORY_REASONS)),
-        timezones=tuple(sorted(available_timezones())),
         reviews=session.person.reviews,
-        shortest_password=SHORTEST_PASSWORD,
     )

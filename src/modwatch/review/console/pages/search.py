@@ -72,11 +72,7 @@ def find(
     return _results(session, form, cursor or None)
 
 
-def _results(
-    session: Session,
-    form: dict[str, str],
-    cursor: str | None = None,
-) -> Response:
+def _results(session: Session, form: dict[str, str], cursor: str | None = None) -> Response:
     viewer = viewer_of(session.person)
     problem, found = None, Found(items=(), cursor=None)
     try:

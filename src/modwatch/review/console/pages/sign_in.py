@@ -177,12 +177,7 @@ def _is_valid(context: Context, session: str) -> bool:
 
 
 def _sign_in_page(
-    request: Request,
-    problem: str | None,
-    *,
-    go_on: str,
-    wait: int | None = None,
-    status: int = 200,
+    request: Request, problem: str | None, *, go_on: str, wait: int | None = None, status: int = 200
 ) -> Response:
     login = request.cookies.get(LOGIN_COOKIE) or secrets.token_urlsafe(32)
     page = SignInPage(
