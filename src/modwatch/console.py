@@ -14,16 +14,16 @@ from modwatch.settings import Settings, load_settings
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from modwatch.resources import Resources
     from modwatch.review.console.request_context import ConsoleOptions
     from modwatch.review.outbox.deliverer import Deliverer
     from modwatch.review.people import OidcOptions
-    from modwatch.wiring import Wiring
 
 #: Path of the console on Airflow's address.
 AIRFLOW_PREFIX = "/modwatch"
 
 
-def serve(at: "Wiring", *, host: str | None = None, port: int | None = None) -> None:
+def serve(at: "Resources", *, host: str | None = None, port: int | None = None) -> None:
     """Serve the console until a signal, by default at the address in the settings.
 
     Meanwhile decisions are delivered to the platform if the settings name its webhook.
@@ -40,7 +40,7 @@ def serve(at: "Wiring", *, host: str | None = None, port: int | None = None) -> 
         )
 
 
-def _options(at: "Wiring", address: str) -> "ConsoleOptions":
+def _options(at: "Resources", address: str) -> "ConsoleOptions":
     """Return the console's options, after storing the policy permanently."""
     from modwatch.review.policy.tree import load_policy, register_policy
 
@@ -104,8 +104,8 @@ class MountedConsole:
         await self._app(scope, receive, send)
 
     def _open(self) -> "ASGIApp":
+        from modwatch.resources import Resources
         from modwatch.review.console.app import create_app
-        from modwatch.wiring import Wiring
 
         with self._lock:
             if self._app is not None:  # another request was first
@@ -113,7 +113,7 @@ class MountedConsole:
             settings = load_settings()
             address = f"{settings.airflow_url.rstrip('/')}{AIRFLOW_PREFIX}"
             with ExitStack() as opened:  # closed again if the next steps fail
-                at = Wiring(settings, opened)
+                at = Resources(settings, opened)
                 app = create_app(at.database, _options(at, address))
                 opened.enter_context(delivering(at))
                 self._exit.enter_context(opened.pop_all())
@@ -122,7 +122,7 @@ class MountedConsole:
 
 
 @contextmanager
-def delivering(at: "Wiring") -> Iterator[None]:
+def delivering(at: "Resources") -> Iterator[None]:
     """Follow the decision log in the background, for the feed and the platform's webhook."""
     stop = threading.Event()
     # A daemon, since Airflow ends its server without leaving this block; deliveries resume later.
@@ -135,7 +135,7 @@ def delivering(at: "Wiring") -> Iterator[None]:
         work.join()
 
 
-def deliverer(at: "Wiring") -> "Deliverer":
+def deliverer(at: "Resources") -> "Deliverer":
     """Return the deliverer of decisions, with the platform's webhook if the settings name one."""
     from modwatch.review.outbox.deliverer import PLATFORM, DecisionWebhook, Deliverer
     from modwatch.review.policy.tree import load_policy
