@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from brute_force import alphas, columns, every_review, places, precision_at, reviewed_part, rows
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from brute_force import alphas, columns, every_review, places, precision_at, reviewed_part, rows
 from modwatch.metrics.ranking import Sweep, capacity, davis_goadrich, dot, mean, reviews, slots
 
 masses = st.floats(0, 1e6)
