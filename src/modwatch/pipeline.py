@@ -116,12 +116,12 @@ def route(at: Wiring, day: datetime.date) -> int:
     """
     from modwatch.review.checks.queueing import queue_checks
     from modwatch.review.queue import enqueue
-    from modwatch.routing.design import design
+    from modwatch.routing.design import design_routing
     from modwatch.stops import tables
 
     policy, scores = at.policy, tables.day_scores(at.lake, day)
     keys = tables.sampling_keys(scores, day=day, policy=policy, salt=at.sampling_salt)
-    routing = design(scores.prob, keys, policy)
+    routing = design_routing(scores.prob, keys, policy)
     routed = tables.routed_rows(day, scores, routing)
     again = tables.second_opinions(day, routed, policy=policy, salt=at.sampling_salt)
     at.lake.replace("routing_design", day, [tables.design_rows(day, scores, policy, routing)])

@@ -10,7 +10,7 @@ from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
 from modwatch.demo import audit_summary, summary
 from modwatch.demo.audit_summary import audit_table, true_figures
-from modwatch.metrics.agreement import gold_accuracy
+from modwatch.metrics.agreement import observed_agreement
 from modwatch.settings import Settings
 from modwatch.stops import auditing
 from modwatch.stops.audit_request import AuditRequest
@@ -79,7 +79,7 @@ def test_the_desk_is_told_in_a_line(queue_url: str) -> None:
 
 
 def test_a_figure_of_agreement_stands_with_its_interval() -> None:
-    assert summary._agreement(gold_accuracy(np.ones(50), np.ones(50))) == (
+    assert summary._agreement(observed_agreement(np.ones(50), np.ones(50))) == (
         "100.0% (94.2% to 100.0%) of 50"
     )
 

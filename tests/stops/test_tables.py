@@ -10,9 +10,9 @@ import pytest
 
 from modwatch.errors import DesignError
 from modwatch.ingest.lake import Lake
-from modwatch.metrics.estimate import measure_days
+from modwatch.metrics.estimation.measure import measure_days
 from modwatch.records import COMMENTS, LABELS, MEASUREMENTS, ROUTED, ROUTING_DESIGN, SCORES
-from modwatch.routing.design import design
+from modwatch.routing.design import design_routing
 from modwatch.routing.policy import RoutingPolicy
 from modwatch.stops import tables
 
@@ -64,7 +64,7 @@ def scored(lake: Lake) -> Callable[[int], tables.DayScores]:
 def route(lake: Lake, scores: tables.DayScores) -> pa.RecordBatch:
     """Route the day as the pipeline does; return the routed rows."""
     keys = tables.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
-    routing = design(scores.prob, keys, POLICY)
+    routing = design_routing(scores.prob, keys, POLICY)
     routed = tables.routed_rows(DAY, scores, routing)
     lake.replace("routing_design", DAY, [tables.design_rows(DAY, scores, POLICY, routing)])
     lake.replace("routed", DAY, [routed])
@@ -286,7 +286,7 @@ def test_a_day_is_unmeasured_until_its_labels_are_measured(
     routed = route(lake, scores).column("comment_id").to_pylist()
     assert tables.is_unmeasured(lake, DAY)
     label(lake, dict.fromkeys(routed, 1))
-    measured = measure_days([tables.labelled_day(lake, DAY, scores)], alphas=[0.5])
+    measured = measure_days([tables.labelled_day(lake, DAY, scores)], review_fractions=[0.5])
     digest = tables.labels_digest(lake, DAY)
     rows = tables.measurement_rows(DAY, measured, digest)
     assert rows.schema == MEASUREMENTS

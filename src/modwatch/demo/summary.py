@@ -11,10 +11,14 @@ from sqlalchemy import Engine, func, select
 
 from modwatch.demo.audit_summary import audit_table, markdown_table
 from modwatch.demo.datasets import DemoData
-from modwatch.metrics.agreement import Agreement
-from modwatch.metrics.classification import auprc, auroc
-from modwatch.metrics.estimate import measure_days
-from modwatch.metrics.labelled import LabelledDay, fully_labelled
+from modwatch.metrics import (
+    Estimate,
+    LabelledDay,
+    auprc,
+    auroc,
+    fully_labelled,
+    measure_days,
+)
 from modwatch.review.checks.agreement import agreement_report
 from modwatch.review.queue import verify_log
 from modwatch.review.tables import decision
@@ -87,7 +91,7 @@ def _measured(at: Wiring, days: Sequence[LabelledDay]) -> pd.DataFrame:
     first = at.lake.days("scores")[0]
     return measure_days(
         days,
-        alphas=[at.settings.review_fraction],
+        review_fractions=[at.settings.review_fraction],
         strategies=[at.settings.strategy],
         threshold=tables.day_scores(at.lake, first).threshold,
     )
@@ -96,7 +100,7 @@ def _measured(at: Wiring, days: Sequence[LabelledDay]) -> pd.DataFrame:
 def _truth(at: Wiring, day: datetime.date) -> LabelledDay:
     """Return the day with the labels that came with its comments."""
     scores = tables.day_scores(at.lake, day)
-    return fully_labelled(scores.prob.astype(np.float64), _labels(at, day, scores.comment_id))
+    return fully_labelled(_labels(at, day, scores.comment_id), scores.prob.astype(np.float64))
 
 
 def _labels(at: Wiring, day: datetime.date, ids: pa.ChunkedArray) -> NDArray[np.int8]:
@@ -168,7 +172,7 @@ def _desk(engine: Engine) -> str:
     )
 
 
-def _agreement(found: Agreement) -> str:
+def _agreement(found: Estimate) -> str:
     """Return `value (low to high) of n`, or why there is no figure."""
     if found.value is None:
         return f"insufficient ({found.reason})"

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.errors import DesignError
-from modwatch.metrics.collaborative import review_scores
 from modwatch.metrics.ranking import slots
+from modwatch.metrics.strategies import review_scores
 from modwatch.routing.policy import RoutingPolicy
 
 Floats = NDArray[np.float64]
@@ -49,14 +49,14 @@ class Routing:
     strata: pd.DataFrame
 
 
-def design(prob: ArrayLike, keys: NDArray[np.uint64], policy: RoutingPolicy) -> Routing:
+def design_routing(prob: ArrayLike, keys: NDArray[np.uint64], policy: RoutingPolicy) -> Routing:
     """Return who is routed: ⌊αn⌋ of the n comments, a share ρ of them the random slice.
 
     `prob` (n,) in [0, 1]; `keys` (n,) from `random_keys`. Nothing depends on the order of the
     rows. A slice wanted (ρ > 0) takes at least one place as soon as there is one, since without it
     the rest has no chance to be seen. A day too small for a single place routes nobody.
 
-    >>> routing = design(np.linspace(0, 1, 100), np.arange(100, dtype=np.uint64),
+    >>> routing = design_routing(np.linspace(0, 1, 100), np.arange(100, dtype=np.uint64),
     ...                  RoutingPolicy(review_fraction=0.2))
     >>> routing.strata[["population", "sample"]].to_numpy().tolist()[0]
     [18, 18]

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 
 from modwatch.errors import DesignError
-from modwatch.metrics.collaborative import STRATEGIES
+from modwatch.metrics.strategies import STRATEGIES
 
 
 @dataclass(frozen=True, kw_only=True)

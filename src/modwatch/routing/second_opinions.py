@@ -24,7 +24,7 @@ class SecondOpinions:
     rank: NDArray[np.int64]
 
 
-def second_opinions(
+def draw_second_opinions(
     stratum: NDArray[np.integer], keys: NDArray[np.uint64], share: float
 ) -> SecondOpinions:
     """Return a random ⌈share × r⌉ of r routed comments, half of top and slice each where possible.
@@ -34,7 +34,7 @@ def second_opinions(
     the top: in proportion it would hardly be seen. A share above 0 draws at least one of each.
     Places behind the first item are equally likely, so that the place tells nothing.
 
-    >>> drawn = second_opinions(np.array([0, 0, 0, 1, 2]), np.arange(5, dtype=np.uint64), 0.4)
+    >>> drawn = draw_second_opinions(np.array([0, 0, 0, 1, 2]), np.arange(5, dtype=np.uint64), 0.4)
     >>> drawn.row.tolist(), drawn.inclusion_probability.round(2).tolist()
     ([0, 3], [0.33, 0.5])
     """

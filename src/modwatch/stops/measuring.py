@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from modwatch.metrics import cbpe, drift, health
-from modwatch.metrics.corrections import Totals
 from modwatch.metrics.drift import Finding
-from modwatch.metrics.estimate import measure_days, reliability_estimates
-from modwatch.metrics.labelled import LabelledDay
-from modwatch.metrics.planner import WIDTHS, plan_slice
-from modwatch.metrics.rogan_gladen import corrected_rows, moderator_error_table
+from modwatch.metrics.estimation.labelled_day import LabelledDay
+from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
+from modwatch.metrics.estimation.sample_size import WIDTHS, plan_slice
+from modwatch.metrics.rogan_gladen import PopulationCounts, corrected_rows, sensitivity_table
 from modwatch.metrics.strategies import STRATEGIES
 from modwatch.stops import profiles, tables
 from modwatch.stops.check_errors import check_errors
@@ -45,11 +44,11 @@ def measure_window(at: Wiring, window: Window) -> None:
     strategy, fraction = tables.deployed(at.lake, window.last)
     table = _estimates(at, labelled, scores, strategies=STRATEGIES, fraction=fraction)
     pairs = tables.label_pairs(at.lake, window.days)
-    totals = Totals.of(labelled, threshold=scores.threshold, strategy=strategy)
+    totals = PopulationCounts.of(labelled, threshold=scores.threshold, strategy=strategy)
     deployed = deployed_rows(table, strategy, fraction).reset_index(drop=True)
     others = check_errors(at.lake, window.days, prevalence=_prevalence(table))
-    sensitivity = moderator_error_table(deployed, pairs, totals, others=others)
-    errors = corrected_rows(table, pairs, totals, alpha=fraction)
+    sensitivity = sensitivity_table(deployed, pairs, totals, others=others)
+    errors = corrected_rows(table, pairs, totals, review_fraction=fraction)
     curve = tables.reliability_rows(window.last, reliability_estimates(labelled))
     at.lake.replace("reliability", window.last, [curve])
     at.lake.replace(
@@ -65,11 +64,11 @@ def slice_plan(
     """Return how large the random slice of the window that ends with `day` had to be."""
     (window,) = windows(at.lake, [at.window(day)])
     if not window.days:
-        return plan_slice([], alpha=at.settings.review_fraction)
+        return plan_slice([], review_fraction=at.settings.review_fraction)
     labelled, scores = _labelled(at, window.days)
     return plan_slice(
         labelled,
-        alpha=at.settings.review_fraction,
+        review_fraction=at.settings.review_fraction,
         strategy=at.settings.strategy,
         widths=widths or WIDTHS,
         threshold=scores.threshold,
@@ -88,7 +87,7 @@ def day_findings(at: Wiring, day: datetime.date) -> Iterator[Finding]:
     yield from health.day_health(today, trailing.days)
     yield from cbpe.expected_performance(
         scores.prob,
-        alpha=policy.review_fraction,
+        review_fraction=policy.review_fraction,
         strategy=policy.strategy,
         toxic_share=policy.toxic_share,
         threshold=scores.threshold,
@@ -134,7 +133,7 @@ def _estimates(
     """
     return measure_days(
         labelled,
-        alphas=sorted({*at.alphas, fraction}),
+        review_fractions=sorted({*at.alphas, fraction}),
         strategies=strategies,
         threshold=scores.threshold,
         toxic_share=at.settings.toxic_share,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from modwatch.metrics.profile import BINS, Counts, pooled
-from modwatch.metrics.what_if import what_if
+from modwatch.metrics.what_if import what_if_table
 from modwatch.quality.verdict import Status
 from modwatch.stops import profiles, tables
 from modwatch.stops.alerting import standing_alerts
@@ -124,7 +124,7 @@ def _drift(at: Wiring, day: datetime.date) -> pd.DataFrame:
 def _what_if(at: Wiring, window: Window, estimates: pd.DataFrame, facts: DayFacts) -> pd.DataFrame:
     """Return what other settings would bring on a day such as those of the window."""
     comments = [at.lake.count("scores", day, role="champion") for day in window.days]
-    return what_if(
+    return what_if_table(
         estimates,
         comments_per_day=float(np.mean(comments)),
         seconds_per_decision=seconds_per_decision(at.lake, window.days),

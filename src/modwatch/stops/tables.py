@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from modwatch.errors import DesignError
 from modwatch.ingest.lake import Lake
-from modwatch.metrics.labelled import LabelledDay
-from modwatch.metrics.moderator_error import LabelPairs
+from modwatch.metrics.annotator_error import LabelPairs
+from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.records import MEASUREMENTS, MODERATOR_ERROR, RELIABILITY, ROUTED, ROUTING_DESIGN
 from modwatch.review.queue.items import NewItem
 from modwatch.routing.design import Routing
 from modwatch.routing.keys import random_keys
 from modwatch.routing.policy import RoutingPolicy
-from modwatch.routing.second_opinions import second_opinions as draw_second_opinions
+from modwatch.routing.second_opinions import draw_second_opinions
 
 
 @dataclass(frozen=True, kw_only=True)
