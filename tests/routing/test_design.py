@@ -175,5 +175,5 @@ def test_an_impossible_policy_is_refused(change, told):
 
 
 def test_keys_must_fit():
-    with pytest.raises(DesignError, match="one key a comment"):
+    with pytest.raises(DesignError, match="one key per comment"):
         design_routing([0.5], np.empty(0, np.uint64), RoutingPolicy(review_fraction=1))

@@ -65,5 +65,5 @@ def test_the_draw_is_by_key_alone():
 
 
 def test_keys_must_fit():
-    with pytest.raises(DesignError, match="one key a comment"):
+    with pytest.raises(DesignError, match="one key per comment"):
         draw_second_opinions(np.zeros(2, np.int32), keys(1), 0.5)

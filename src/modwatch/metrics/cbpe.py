@@ -22,9 +22,6 @@ from modwatch.metrics.intervals import NORMAL_QUANTILE
 from modwatch.metrics.ranking import reviews
 from modwatch.metrics.strategies import review_scores
 
-#: Caption of every chart of these estimates.
-ASSUMPTION = "assumes calibrated scores: of the comments scored p, a share p is toxic"
-
 #: Minimum number of flagged or reviewed comments, and of expected labels of a class.
 MINIMUM_PART = 10
 

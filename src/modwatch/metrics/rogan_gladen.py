@@ -165,7 +165,10 @@ def corrected_rows(
     `moderator_error` is the pooled annotator error rate, its n the pairs. If it is sufficient there
     follow, with the suffix `_corrected`, prevalence, accuracy, and at the strategy of the top and
     `review_fraction` OC-Acc and Review Efficiency; `reason` may contain a note beside the value.
-    Arguments as in `sensitivity_table`.
+
+    Args:
+        table, pairs, totals, seed: as in `sensitivity_table`.
+        review_fraction: the deployed one.
     """
     rates = error_rates_from_pairs(pairs)
     rows = [_error_row(rates.pooled)]
