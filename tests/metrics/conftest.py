@@ -35,6 +35,12 @@ def reviewed_day(rng, prob, label, *, completion=1.0, **policy):
     )
 
 
+@pytest.fixture(scope="module")
+def floating_point_errors_raise():
+    with np.errstate(all="raise", under="ignore"):
+        yield
+
+
 @pytest.fixture
 def make_community():
     return community

@@ -12,18 +12,14 @@ from modwatch.errors import MetricInputError
 from modwatch.metrics import calibration as c
 from modwatch.metrics.classification import accuracy
 
+pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
+
 METRICS = [
     c.calibration_auroc,
     c.calibration_auprc,
     c.brier_score,
     c.expected_calibration_error,
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _floating_point_errors_raise():
-    with np.errstate(all="raise", under="ignore"):
-        yield
 
 
 rows = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20)), min_size=1, max_size=20)

@@ -9,13 +9,9 @@ from brute_force import columns, repeated, rows, times
 from modwatch.errors import MetricInputError
 from modwatch.metrics import classification as c
 
+pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
+
 METRICS = [c.accuracy, c.recall, c.precision, c.auroc, c.auprc]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _floating_point_errors_raise():
-    with np.errstate(all="raise", under="ignore"):
-        yield
 
 
 def test_values_in_the_head():

@@ -16,6 +16,8 @@ from modwatch.metrics import collaborative as c
 from modwatch.metrics.classification import accuracy, auprc, auroc
 from modwatch.metrics.strategies import STRATEGIES, review_scores
 
+pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
+
 ALL_FIVE = [
     c.oc_accuracy,
     c.oc_auroc,
@@ -23,12 +25,6 @@ ALL_FIVE = [
     c.review_efficiency,
     c.review_effectiveness,
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _floating_point_errors_raise():
-    with np.errstate(all="raise", under="ignore"):
-        yield
 
 
 def same(value, expected):

@@ -8,6 +8,8 @@ import pytest
 from modwatch.errors import MetricInputError
 from modwatch.metrics import collaborative as c
 
+pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
+
 ALL_FIVE = [
     c.oc_accuracy,
     c.oc_auroc,
@@ -17,12 +19,6 @@ ALL_FIVE = [
 ]
 
 GOOD = {"y_true": [0, 1], "y_prob": [0.2, 0.7], "y_score": [1, 2], "review_fraction": 0.5}
-
-
-@pytest.fixture(autouse=True)
-def _floating_point_errors_raise():
-    with np.errstate(all="raise", under="ignore"):
-        yield
 
 
 @pytest.mark.parametrize("metric", ALL_FIVE)

@@ -7,11 +7,7 @@ import pytest
 from modwatch.errors import MetricInputError
 from modwatch.metrics import inputs
 
-
-@pytest.fixture(autouse=True)
-def _floating_point_errors_raise():
-    with np.errstate(all="raise", under="ignore"):
-        yield
+pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
 
 
 @pytest.mark.parametrize(

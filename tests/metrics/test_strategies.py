@@ -9,13 +9,9 @@ from brute_force import repeated, times
 from modwatch.errors import MetricInputError
 from modwatch.metrics.strategies import STRATEGIES, review_scores
 
+pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
+
 probs = st.lists(st.integers(0, 16).map(lambda k: k / 16), min_size=1, max_size=24)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _floating_point_errors_raise():
-    with np.errstate(all="raise", under="ignore"):
-        yield
 
 
 def test_the_ends_of_uncertainty_and_toxicity():

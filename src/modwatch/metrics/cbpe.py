@@ -83,7 +83,7 @@ def _mean(
     """
     part = np.ones(p.size) if part is None else part
     size = float(part.sum())
-    if reason := _lacks(p) or _few(size, "comments in its denominator"):
+    if reason := _lacks(p, size, "comments in its denominator"):
         return _insufficient(metric, p, reason)
     influence = part / size if unsure is None else part * unsure / size
     return _finding(metric, p, float(np.dot(part, expected)) / size, _spread(p, influence))
@@ -92,7 +92,7 @@ def _mean(
 def _recall(p: Floats, flagged: Floats) -> Finding:
     """Return the expected positives among the flagged over all expected positives."""
     positives = float(p.sum())
-    if reason := _lacks(p) or _few(positives, "toxic comments expected"):
+    if reason := _lacks(p, positives, "toxic comments expected"):
         return _insufficient("recall_flagged", p, reason)
     value = float(np.dot(p, flagged)) / positives
     return _finding("recall_flagged", p, value, _spread(p, (flagged - value) / positives))
@@ -103,7 +103,7 @@ def _auroc(p: Floats) -> Finding:
     values, counts = np.unique(p, return_counts=True)
     positive, negative = counts * values, counts * (1 - values)  # expected, by distinct score
     positives, negatives = float(positive.sum()), float(negative.sum())
-    if reason := _lacks(p) or _few(min(positives, negatives), "comments expected of a class"):
+    if reason := _lacks(p, min(positives, negatives), "comments expected of a class"):
         return _insufficient("auroc", p, reason)
     beaten = np.cumsum(negative) - negative / 2
     losing = positives - np.cumsum(positive) + positive / 2
@@ -118,13 +118,10 @@ def _spread(p: Floats, influence: Floats, count: NDArray[np.int64] | int = 1) ->
     return math.sqrt(float((count * p * (1 - p) * influence**2).sum()))
 
 
-def _lacks(p: Floats) -> str:
+def _lacks(p: Floats, size: float, noun: str) -> str:
+    """Return why there are too few comments; empty if there are enough."""
     if p.size < MINIMUM_COMMENTS:
         return f"{p.size} comments of the day; {MINIMUM_COMMENTS} are needed"
-    return ""
-
-
-def _few(size: float, noun: str) -> str:
     return "" if size >= MINIMUM_PART else f"{size:.0f} {noun}; {MINIMUM_PART} are needed"
 
 

@@ -210,12 +210,7 @@ def _rows(
 def _falling(rows: _Rows) -> _Rows:
     """Return the rows by descending probability: later sorts only merge, and gathers stream."""
     order = np.argsort(-rows.prob, kind="stable")
-    return _Rows(
-        label=rows.label[order],
-        prob=rows.prob[order],
-        weight=rows.weight[order],
-        wrong=rows.wrong[order],
-    )
+    return _Rows(**{name: column[order] for name, column in vars(rows).items()})
 
 
 def _reviewed(rows: _Rows, y_score: ArrayLike, review_fraction: float) -> Floats:

@@ -26,21 +26,8 @@ _COUNTABLE = 2.0**53
 _BLOCK = 8_192
 
 
-def capacity(alpha: float, total: float, *, whole: bool) -> float:
-    """Return the total weight that can be reviewed: ⌊α·total⌋ for `whole` weights, else α·total.
-
-    Integer weights count repeated rows, and nobody reviews half a comment; other weights are on an
-    arbitrary scale without whole comments to round to. α·n a rounding error below an integer counts
-    as that integer (0.29 of 100 is 29).
-
-    >>> capacity(0.29, 100, whole=True), capacity(0.5, 3, whole=True), capacity(0.5, 3, whole=False)
-    (29, 1, 1.5)
-    """
-    return slots(alpha, total) if whole else alpha * total
-
-
 def slots(alpha: float, total: float) -> int:
-    """Return ⌊α·total⌋, tolerating the rounding error of α.
+    """Return the capacity ⌊α·total⌋; a product just below an integer counts as that integer.
 
     >>> slots(0.29, 100)
     29
@@ -84,7 +71,10 @@ def reviews(review_score: Floats, alphas: Sequence[float], weight: Floats) -> li
     np.negative(lowered, out=lowered)
     total = float(mass[-1]) if mass.size else 0.0
     whole &= total < _COUNTABLE
-    return [_review(lowered, mass, capacity(alpha, total, whole=whole)) for alpha in alphas]
+    # Integer weights count repeated rows, and nobody reviews half a comment; other weights are on
+    # an arbitrary scale without whole comments to round to.
+    places = [slots(alpha, total) if whole else alpha * total for alpha in alphas]
+    return [_review(lowered, mass, each) for each in places]
 
 
 def _review(lowered: Floats, mass: Floats, places: float) -> Review:

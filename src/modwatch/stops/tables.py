@@ -243,7 +243,7 @@ def is_unmeasured(lake: Lake, day: datetime.date) -> bool:
 
 
 def measurement_rows(day: datetime.date, table: pd.DataFrame, digest: str) -> pa.RecordBatch:
-    """Return a table of `metrics.estimate` as rows of MEASUREMENTS."""
+    """Return a table of `measure_days` as rows of MEASUREMENTS."""
     return _batch(table.assign(dt=day, labels_digest=digest), MEASUREMENTS)
 
 

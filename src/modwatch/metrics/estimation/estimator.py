@@ -61,7 +61,7 @@ class Estimator:
         yield self._share("recall_flagged", sample.label, flagged, "toxic comment")
         yield self._mean("brier", (sample.label - sample.prob) ** 2, everything)
         yield self._calibration_error()
-        nothing = sample.nothing()
+        nothing = sample.without(everything)
         ranks = sample.ranks(np.asarray)
         yield from self._areas("", self._by_prob, sample.label, nothing, ranks)
         areas = Areas(sample, self._wrong, _uncertainty(sample.prob), seed=self._seed)

@@ -78,10 +78,6 @@ class Sample:
         """Return the whole population."""
         return Domain(part=np.ones(self.prob.size), top=self._top, rest=self.size - self._top)
 
-    def nothing(self) -> Domain:
-        """Return the empty domain."""
-        return Domain(part=np.zeros(self.prob.size), top=0, rest=0)
-
     def without(self, domain: Domain) -> Domain:
         """Return the rest of the population."""
         whole = self.everything()
