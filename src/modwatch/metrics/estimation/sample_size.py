@@ -7,6 +7,7 @@ assumed rate.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -55,14 +56,17 @@ def plan_slice(
         MetricInputError: an argument out of range.
     """
     wanted = [_width(width) for width in widths]
-    ask = {
-        "review_fractions": [review_fraction],
-        "strategies": [strategy],
-        "threshold": threshold,
-        "toxic_share": toxic_share,
-        "seed": seed,
-    }
-    trials = [_trial(Sample(days, repeat=times), ask) for times in _TIMES]
+    trials = [
+        _trial(
+            Sample(days, repeat=times),
+            review_fractions=[review_fraction],
+            strategies=[strategy],
+            threshold=threshold,
+            toxic_share=toxic_share,
+            seed=seed,
+        )
+        for times in _TIMES
+    ]
     labels_now, widths_now = trials[0]
     routed = sum(int(day.sample.sum()) for day in days)
     rows = [
@@ -104,20 +108,14 @@ def labels_for_width(rate: float, width: float, *, population: int | None = None
     380
     """
     rate, width = inputs.fraction("rate", rate), _width(width)
-    low, high = 0, 1
-    while _share_width(rate, high, population) > width:
-        low, high = high, 2 * high
-        if high > _MOST:
-            raise MetricInputError(
-                f"a width of {width:g} requires more than {_MOST} labels; pass a larger width"
-            )
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _share_width(rate, middle, population) <= width:
-            high = middle
-        else:
-            low = middle
-    return high if population is None else min(high, population)
+    labels = 1 + bisect_left(
+        range(1, _MOST + 1), True, key=lambda size: _share_width(rate, size, population) <= width
+    )
+    if labels > _MOST:
+        raise MetricInputError(
+            f"a width of {width:g} requires more than {_MOST} labels; pass a larger width"
+        )
+    return labels if population is None else min(labels, population)
 
 
 def _width(width: float) -> float:
@@ -126,11 +124,11 @@ def _width(width: float) -> float:
     return width
 
 
-def _trial(sample: Sample, ask: dict[str, Any]) -> tuple[int, dict[str, float]]:
+def _trial(sample: Sample, **options: Any) -> tuple[int, dict[str, float]]:
     """Return the slice labels of a sample, and the width of every interval by metric."""
     widths = {
         estimate.metric: estimate.high - estimate.low
-        for estimate in sample_estimates(sample, **ask)
+        for estimate in sample_estimates(sample, **options)
         if estimate.high is not None and estimate.low is not None
     }
     return int((~sample.top).sum()), widths
