@@ -37,7 +37,10 @@ class Areas:
         kept = self._sample.without(reviewed)
         mass = self._sample.masses(kept)
         sure = float(np.dot(self._positive, self._sample.masses(reviewed)))
-        spread = _Spread.of(self._rows, mass, self._positive, sure=sure)
+        true, false = (
+            self._rows.ordered(mass * side) for side in (self._positive, 1 - self._positive)
+        )
+        spread = _Spread(true=true, false=false, sure=sure)
         if not 0 < spread.positives < self._sample.size:
             return None
         roc = self._area(_roc(spread, ranks, reviewed.mass), reviewed, kept)
@@ -69,6 +72,17 @@ class Areas:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Ordered:
+    """A mass by score; arrays are (m,)."""
+
+    #: Comments that each row represents.
+    mass: Floats
+    above: Floats
+    below: Floats
+    tied: Floats
+
+
 class _Rows:
     """The rows (m,) by ascending score."""
 
@@ -77,45 +91,23 @@ class _Rows:
         rising = score[self._order]
         self._left, self._right = (np.searchsorted(rising, score, end) for end in ("left", "right"))
 
-    def below(self, mass: Floats) -> tuple[Floats, Floats]:
-        """Return the mass of the rows with a lower score than each row, and of those tied."""
+    def ordered(self, mass: Floats) -> _Ordered:
+        """Return the mass (m,) above, below and tied with each row."""
         total = np.append(0.0, np.cumsum(mass[self._order]))
-        lower = total[self._left]
-        return lower, total[self._right] - lower
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Class:
-    """Unreviewed comments of one class, by score; arrays are (m,)."""
-
-    #: Comments that each row represents; 0 for rows of the other class.
-    mass: Floats
-    above: Floats
-    below: Floats
-    tied: Floats
-
-    @classmethod
-    def of(cls, rows: _Rows, mass: Floats) -> "_Class":
-        """Return the class whose rows represent `mass` (m,)."""
-        below, tied = rows.below(mass)
+        below = total[self._left]
+        tied = total[self._right] - below
         above = np.maximum(float(mass.sum()) - below - tied, 0.0)
-        return cls(mass=mass, above=above, below=below, tied=tied)
+        return _Ordered(mass=mass, above=above, below=below, tied=tied)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Spread:
     """Distribution of unreviewed positives and negatives over the score."""
 
-    true: _Class
-    false: _Class
+    true: _Ordered
+    false: _Ordered
     #: Reviewed positives: they rank above all others.
     sure: float
-
-    @classmethod
-    def of(cls, rows: _Rows, mass: Floats, positive: Floats, *, sure: float) -> "_Spread":
-        """Return the spread of rows that represent `mass` (m,) unreviewed comments."""
-        true, false = (_Class.of(rows, mass * side) for side in (positive, 1 - positive))
-        return cls(true=true, false=false, sure=sure)
 
     @property
     def positives(self) -> float:
@@ -167,11 +159,10 @@ def _precision(spread: _Spread, rows: _Rows) -> _Worth:
     credit = np.clip(gained / gain, 0.0, 1.0)
     # One more positive also makes every lower threshold more precise.
     flagged = np.maximum(true + spread.false.above + (gain + inside) / 2, 1.0)
-    step = spread.true.mass / flagged
-    lower, tied = rows.below(step)
+    step = rows.ordered(spread.true.mass / flagged)
     area = spread.mean(credit)
     return _Worth(
         area=area,
-        influence=credit + lower + tied / 2 - area,
-        sure_influence=1 + float(np.dot(step, 1 - credit)) - area,
+        influence=credit + step.below + step.tied / 2 - area,
+        sure_influence=1 + float(np.dot(step.mass, 1 - credit)) - area,
     )
