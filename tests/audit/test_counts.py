@@ -192,7 +192,7 @@ class TestCombine:
         ({"positives": [0.5, 0]}, "positives holds values that are not whole"),
         ({"positives": ["1", "0"]}, "positives should be numeric"),
         ({"population": [10, np.nan]}, "population contains NaN"),
-        ({"population": 10, "labels": 5, "positives": 1, "score": 0.5}, "score should be a 1d array"),
+        ({"population": 10, "labels": 5, "positives": 1, "score": 0.5}, "should be a 1d array"),
     ],
 )
 def test_counts_that_do_not_fit_are_named(changes, message):
