@@ -25,12 +25,12 @@ import pyarrow as pa
 from modwatch.audit.draw import labels_wanted
 from modwatch.audit.files import labels_file, read_sample, sample_file, write_labels
 from modwatch.audit.labels import AuditLabel
-from modwatch.records import COMMENTS, SCORES
+from modwatch.audits import auditing, verification
+from modwatch.audits.request import AuditRequest
+from modwatch.lake.schemas import COMMENTS, SCORES
+from modwatch.resources import Resources, open_resources
 from modwatch.review.embedded import embedded
 from modwatch.settings import Settings
-from modwatch.stops import audit_checks, auditing
-from modwatch.stops.audit_request import AuditRequest
-from modwatch.wiring import Wiring, open_wiring
 
 FIRST = datetime.date(2026, 1, 5)
 BATCH = 100_000
@@ -91,12 +91,12 @@ def comments(day: datetime.date, rows: int, *, scores: bool) -> Iterator[pa.Reco
             )
 
 
-def make_day(at: Wiring, _number: int, day: datetime.date, rows: int) -> int:
+def make_day(at: Resources, _number: int, day: datetime.date, rows: int) -> int:
     at.lake.replace("comments", day, comments(day, rows, scores=False))
     return at.lake.replace("scores", day, comments(day, rows, scores=True), role="champion")
 
 
-def read_baseline(at: Wiring, number: int) -> int:
+def read_baseline(at: Resources, number: int) -> int:
     """Read all scores once: the least that any step could do."""
     names = ["comment_id", "prob", "flagged"]
     return sum(
@@ -106,7 +106,7 @@ def read_baseline(at: Wiring, number: int) -> int:
     )
 
 
-def plan(at: Wiring, number: int) -> int:
+def plan(at: Resources, number: int) -> int:
     request = AuditRequest(
         audit="large", first=FIRST, last=days(number)[-1], labels=LABELS, seed="s"
     )
@@ -115,11 +115,11 @@ def plan(at: Wiring, number: int) -> int:
     return sum(stratum.population for stratum in frozen.strata)
 
 
-def draw(at: Wiring, _number: int) -> int:
+def draw(at: Resources, _number: int) -> int:
     return auditing.draw_stage(at, "large")
 
 
-def label(at: Wiring, _number: int) -> int:
+def label(at: Resources, _number: int) -> int:
     """Seal labels that a coin gave by the score."""
     kept = auditing.store(at)
     folder = kept.read("large")
@@ -143,12 +143,12 @@ def label(at: Wiring, _number: int) -> int:
     return len(said)
 
 
-def estimate(at: Wiring, _number: int) -> int:
+def estimate(at: Resources, _number: int) -> int:
     return len(auditing.estimate(at, "large")["figures"])
 
 
-def redraw(at: Wiring, _number: int) -> int:
-    return len(audit_checks.redrawn(at, auditing.store(at).read("large")))
+def redraw(at: Resources, _number: int) -> int:
+    return len(verification.redrawn(at, auditing.store(at).read("large")))
 
 
 STEPS = (read_baseline, plan, draw, label, estimate, redraw)
@@ -156,7 +156,7 @@ STEPS = (read_baseline, plan, draw, label, estimate, redraw)
 
 def measured(call, settings: Settings, arguments, results: "multiprocessing.Queue") -> None:
     begun = time.perf_counter()
-    with open_wiring(settings) as at:
+    with open_resources(settings) as at:
         rows = call(at, *arguments)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     results.put((rows, time.perf_counter() - begun, peak))
@@ -176,7 +176,7 @@ def run(call, settings: Settings, *arguments) -> tuple[int, float, float]:
 def main(rows: int, number: int) -> None:
     with tempfile.TemporaryDirectory() as folder, embedded(Path(folder) / "postgres") as server:
         settings = Settings(home=Path(folder), database_url=server.url("modwatch"))
-        with open_wiring(settings) as at:
+        with open_resources(settings) as at:
             at.migrate()
         for day in days(number):
             run(make_day, settings, number, day, rows // number)

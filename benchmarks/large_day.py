@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from modwatch import pipeline
-from modwatch.records import LABELS
+from modwatch.lake.schemas import LABELS
+from modwatch.pipeline import daily
+from modwatch.resources import Resources, open_resources
 from modwatch.review.embedded import embedded
 from modwatch.scoring.scorer import Predictions
 from modwatch.settings import CommunitySourceSettings, Settings
-from modwatch.wiring import Wiring, open_wiring
 
 DAY = datetime.date(2026, 1, 5)
 
@@ -42,7 +42,7 @@ class Coin:
         return Predictions(prob=prob, model_variance=zero, mutual_information=zero)
 
 
-class CoinWiring(Wiring):
+class CoinWiring(Resources):
     """The wiring with the coin in place of the registry."""
 
     def champion_version(self) -> str:
@@ -52,12 +52,12 @@ class CoinWiring(Wiring):
         return Coin()
 
 
-def read_baseline(at: Wiring, day: datetime.date) -> int:
+def read_baseline(at: Resources, day: datetime.date) -> int:
     """Read the day's comments once: the least that any stop could do."""
     return sum(batch.num_rows for batch in at.lake.read("comments", day))
 
 
-def label_all(at: Wiring, day: datetime.date) -> int:
+def label_all(at: Resources, day: datetime.date) -> int:
     """Label every routed comment by a coin, as people would have by the next day."""
     ids = at.lake.table("routed", day, columns=["comment_id"]).column(0).combine_chunks()
     now = pa.scalar(datetime.datetime.now(datetime.UTC), LABELS.field("decided_at").type)
@@ -74,9 +74,9 @@ def label_all(at: Wiring, day: datetime.date) -> int:
 
 def measured(name: str, settings: Settings, results: "multiprocessing.Queue") -> None:
     ours = {"read_baseline": read_baseline, "label_all": label_all}
-    call = ours.get(name) or getattr(pipeline, name)
+    call = ours.get(name) or getattr(daily, name)
     begun = time.perf_counter()
-    with open_wiring(settings) as at:
+    with open_resources(settings) as at:
         rows = call(CoinWiring(settings, at._exit), DAY)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     results.put((rows, time.perf_counter() - begun, peak))
@@ -93,7 +93,7 @@ def main(rows: int) -> None:
             source=CommunitySourceSettings(comments_per_day=rows),
             shard_rows=rows,
         )
-        with open_wiring(settings) as at:
+        with open_resources(settings) as at:
             at.migrate()
         print(f"{'stop':16}{'rows':>12}{'seconds':>10}{'peak GiB':>10}{'x read':>8}")
         baseline = None

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import numpy as np
 import pytest
-from sqlalchemy import text
-
 from feed import good, write_json
 from installation import MONDAY, TUESDAY, Installation, empty_queue
 from lake_days import put_comments, put_scores
-from modwatch import pipeline
+from sqlalchemy import text
+
 from modwatch.ingest.community import Community
+from modwatch.pipeline import daily
+from modwatch.resources import Resources, open_resources
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer, embedded
 from modwatch.review.migrate import upgrade
-from modwatch.wiring import Wiring, open_wiring
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -115,8 +115,8 @@ def champion(unmanned: Registry, tmp_path_factory: pytest.TempPathFactory) -> Re
     url = _new_store(folder)
     installation = Installation(values={"home": folder / "home", "mlflow_url": url})
     corpus = Community(seed=7).training_comments(1_500)
-    with open_wiring(installation.settings) as at:
-        pipeline.train(at, corpus, expected_prevalence=Community(seed=7).prevalence)
+    with open_resources(installation.settings) as at:
+        daily.train(at, corpus, expected_prevalence=Community(seed=7).prevalence)
     return Registry(folder=folder)
 
 
@@ -177,7 +177,7 @@ def small_home(queue_url: str, tmp_path: Path) -> Installation:
     """A lake that is made in no time: two days of scored comments, the later half flagged."""
     values = {"home": tmp_path, "database_url": queue_url, "source": {"kind": "community"}}
     home = Installation(values=values)
-    with open_wiring(home.settings) as at:
+    with open_resources(home.settings) as at:
         for day in (MONDAY, TUESDAY):
             put_comments(at.lake, day, _SMALL_DAY, language=["de", "en"] * (_SMALL_DAY // 2))
             scores = np.arange(_SMALL_DAY, dtype=np.float32) / _SMALL_DAY + 0.001
@@ -186,9 +186,9 @@ def small_home(queue_url: str, tmp_path: Path) -> Installation:
 
 
 @pytest.fixture
-def small(small_home: Installation) -> Iterator[Wiring]:
+def small(small_home: Installation) -> Iterator[Resources]:
     """The same, opened, for what comes after the scores."""
-    with open_wiring(small_home.settings) as at:
+    with open_resources(small_home.settings) as at:
         yield at
 
 

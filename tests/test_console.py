@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from installation import Installation
 from sqlalchemy import text
 
-from installation import Installation
 from modwatch.console import AIRFLOW_PREFIX, MountedConsole, console_options, deliverer
+from modwatch.resources import open_resources
 from modwatch.review.people import create_moderator, issue_token
-from modwatch.wiring import open_wiring
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -64,7 +64,7 @@ def test_inside_airflow_every_endpoint_asks_who_it_is(airflow: TestClient) -> No
 def test_inside_airflow_people_log_in_at_the_prefix(
     airflow: TestClient, home: Installation
 ) -> None:
-    with open_wiring() as at:
+    with open_resources() as at:
         token = issue_token(at.database, create_moderator(at.database, "ann", "moderator").id)
     way_in = airflow.get(f"{AIRFLOW_PREFIX}/", headers={"accept": "text/html"})
     assert way_in.url.path == f"{AIRFLOW_PREFIX}/login"
@@ -105,7 +105,7 @@ def test_the_provider_sends_people_back_to_this_console(install: Install) -> Non
 
 
 def test_without_a_webhook_nothing_is_posted(home: Installation) -> None:
-    with open_wiring() as at:
+    with open_resources() as at:
         assert deliverer(at).channels == {}
         assert not deliverer(at).once()
 
@@ -118,7 +118,7 @@ def test_a_console_that_cannot_begin_leaves_no_connection_behind(
     root.mount(AIRFLOW_PREFIX, MountedConsole())
     web = TestClient(root, raise_server_exceptions=False)
     count = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
-    with open_wiring(home.settings) as at, at.database.connect() as connection:
+    with open_resources(home.settings) as at, at.database.connect() as connection:
         before = connection.scalar(count)
         for _ in range(3):
             assert web.get(f"{AIRFLOW_PREFIX}/livez").status_code == 500

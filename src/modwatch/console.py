@@ -12,16 +12,16 @@ from modwatch.settings import Settings, load_settings
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from modwatch.resources import Resources
     from modwatch.review.console.desk import ConsoleOptions
     from modwatch.review.outbox.deliverer import Deliverer
     from modwatch.review.people import OidcOptions
-    from modwatch.wiring import Wiring
 
 #: Where Airflow serves the console, below its own address.
 AIRFLOW_PREFIX = "/modwatch"
 
 
-def serve(at: "Wiring", *, host: str | None = None, port: int | None = None) -> None:
+def serve(at: "Resources", *, host: str | None = None, port: int | None = None) -> None:
     """Serve the console alone, at the settings' address unless told otherwise, until a signal.
 
     Meanwhile decisions are sent to the platform, if the settings name its webhook.
@@ -38,7 +38,7 @@ def serve(at: "Wiring", *, host: str | None = None, port: int | None = None) -> 
         )
 
 
-def _options(at: "Wiring", address: str) -> "ConsoleOptions":
+def _options(at: "Resources", address: str) -> "ConsoleOptions":
     """Return the console's options; the policy that people decide by is kept for good."""
     from modwatch.review.policy.tree import load_policy, register_policy
 
@@ -102,8 +102,8 @@ class MountedConsole:
         await self._app(scope, receive, send)
 
     def _open(self) -> "ASGIApp":
+        from modwatch.resources import Resources
         from modwatch.review.console.app import create_app
-        from modwatch.wiring import Wiring
 
         with self._lock:
             if self._app is not None:  # another request was first
@@ -111,7 +111,7 @@ class MountedConsole:
             settings = load_settings()
             address = f"{settings.airflow_url.rstrip('/')}{AIRFLOW_PREFIX}"
             with ExitStack() as opened:  # closed again if the next steps fail
-                at = Wiring(settings, opened)
+                at = Resources(settings, opened)
                 app = create_app(at.database, _options(at, address))
                 opened.enter_context(delivering(at))
                 self._exit.enter_context(opened.pop_all())
@@ -120,7 +120,7 @@ class MountedConsole:
 
 
 @contextmanager
-def delivering(at: "Wiring") -> Iterator[None]:
+def delivering(at: "Resources") -> Iterator[None]:
     """Follow the decision log in the background: for the feed, and for the platform's webhook."""
     stop = threading.Event()
     # A daemon: Airflow ends its server without leaving this block. What was begun is begun again.
@@ -133,7 +133,7 @@ def delivering(at: "Wiring") -> Iterator[None]:
         work.join()
 
 
-def deliverer(at: "Wiring") -> "Deliverer":
+def deliverer(at: "Resources") -> "Deliverer":
     """Return what follows the decision log, and posts to the webhook if the settings name one."""
     from modwatch.review.outbox.deliverer import PLATFORM, DecisionWebhook, Deliverer
     from modwatch.review.policy.tree import load_policy

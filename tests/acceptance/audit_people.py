@@ -7,21 +7,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from installation import Installation
 from sqlalchemy import func, select
 
 from acceptance.audit_runs import FORM, Audits
-from installation import Installation
 from modwatch.audit import files
 from modwatch.audit.labels import AuditLabel
+from modwatch.audits import auditing
+from modwatch.audits.request import requested
+from modwatch.resources import Resources, open_resources
 from modwatch.review.database import create_database
 from modwatch.review.migrate import upgrade
 from modwatch.review.people import create_moderator
 from modwatch.review.queue import claim
 from modwatch.review.tables import decision, outbox_message, review_item
 from modwatch.settings import Settings
-from modwatch.stops import auditing
-from modwatch.stops.audit_request import requested
-from modwatch.wiring import Wiring, open_wiring
 from review.labelling import label as decide
 
 
@@ -32,7 +32,7 @@ def label(
 
     They are people of their own: nobody is handed a comment that they labelled for another audit.
     """
-    with open_wiring(settings) as at:
+    with open_resources(settings) as at:
         waiting = _waiting(at, audit)
         for name in people or (f"{audit}-ann", f"{audit}-ben"):
             person = create_moderator(at.database, name, "moderator")
@@ -44,7 +44,7 @@ def label(
 
 def sealed_labels(audit: str, settings: Settings | None = None) -> list[AuditLabel]:
     """Return the labels that were sealed last."""
-    with open_wiring(settings) as at:
+    with open_resources(settings) as at:
         kept = auditing.store(at).read(audit)
     return files.read_labels(kept[max(name for name in kept if name.startswith("labels-"))])
 
@@ -56,14 +56,14 @@ def decisions(audit: str) -> int:
         .select_from(decision.join(review_item, decision.c.item_id == review_item.c.id))
         .where(review_item.c.audit == audit)
     )
-    with open_wiring() as at, at.database.connect() as connection:
+    with open_resources() as at, at.database.connect() as connection:
         return int(connection.execute(wanted).scalar_one())
 
 
 def messages(key: str) -> int:
     """Return how often people were told something, by its key."""
     wanted = select(func.count()).where(outbox_message.c.key == key)
-    with open_wiring() as at, at.database.connect() as connection:
+    with open_resources() as at, at.database.connect() as connection:
         return int(connection.execute(wanted).scalar_one())
 
 
@@ -87,7 +87,7 @@ def undisturbed(
 ) -> None:
     """Carry an audit out up to its result, in one go and without Airflow."""
     request = requested({**FORM, "audit": audit, **changes})
-    with open_wiring(settings) as at:
+    with open_resources(settings) as at:
         auditing.plan(at, request, actor="eva")
         auditing.approve(at, audit, actor="eva")
         for _ in range(auditing.plan_of(at, audit).stages):
@@ -99,7 +99,7 @@ def undisturbed(
 
 def found(audit: str, settings: Settings | None = None) -> dict[str, Any]:
     """Return what an audit has found: its evidence without who did it, and when."""
-    with open_wiring(settings) as at:
+    with open_resources(settings) as at:
         kept = auditing.store(at).read(audit)
     tables = {name: each for name, each in kept.items() if name.startswith(("sample", "popul"))}
     said = sealed_labels(audit, settings)
@@ -112,7 +112,7 @@ def assert_same_findings(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert [part for part in one if one[part] != other[part]] == []
 
 
-def _waiting(at: Wiring, audit: str) -> list[tuple[int, str]]:
+def _waiting(at: Resources, audit: str) -> list[tuple[int, str]]:
     wanted = (
         select(review_item.c.id, review_item.c.comment_id)
         .where(review_item.c.audit == audit, review_item.c.status == "waiting")

@@ -15,17 +15,17 @@ from typing import Any
 import httpx
 import numpy as np
 import psutil
-
 from daily_job import MARK, environment, restore_environment
 from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
+
 from modwatch.audit.evidence import Event
+from modwatch.audits import auditing
 from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.datasets import DemoData
 from modwatch.demo.setup import Demo, Narrator, started
 from modwatch.ingest.corpora.corpus import LabelledTexts
-from modwatch.stops import auditing
-from modwatch.wiring import open_wiring
+from modwatch.resources import open_resources
 from traps import sitecustomize as traps
 
 DAG = "audit_recall"
@@ -148,7 +148,7 @@ class Audits:
 
 def chain(audit: str) -> list[Event]:
     """Return the steps of an audit's evidence."""
-    with open_wiring() as at:
+    with open_resources() as at:
         return auditing.store(at).chain(audit)
 
 
@@ -184,7 +184,7 @@ def audits() -> Iterator[Audits]:
         # A triggerer that died is missed sooner.
         os.environ["AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD"] = "10"
         demo = exits.enter_context(started(_data(), Narrator()))
-        with open_wiring() as at:
+        with open_resources() as at:
             for day in (MONDAY, TUESDAY):
                 words = {"text": f"an invented text {MARK}", "language": ["de", "en"] * (SIZE // 2)}
                 put_comments(at.lake, day, SIZE, **words)

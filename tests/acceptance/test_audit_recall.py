@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
+from daily_job import MARK
+from installation import files_with, tables_with
 from playwright.sync_api import Browser
 
 from acceptance.audit_browser import Auditor
@@ -22,15 +24,13 @@ from acceptance.audit_people import (
     undisturbed,
 )
 from acceptance.audit_runs import DAG, FORM, Audits, audits, chain, command, told
-from daily_job import MARK
-from installation import files_with, tables_with
 from modwatch.audit import files
 from modwatch.audit.evidence import stopping
+from modwatch.audits import verification
 from modwatch.orchestration.audits import CANCEL, STOP
+from modwatch.resources import open_resources
 from modwatch.review.queue.audits import audit_progress
 from modwatch.settings import Settings
-from modwatch.stops import audit_checks
-from modwatch.wiring import open_wiring
 
 pytestmark = pytest.mark.acceptance
 
@@ -161,8 +161,8 @@ def test_from_the_form_to_mlflow(airflow: Audits, at_the_end_of: Wait) -> None:
         ("signed_off", "admin", "they agree"),
         ("published", "modwatch", ""),
     ]
-    with open_wiring() as at:
-        assert audit_checks.check(at, "whole") == []
+    with open_resources() as at:
+        assert verification.check(at, "whole") == []
     run = _tracked(airflow, "whole")
     metrics = {each["key"]: each["value"] for each in run["data"]["metrics"]}
     recall = _recall("whole")
@@ -200,8 +200,8 @@ def test_an_audit_that_is_stopped_goes_on_with_what_there_is(
 ) -> None:
     assert set(at_the_end_of(signed).values()) == {"success"}
     assert told("stopped")[3] == ("labelled", "admin", stopping(HALF))
-    with open_wiring() as at:
-        assert audit_checks.check(at, "stopped") == []
+    with open_resources() as at:
+        assert verification.check(at, "stopped") == []
         progress = audit_progress(at.database, "stopped")
     assert (progress.items, progress.decided + progress.withdrawn) == (120, 120)
     assert 50 <= progress.decided <= 60
@@ -235,7 +235,7 @@ def test_given_up(
     assert {name for name, state in states.items() if state == "success"} == done
     assert {state for name, state in states.items() if name not in done} == {"skipped"}
     assert told(audit)[-1] == ("cancelled", *last)
-    with open_wiring() as at:
+    with open_resources() as at:
         progress = audit_progress(at.database, audit)
     assert (progress.items, progress.withdrawn) == ((120, 120) if task == "label" else (0, 0))
 

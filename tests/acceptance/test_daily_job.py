@@ -8,17 +8,17 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from sqlalchemy import text
-
 from daily_job import MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
 from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows, tables_with
+from sqlalchemy import text
+
 from modwatch.demo.people import DEMO_PEOPLE, hire, hire_lead
-from modwatch.records import TABLES
+from modwatch.lake.schemas import TABLES
+from modwatch.monitoring import tables
+from modwatch.resources import open_resources
 from modwatch.review.database import connect, create_database
 from modwatch.review.migrate import upgrade
 from modwatch.review.queue import decisions, verify_log
-from modwatch.stops import tables
-from modwatch.wiring import open_wiring
 
 pytestmark = pytest.mark.acceptance
 
@@ -32,7 +32,7 @@ UP_TO_THE_QUEUE = (
 def test_two_days_succeed_and_the_third_is_refused(job: DailyJob) -> None:
     assert [run.state for run in job.scored] == ["success", "success", "failed"]
     assert [run.state for run in job.measured] == ["success", "success"]
-    with open_wiring() as at:
+    with open_resources() as at:
         for day in (MONDAY, TUESDAY):
             landed, good = at.lake.count("landed", day), at.lake.count("comments", day)
             assert landed == good + at.lake.count("quarantine", day)
@@ -52,7 +52,7 @@ def test_two_days_succeed_and_the_third_is_refused(job: DailyJob) -> None:
 
 
 def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
-    with open_wiring() as at:
+    with open_resources() as at:
         lake = at.lake
         routed = lake.table("routed", MONDAY).to_pandas().sort_values("rank").iloc[0]
         comment_id = routed["comment_id"]
@@ -132,7 +132,7 @@ def test_a_killed_scoring_task_is_made_good(job: DailyJob, tmp_path: Path) -> No
     undisturbed = _undisturbed(job, tmp_path)
     undisturbed.run(*TO_THE_QUEUE, day=MONDAY)
     undisturbed.run(*TO_THE_QUEUE, day=TUESDAY)
-    with open_wiring() as at, open_wiring(undisturbed.settings) as other:
+    with open_resources() as at, open_resources(undisturbed.settings) as other:
         for table in UP_TO_THE_QUEUE:
             mine = table_rows(at.lake, table, (MONDAY, TUESDAY))
             assert mine, table
@@ -167,7 +167,7 @@ def test_a_rejected_day_fails_at_once_and_leaves_no_trace(job: DailyJob) -> None
     assert tasks["check_comments"]["try_number"] == 1, "trying again cannot mend a broken day"
     for task in ("plan_shards", "score_shard", "check_scores", "route"):
         assert tasks[task]["state"] == "upstream_failed"
-    with open_wiring() as at:
+    with open_resources() as at:
         kept = {table for table in TABLES if at.lake.count(table, WEDNESDAY)}
         assert kept == {"landed"}
         assert at.checks.load("comments", WEDNESDAY).rejected

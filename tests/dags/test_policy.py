@@ -89,9 +89,10 @@ def test_every_task_has_the_defaults(parsed) -> None:
 
 @pytest.mark.parametrize("path", DAG_FILES, ids=lambda path: path.stem)
 def test_every_stop_is_a_function_of_a_path(path: Path) -> None:
-    from modwatch import audit_pipeline, pipeline
+    from modwatch.pipeline import audit as audit_pipeline
+    from modwatch.pipeline import daily
 
-    paths = {"stop": pipeline, "audit_stop": audit_pipeline}
+    paths = {"stop": daily, "audit_stop": audit_pipeline}
     calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     stops = [
         (node.func.id, node.args[0].value)

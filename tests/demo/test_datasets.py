@@ -2,13 +2,13 @@ import datetime
 from pathlib import Path
 
 import pytest
+from published import real_data
 
 from modwatch.demo.datasets import FIRST_DAY, demo_data, published_data
 from modwatch.errors import SourceError
 from modwatch.ingest.corpora.wikipedia_talk import normalise
+from modwatch.resources import open_source
 from modwatch.settings import load_settings
-from modwatch.wiring import open_source
-from published import real_data
 
 
 def test_the_days_follow_one_another_from_a_monday() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
 from sqlalchemy import text
 
-from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from modwatch.audits import auditing
+from modwatch.audits.request import AuditRequest
 from modwatch.demo import people as demo_people
 from modwatch.demo.datasets import demo_data
 from modwatch.demo.people import (
@@ -24,6 +26,7 @@ from modwatch.demo.people import (
     label_audit,
     visitor_token,
 )
+from modwatch.resources import Resources, open_resources
 from modwatch.review.checks.answers import check_answers
 from modwatch.review.checks.gold import add_gold
 from modwatch.review.checks.queueing import queue_checks
@@ -31,9 +34,6 @@ from modwatch.review.console.server import listen, server
 from modwatch.review.people import authenticate
 from modwatch.review.queue import counts, decisions
 from modwatch.review.queue.audits import AuditProgress, audit_labels
-from modwatch.stops import auditing
-from modwatch.stops.audit_request import AuditRequest
-from modwatch.wiring import Wiring, open_wiring
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -42,7 +42,7 @@ RULES = Path(demo_people.__file__).with_name("queue_rules.toml")
 AUDITORS = ("sim-auditor-1", "sim-auditor-2", "sim-audit-lead")
 
 
-def audit_of_monday(at: Wiring, **changes: Any) -> None:
+def audit_of_monday(at: Resources, **changes: Any) -> None:
     """Plan and draw an audit of 80 comments."""
     day = {"first": MONDAY, "last": MONDAY, "labels": 80, "seed": "s"}
     request = AuditRequest(**{"audit": "demo", **day, **changes})
@@ -54,13 +54,13 @@ def audit_of_monday(at: Wiring, **changes: Any) -> None:
 @pytest.fixture
 def staffed(
     install: Callable[..., Installation], request: pytest.FixtureRequest
-) -> Iterator[Wiring]:
+) -> Iterator[Resources]:
     """An installation, with settings as parameters, a day in the queue, a console that answers."""
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         home = install(console_url=url, **getattr(request, "param", {}))
         home.run(*TO_THE_QUEUE)
-        with open_wiring(home.settings) as at:
+        with open_resources(home.settings) as at:
             console = server(at.database)
             thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
             thread.start()
@@ -69,7 +69,7 @@ def staffed(
             thread.join(20)
 
 
-def test_a_shift_works_the_queue_until_it_is_empty(staffed: Wiring) -> None:
+def test_a_shift_works_the_queue_until_it_is_empty(staffed: Resources) -> None:
     shift = Shift(staffed, hire(staffed.database))
     shift.work()
     state = counts(staffed.database, MONDAY)
@@ -83,7 +83,7 @@ def test_a_shift_works_the_queue_until_it_is_empty(staffed: Wiring) -> None:
     assert shift.decisions == state.decided
 
 
-def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Wiring) -> None:
+def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Resources) -> None:
     people = hire(staffed.database)
     Shift(staffed, people).work()
     by_name = {name: person for (name, _, _), person in zip(DEMO_PEOPLE, people, strict=True)}
@@ -103,7 +103,7 @@ def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Wiring) ->
         assert row["seconds"] == pytest.approx(person.seconds(comment_id))
 
 
-def test_hiring_twice_hires_the_same_people(staffed: Wiring) -> None:
+def test_hiring_twice_hires_the_same_people(staffed: Resources) -> None:
     first, again = hire(staffed.database), hire(staffed.database)
     for one, other in zip(first, again, strict=True):
         person = authenticate(staffed.database, one.token)
@@ -116,7 +116,9 @@ def test_hiring_twice_hires_the_same_people(staffed: Wiring) -> None:
 
 # Without second opinions: who settled the first is not asked for the second, which then stays.
 @pytest.mark.parametrize("staffed", [{"second_opinion_share": 0.0}], indirect=True)
-def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(staffed: Wiring) -> None:
+def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(
+    staffed: Resources,
+) -> None:
     people = [replace(person, escalate_rate=0.5) for person in hire(staffed.database)]
     shift = Shift(staffed, people)
     shift.work(leave=4)
@@ -128,7 +130,7 @@ def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(staffed
     assert state.waiting == state.escalated == 0
 
 
-def test_gold_is_met_from_the_second_day_on(staffed: Wiring) -> None:
+def test_gold_is_met_from_the_second_day_on(staffed: Resources) -> None:
     gold = demo_data("synthetic").gold()
     assert sorted(comment.label for comment in gold) == [0] * 20 + [1] * 20
     assert add_gold(staffed.database, gold) == 40
@@ -148,7 +150,7 @@ def test_gold_is_met_from_the_second_day_on(staffed: Wiring) -> None:
     assert counts(staffed.database, TUESDAY).waiting <= skipped
 
 
-def test_a_visitor_may_decide_and_not_for_ever(staffed: Wiring) -> None:
+def test_a_visitor_may_decide_and_not_for_ever(staffed: Resources) -> None:
     person = authenticate(staffed.database, visitor_token(staffed.database))
     assert (person.pseudonym, person.role, person.reviews) == ("visitor", "lead", True)
     with staffed.database.connect() as connection:
@@ -156,7 +158,7 @@ def test_a_visitor_may_decide_and_not_for_ever(staffed: Wiring) -> None:
         assert connection.scalar(query) == datetime.timedelta(hours=12)
 
 
-def test_auditors_are_hired_once_for_a_queue_of_their_own(staffed: Wiring) -> None:
+def test_auditors_are_hired_once_for_a_queue_of_their_own(staffed: Resources) -> None:
     first, again = (
         [authenticate(staffed.database, one.token) for one in hire_auditors(staffed.database)]
         for _ in range(2)
@@ -168,7 +170,7 @@ def test_auditors_are_hired_once_for_a_queue_of_their_own(staffed: Wiring) -> No
 
 
 @pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
-def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Wiring) -> None:
+def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) -> None:
     audit_of_monday(staffed)
     others = counts(staffed.database, MONDAY).waiting - 80
     assert others > 0
@@ -186,7 +188,7 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Wiring) -> 
 
 
 @pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
-def test_auditors_know_the_truth_and_the_lead_settles_where_they_differ(staffed: Wiring) -> None:
+def test_auditors_know_the_truth_and_the_lead_settles_where_they_differ(staffed: Resources) -> None:
     audit_of_monday(staffed, several_labels_share=1.0)
     contrary = [
         replace(person, false_positive_rate=float(number == 0), false_negative_rate=0.0)

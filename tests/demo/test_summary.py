@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-
 from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
+from small_audits import label_everything
+
+from modwatch.audits import auditing
+from modwatch.audits.request import AuditRequest
 from modwatch.demo import audit_summary, summary
 from modwatch.demo.audit_summary import audit_table, true_figures
 from modwatch.metrics.agreement import observed_agreement
+from modwatch.resources import Resources, open_resources
 from modwatch.settings import Settings
-from modwatch.stops import auditing
-from modwatch.stops.audit_request import AuditRequest
-from modwatch.wiring import Wiring, open_wiring
-from stops.small_audits import label_everything
 
 ROW = {"metric": "oc_accuracy", "strategy": "uncertainty", "alpha": 0.1, "low": 0.8, "high": 1.0}
 
@@ -25,7 +25,7 @@ def table(value: object, **changes: object) -> pd.DataFrame:
 
 
 def cell(measured: pd.DataFrame, truth: pd.DataFrame, *, by_alpha: bool = True) -> str:
-    with open_wiring(Settings(review_fraction=0.1)) as at:
+    with open_resources(Settings(review_fraction=0.1)) as at:
         return summary._cell(measured, truth, at, "oc_accuracy", by_alpha)
 
 
@@ -70,7 +70,7 @@ def test_columns_line_up() -> None:
 
 
 def test_the_desk_is_told_in_a_line(queue_url: str) -> None:
-    with open_wiring(Settings(database_url=queue_url)) as at:
+    with open_resources(Settings(database_url=queue_url)) as at:
         assert summary._desk(at.database) == (
             "The desk: 0 decisions, 0 escalations settled by a lead. Gold answered rightly: "
             "insufficient (0 pairs of labels; 30 are needed). Second opinions like the first: "
@@ -84,7 +84,7 @@ def test_a_figure_of_agreement_stands_with_its_interval() -> None:
     )
 
 
-def put_day(at: Wiring, day: datetime.date, flagged: str, truth: str) -> None:
+def put_day(at: Resources, day: datetime.date, flagged: str, truth: str) -> None:
     """Put a day whose comments were flagged, and are against the rules, where there is a 1."""
     labels = [int(each) for each in truth]
     put_comments(at.lake, day, len(truth), label=labels)
@@ -92,14 +92,14 @@ def put_day(at: Wiring, day: datetime.date, flagged: str, truth: str) -> None:
     put_scores(at.lake, day, scores + np.arange(len(scores), dtype=np.float32) / 1_000)
 
 
-def planned(at: Wiring, last: datetime.date = TUESDAY, labels: int = 8) -> dict[str, float]:
+def planned(at: Resources, last: datetime.date = TUESDAY, labels: int = 8) -> dict[str, float]:
     """Return the truth of the days that an audit is planned for."""
     request = AuditRequest(audit="demo", first=MONDAY, last=last, labels=labels)
     plan = auditing.plan(at, replace(request, options=replace(request.options, bins=1)), actor="e")
     return true_figures(at, plan)
 
 
-def test_the_truth_is_counted_over_all_days(small: Wiring) -> None:
+def test_the_truth_is_counted_over_all_days(small: Resources) -> None:
     put_day(small, MONDAY, flagged="11100000", truth="11000001")
     put_day(small, TUESDAY, flagged="10000000", truth="10000010")
     # Four are flagged and three of them rightly; twelve are not, two of them wrongly.
@@ -113,14 +113,14 @@ def test_the_truth_is_counted_over_all_days(small: Wiring) -> None:
     }
 
 
-def test_the_truth_is_that_of_the_days_of_the_plan(small: Wiring) -> None:
+def test_the_truth_is_that_of_the_days_of_the_plan(small: Resources) -> None:
     put_day(small, MONDAY, flagged="11100000", truth="11000001")
     put_day(small, TUESDAY, flagged="1" * 8, truth="0" * 8)
     truth = planned(small, MONDAY)
     assert (truth["precision"], truth["recall"]) == (2 / 3, 2 / 3)
 
 
-def test_the_truth_goes_by_the_id_whatever_the_order(small: Wiring) -> None:
+def test_the_truth_goes_by_the_id_whatever_the_order(small: Resources) -> None:
     put_day(small, MONDAY, flagged="1000", truth="0001")
     put_comments(small.lake, MONDAY, 4, comment_id=["c3", "c2", "c1", "c0"], label=[0, 0, 0, 1])
     assert planned(small, MONDAY, 4) == {
@@ -130,7 +130,7 @@ def test_the_truth_goes_by_the_id_whatever_the_order(small: Wiring) -> None:
     }
 
 
-def test_the_truth_of_nothing_is_nought(small: Wiring) -> None:
+def test_the_truth_of_nothing_is_nought(small: Resources) -> None:
     put_day(small, MONDAY, flagged="0000", truth="0000")
     truth = planned(small, MONDAY, 4)
     assert truth.pop("accuracy") == 1.0
@@ -159,11 +159,11 @@ def test_an_insufficient_figure_of_the_audit_has_no_interval() -> None:
     assert audit_summary._cells(missing, 0.25) == ["insufficient", "0.2500", "", "3"]
 
 
-def test_without_an_audit_the_summary_says_so(small: Wiring) -> None:
+def test_without_an_audit_the_summary_says_so(small: Resources) -> None:
     assert audit_table(small) == "There is no audit."
 
 
-def audited(at: Wiring) -> None:
+def audited(at: Resources) -> None:
     """Carry the demo's audit out up to its result, on the small lake."""
     for day in (MONDAY, TUESDAY):
         put_comments(at.lake, day, 400, label=[int(n > 150 and n % 3 > 0) for n in range(400)])
@@ -176,7 +176,7 @@ def audited(at: Wiring) -> None:
     auditing.estimate(at, "demo")
 
 
-def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Wiring) -> None:
+def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resources) -> None:
     audited(small)
     result = auditing.result_of(small, "demo")
     heads, _, *rows, _, last = audit_table(small).splitlines()
@@ -201,7 +201,7 @@ def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Wiring) 
 
 
 def test_what_a_random_sample_would_need_may_be_unknown(
-    small: Wiring, monkeypatch: pytest.MonkeyPatch
+    small: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited(small)
     real = auditing.result_of(small, "demo")
@@ -210,7 +210,7 @@ def test_what_a_random_sample_would_need_may_be_unknown(
     assert "would need more than can be told for the same error" in audit_table(small)
 
 
-def test_the_table_tells_what_is_wrong_with_the_audit(small: Wiring) -> None:
+def test_the_table_tells_what_is_wrong_with_the_audit(small: Resources) -> None:
     audited(small)
     put_scores(small.lake, MONDAY, np.linspace(0, 1, 400, dtype=np.float32))
     assert audit_table(small).splitlines()[-1].partition("modwatch audit verify: ")[2] == (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from modwatch import pipeline
+from modwatch.pipeline import daily
 from modwatch.settings import settings_table
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ def test_links_lead_somewhere(link: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`pipeline\.(?!py`)(\w+)`", README))))
 def test_the_path_names_functions(name: str) -> None:
-    assert callable(getattr(pipeline, name))
+    assert callable(getattr(daily, name))
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`(review\.[\w.]+)`", README))))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from modwatch.errors import SourceError
 from modwatch.ingest.files import FileSource
-from modwatch.records import LANDED
+from modwatch.lake.schemas import LANDED
 
 DAY = dt.date(2024, 3, 1)
 DAYS = [DAY + dt.timedelta(days=n) for n in range(-1, 4)]

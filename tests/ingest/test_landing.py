@@ -4,7 +4,7 @@ import pytest
 
 from modwatch.ingest import landing
 from modwatch.ingest.landing import LandedRow, batches, convert
-from modwatch.records import LANDED
+from modwatch.lake.schemas import LANDED
 
 DAY = dt.date(2024, 3, 1)
 

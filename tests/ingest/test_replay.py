@@ -4,13 +4,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from published import real_data
 
 from modwatch.errors import SourceError
 from modwatch.ingest.corpora import load
 from modwatch.ingest.corpora.corpus import ITEMS, Corpus, table
 from modwatch.ingest.replay import ReplaySource
-from modwatch.records import LANDED
-from published import real_data
+from modwatch.lake.schemas import LANDED
 
 START = dt.date(2024, 2, 27)
 

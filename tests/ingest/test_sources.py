@@ -11,7 +11,7 @@ from modwatch.ingest.community import Community
 from modwatch.ingest.corpora.corpus import ITEMS, Corpus, table
 from modwatch.ingest.replay import ReplaySource
 from modwatch.ingest.sources import FileSource, Source, SqlSource
-from modwatch.records import LANDED
+from modwatch.lake.schemas import LANDED
 
 DAY = dt.date(2024, 3, 1)
 ROWS = 10_500

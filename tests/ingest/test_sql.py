@@ -7,7 +7,7 @@ from sqlalchemy import create_engine, text
 
 from modwatch.errors import SourceError
 from modwatch.ingest.sql import SqlSource
-from modwatch.records import LANDED
+from modwatch.lake.schemas import LANDED
 from modwatch.review.embedded import embedded
 
 DAY = dt.date(2024, 3, 31)  # summer time begins in Berlin

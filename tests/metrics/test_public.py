@@ -14,7 +14,7 @@ from modwatch import metrics, routing
 HEAVY = (
     *("airflow", "deltalake", "fsspec", "great_expectations", "matplotlib", "mlflow", "pyarrow"),
     *("pydantic", "sqlalchemy", "torch", "transformers"),
-    *("modwatch.records", "modwatch.review", "modwatch.settings"),
+    *("modwatch.lake.schemas", "modwatch.review", "modwatch.settings"),
 )
 FUNCTIONS = [
     getattr(package, name)

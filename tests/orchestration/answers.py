@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from modwatch.audit.evidence import Event
+from modwatch.audits import auditing
 from modwatch.orchestration.audits import AuditLabels
-from modwatch.stops import auditing
-from modwatch.wiring import Wiring
+from modwatch.resources import Resources
 
 TI_ID = "01977d0c-0000-7000-8000-000000000000"
 
@@ -38,10 +38,10 @@ def wait(stage: int = 1) -> AuditLabels:
     )
 
 
-def last(at: Wiring) -> Event:
+def last(at: Resources) -> Event:
     return auditing.store(at).chain("small")[-1]
 
 
-def did(at: Wiring) -> tuple[str, str, str]:
+def did(at: Resources) -> tuple[str, str, str]:
     """Return what was done last, by whom, and why."""
     return last(at).action, last(at).actor, last(at).note

@@ -3,15 +3,15 @@
 from typing import Any
 
 import pytest
-
 from installation import Installation
+from small_audits import begin
+
 from modwatch.orchestration import audits
-from modwatch.wiring import Wiring
-from stops.small_audits import begin
+from modwatch.resources import Resources
 
 
 @pytest.fixture
-def at(small_home: Installation, small: Wiring, monkeypatch: pytest.MonkeyPatch) -> Wiring:
+def at(small_home: Installation, small: Resources, monkeypatch: pytest.MonkeyPatch) -> Resources:
     """The small lake, which the environment names, too."""
     for name, value in small_home.env.items():
         monkeypatch.setenv(name, value)
@@ -37,6 +37,6 @@ def address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def drawn(at: Wiring) -> Wiring:
+def drawn(at: Resources) -> Resources:
     begin(at)
     return at

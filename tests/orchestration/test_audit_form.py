@@ -10,13 +10,13 @@ import pytest
 from airflow.sdk.exceptions import ParamValidationError
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-
 from installation import MONDAY, TUESDAY
+
+from modwatch.audits import auditing
+from modwatch.audits.request import AuditRequest, requested
 from modwatch.errors import AuditError, DesignError
 from modwatch.orchestration.audit_form import FORM, filled_in, month_of
-from modwatch.stops import auditing
-from modwatch.stops.audit_request import AuditRequest, requested
-from modwatch.wiring import Wiring
+from modwatch.resources import Resources
 
 #: Of the form, and handed to other steps than the plan.
 ELSEWHERE = {"service", "remind_days"}
@@ -136,7 +136,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("name", "end"), ENDS, ids=lambda each: each)
-def test_the_ends_of_the_limits_can_be_carried_out(small: Wiring, name: str, end: str) -> None:
+def test_the_ends_of_the_limits_can_be_carried_out(small: Resources, name: str, end: str) -> None:
     value = FORM[name].schema[end]
     if end.startswith("exclusive"):
         value += 1e-3 if end.endswith("Minimum") else -1e-3
@@ -172,7 +172,9 @@ def test_the_ends_of_the_limits_can_be_carried_out(small: Wiring, name: str, end
         ("first", "5 January 2026"),
     ],
 )
-def test_what_the_code_refuses_the_form_refuses_first(small: Wiring, name: str, value: Any) -> None:
+def test_what_the_code_refuses_the_form_refuses_first(
+    small: Resources, name: str, value: Any
+) -> None:
     with pytest.raises(ParamValidationError):
         field(name).resolve(value)
     with pytest.raises((AuditError, DesignError)):
@@ -242,7 +244,7 @@ def test_a_period_without_end_is_refused_at_once() -> None:
 @example(form={"labels": 300, "seed": "\ud800"})
 @example(form={"first": "0001-01-01", "last": "9999-12-31"})
 def test_whatever_airflow_takes_makes_a_plan_or_a_named_refusal(
-    small: Wiring, form: dict[str, Any]
+    small: Resources, form: dict[str, Any]
 ) -> None:
     for name, value in form.items():
         field(name).resolve(value)

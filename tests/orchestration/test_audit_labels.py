@@ -9,18 +9,19 @@ from airflow.sdk.exceptions import (
     ParamValidationError,
     TaskDeferred,
 )
-
 from audit_path import behind
-from modwatch import audit_pipeline as path
+from small_audits import begin, label_everything
+
+from modwatch.audits import auditing
+from modwatch.audits import store as audit_store
 from modwatch.orchestration import labels_trigger
 from modwatch.orchestration.audits import CANCEL, STOP, AuditLabels
+from modwatch.pipeline import audit as path
+from modwatch.resources import Resources
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.audits import AuditProgress
-from modwatch.stops import audit_store, auditing
-from modwatch.wiring import Wiring
 from orchestration.answers import TI_ID, answer, context, did, last, wait
 from review.labelling import label_next
-from stops.small_audits import begin, label_everything
 
 
 def deferred(task: AuditLabels, event: dict[str, Any] | None = None, **form: int) -> TaskDeferred:
@@ -32,7 +33,7 @@ def deferred(task: AuditLabels, event: dict[str, Any] | None = None, **form: int
 
 
 def test_the_wait_asks_whether_to_stop_and_sleeps(
-    drawn: Wiring, asked: list[dict[str, Any]]
+    drawn: Resources, asked: list[dict[str, Any]]
 ) -> None:
     slept = deferred(wait(), remind_days=2)
     [question] = asked
@@ -53,13 +54,13 @@ def test_the_wait_asks_whether_to_stop_and_sleeps(
     )
 
 
-def drawn_at(at: Wiring) -> datetime.datetime:
+def drawn_at(at: Resources) -> datetime.datetime:
     drawn = [event for event in auditing.store(at).chain("small") if event.action == "drawn"]
     return datetime.datetime.fromisoformat(drawn[-1].at)
 
 
 def test_it_sleeps_on_when_it_was_woken_too_early(
-    drawn: Wiring, asked: list[dict[str, Any]]
+    drawn: Resources, asked: list[dict[str, Any]]
 ) -> None:
     one, other = deferred(wait()), deferred(wait(), {"kind": "over"})
     assert other.trigger.serialize() == one.trigger.serialize()
@@ -67,7 +68,7 @@ def test_it_sleeps_on_when_it_was_woken_too_early(
 
 
 def test_it_seals_what_is_complete_and_does_so_once(
-    drawn: Wiring, asked: list[dict[str, Any]]
+    drawn: Resources, asked: list[dict[str, Any]]
 ) -> None:
     label_everything(drawn)
     assert wait().execute_complete(context(), {"kind": "over"}) == 120
@@ -80,7 +81,7 @@ def test_it_seals_what_is_complete_and_does_so_once(
     assert auditing.store(drawn).read("small") == before
 
 
-def test_whoever_stops_the_labelling_seals_what_there_is(drawn: Wiring) -> None:
+def test_whoever_stops_the_labelling_seals_what_there_is(drawn: Resources) -> None:
     ann = create_moderator(drawn.database, "ann", "moderator")
     for _ in range(30):
         label_next(drawn.database, ann)
@@ -89,21 +90,21 @@ def test_whoever_stops_the_labelling_seals_what_there_is(drawn: Wiring) -> None:
     assert auditing.progress(drawn, "small").left == 0
 
 
-def test_whoever_gives_up_while_people_label_skips_the_task(drawn: Wiring) -> None:
+def test_whoever_gives_up_while_people_label_skips_the_task(drawn: Resources) -> None:
     with pytest.raises(AirflowSkipException, match="was given up; its evidence stays"):
         wait().execute_complete(context(), answer(CANCEL))
     assert did(drawn) == ("cancelled", "eve", "as agreed")
     assert auditing.progress(drawn, "small") == AuditProgress(withdrawn=120)
 
 
-def test_an_answer_with_a_field_too_many_stops_nothing(drawn: Wiring) -> None:
+def test_an_answer_with_a_field_too_many_stops_nothing(drawn: Resources) -> None:
     with pytest.raises(ParamValidationError, match="no field 'score'"):
         wait().execute_complete(context(), answer(STOP, params_input={"score": 1}))
     assert last(drawn).action == "drawn"
 
 
 @pytest.fixture
-def late(at: Wiring, monkeypatch: pytest.MonkeyPatch) -> Wiring:
+def late(at: Resources, monkeypatch: pytest.MonkeyPatch) -> Resources:
     """An audit that was drawn 14 days ago, which is its deadline."""
     with monkeypatch.context() as earlier:
         earlier.setattr(audit_store, "datetime", behind(14 * 24))
@@ -111,7 +112,7 @@ def late(at: Wiring, monkeypatch: pytest.MonkeyPatch) -> Wiring:
     return at
 
 
-def test_at_the_deadline_it_goes_on_with_what_there_is(late: Wiring) -> None:
+def test_at_the_deadline_it_goes_on_with_what_there_is(late: Resources) -> None:
     ann = create_moderator(late.database, "ann", "moderator")
     for _ in range(30):
         label_next(late.database, ann)
@@ -119,14 +120,14 @@ def test_at_the_deadline_it_goes_on_with_what_there_is(late: Wiring) -> None:
     assert did(late) == ("labelled", "modwatch", "stopped before all were labelled: the deadline")
 
 
-def test_what_is_complete_at_the_deadline_was_not_stopped(late: Wiring) -> None:
+def test_what_is_complete_at_the_deadline_was_not_stopped(late: Resources) -> None:
     label_everything(late)
     assert wait().execute_complete(context(), {"kind": "over"}) == 120
     assert did(late) == ("labelled", "modwatch", "")
 
 
 def test_a_reminder_is_counted_by_the_time_and_the_next_one_comes_later(
-    at: Wiring, monkeypatch: pytest.MonkeyPatch
+    at: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
         earlier.setattr(audit_store, "datetime", behind(7 * 24))

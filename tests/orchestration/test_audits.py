@@ -10,15 +10,15 @@ from airflow.sdk.exceptions import (
     ParamValidationError,
     TaskAwaitingInput,
 )
+from small_audits import REQUEST, seal
 
-from modwatch import audit_pipeline as path
+from modwatch.audits import auditing
 from modwatch.errors import AuditError
 from modwatch.orchestration import audits
 from modwatch.orchestration.audits import CANCEL, STOP, AuditQuestion
-from modwatch.stops import auditing
-from modwatch.wiring import Wiring, open_wiring
+from modwatch.pipeline import audit as path
+from modwatch.resources import Resources, open_resources
 from orchestration.answers import TI_ID, answer, context, did, last, wait
-from stops.small_audits import REQUEST, seal
 
 
 def ask(task: AuditQuestion) -> None:
@@ -51,13 +51,13 @@ def signature() -> AuditQuestion:
 
 
 @pytest.fixture
-def planned(at: Wiring) -> Wiring:
+def planned(at: Resources) -> Resources:
     auditing.plan(at, REQUEST, actor="eva")
     return at
 
 
 def test_somebody_is_asked_with_the_plan_before_their_eyes(
-    planned: Wiring, asked: list[dict[str, Any]]
+    planned: Resources, asked: list[dict[str, Any]]
 ) -> None:
     ask(approval())
     [question] = asked
@@ -71,12 +71,12 @@ def test_somebody_is_asked_with_the_plan_before_their_eyes(
 
 
 def test_people_are_told_where_they_can_answer(
-    planned: Wiring, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    planned: Resources, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages: list[str] = []
     real = path.ask
 
-    def noted(at: Wiring, audit: str, action: str, *, page: str) -> str:
+    def noted(at: Resources, audit: str, action: str, *, page: str) -> str:
         pages.append(page)
         return real(at, audit, action, page=page)
 
@@ -88,7 +88,7 @@ def test_people_are_told_where_they_can_answer(
     }
 
 
-def test_whoever_approves_stands_in_the_evidence(planned: Wiring) -> None:
+def test_whoever_approves_stands_in_the_evidence(planned: Resources) -> None:
     assert approval().execute_complete(context(), answer("Approve")) == "approve"
     assert did(planned) == ("approved", "eve", "as agreed")
 
@@ -105,13 +105,13 @@ def test_whoever_approves_stands_in_the_evidence(planned: Wiring) -> None:
     ],
 )
 def test_an_answer_may_lack_a_note_or_a_name(
-    planned: Wiring, changes: dict[str, Any], actor: str, note: str
+    planned: Resources, changes: dict[str, Any], actor: str, note: str
 ) -> None:
     approval().execute_complete(context(), answer("Approve", **changes))
     assert did(planned) == ("approved", actor, note)
 
 
-def test_whoever_gives_up_skips_the_task(planned: Wiring) -> None:
+def test_whoever_gives_up_skips_the_task(planned: Resources) -> None:
     with pytest.raises(AirflowSkipException, match="audit 'small' was given up"):
         approval().execute_complete(context(), answer(CANCEL))
     assert did(planned) == ("cancelled", "eve", "as agreed")
@@ -128,19 +128,21 @@ def test_whoever_gives_up_skips_the_task(planned: Wiring) -> None:
     ],
 )
 def test_an_answer_that_the_question_does_not_have_is_refused(
-    planned: Wiring, changes: dict[str, Any], error: type[Exception], words: str
+    planned: Resources, changes: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
         approval().execute_complete(context(), answer("Approve", **changes))
     assert last(planned).action == "planned"
 
 
-def test_a_note_does_not_stay_for_the_next_answer(planned: Wiring) -> None:
+def test_a_note_does_not_stay_for_the_next_answer(planned: Resources) -> None:
     approval().execute_complete(context(), answer("Approve"))
     assert wait().serialized_params["note"]["value"] is None
 
 
-def test_nobody_is_asked_for_what_was_answered(drawn: Wiring, asked: list[dict[str, Any]]) -> None:
+def test_nobody_is_asked_for_what_was_answered(
+    drawn: Resources, asked: list[dict[str, Any]]
+) -> None:
     before = auditing.store(drawn).read("small")
     assert approval().execute(context()) is None
     approval().execute_complete(context(), answer("Approve", responded_by_user=None))
@@ -149,7 +151,7 @@ def test_nobody_is_asked_for_what_was_answered(drawn: Wiring, asked: list[dict[s
 
 
 def test_the_result_is_signed_by_somebody_who_has_seen_it(
-    at: Wiring, asked: list[dict[str, Any]]
+    at: Resources, asked: list[dict[str, Any]]
 ) -> None:
     seal(at)
     path.estimate(at, "small")
@@ -164,7 +166,7 @@ def test_the_result_is_signed_by_somebody_who_has_seen_it(
 
 
 def test_a_task_of_an_audit_that_was_given_up_is_skipped(
-    drawn: Wiring, asked: list[dict[str, Any]]
+    drawn: Resources, asked: list[dict[str, Any]]
 ) -> None:
     path.cancel(drawn, "small", actor="ben")
     for task in (approval(), signature(), wait(), wait(stage=2)):
@@ -179,7 +181,7 @@ def test_a_task_of_an_audit_that_was_given_up_is_skipped(
     assert did(drawn) == ("cancelled", "ben", "")
 
 
-def test_a_stop_takes_its_part_of_the_form(at: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_takes_its_part_of_the_form(at: Resources, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[tuple[str, dict[str, Any]]] = []
     for name in ("draw", "publish"):
         monkeypatch.setattr(path, name, lambda at, audit, **part: called.append((audit, part)))
@@ -199,7 +201,7 @@ def test_a_stop_takes_its_part_of_the_form(at: Wiring, monkeypatch: pytest.Monke
     ("run", "first"), [("scheduled__1", "2025-12-01"), ("manual__1", "2026-02-01")]
 )
 def test_a_run_by_hand_covers_the_month_before_it_was_asked_for(
-    at: Wiring, monkeypatch: pytest.MonkeyPatch, run: str, first: str
+    at: Resources, monkeypatch: pytest.MonkeyPatch, run: str, first: str
 ) -> None:
     forms: list[dict[str, Any]] = []
     monkeypatch.setattr(path, "plan", lambda at, form, actor: forms.append(form))
@@ -213,7 +215,7 @@ def test_a_run_by_hand_covers_the_month_before_it_was_asked_for(
     assert forms[0]["first"] == first
 
 
-def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(at: Wiring) -> None:
+def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(at: Resources) -> None:
     plan = audits.plan_stop().function
     form = {"first": "2026-01-05", "last": "2026-01-06", "labels": 120, "audit": "small"}
     run = SimpleNamespace(
@@ -227,6 +229,6 @@ def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(at: Wiring) -
     run.run_id, run.triggering_user_name = "manual__2", None
     with pytest.raises(AuditError, match="was planned before, and otherwise"):
         plan(params=form, dag_run=run, data_interval_start=None)
-    with open_wiring() as other:
+    with open_resources() as other:
         assert plan(params={**form, "audit": "mine"}, dag_run=run) == "mine"
         assert auditing.store(other).chain("mine")[0].actor == "modwatch"

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-from modwatch import audit_pipeline as path
-from modwatch.orchestration.labels_trigger import LabelsTrigger
-from modwatch.wiring import Wiring
 from receivers import closed_port
-from stops.small_audits import begin, label_everything
+from small_audits import begin, label_everything
+
+from modwatch.orchestration.labels_trigger import LabelsTrigger
+from modwatch.pipeline import audit as path
+from modwatch.resources import Resources
 
 NEVER = "2126-01-01T00:00:00+00:00"
 ANSWERED_AT = datetime.datetime(2026, 1, 7, 12, tzinfo=datetime.UTC)
@@ -108,7 +108,7 @@ def test_it_comes_back_from_what_airflow_keeps() -> None:
 
 
 def test_it_waits_while_labels_are_missing_and_ends_with_the_last(
-    at: Wiring, airflow: Airflow, said: list[str]
+    at: Resources, airflow: Airflow, said: list[str]
 ) -> None:
     begin(at)
     airflow.then = {4: lambda: label_everything(at)}
@@ -118,13 +118,13 @@ def test_it_waits_while_labels_are_missing_and_ends_with_the_last(
     assert said[0].startswith("0 of 120 comments are decided; the deadline is ")
 
 
-def test_it_reminds_when_the_time_has_come(at: Wiring, airflow: Airflow) -> None:
+def test_it_reminds_when_the_time_has_come(at: Resources, airflow: Airflow) -> None:
     begin(at)
     now = datetime.datetime.now(datetime.UTC)
     assert fired(trigger(remind_at=now.isoformat())) == {"kind": "reminder"}
 
 
-def test_what_is_complete_needs_no_reminder(at: Wiring, airflow: Airflow) -> None:
+def test_what_is_complete_needs_no_reminder(at: Resources, airflow: Airflow) -> None:
     begin(at)
     label_everything(at)
     assert fired(trigger(remind_at="2026-01-01T00:00:00+00:00")) == {"kind": "over"}
@@ -132,7 +132,7 @@ def test_what_is_complete_needs_no_reminder(at: Wiring, airflow: Airflow) -> Non
 
 @pytest.mark.parametrize("stage", [1, 2])
 def test_there_is_nothing_to_wait_for_in_a_stage_that_is_sealed_or_is_not(
-    at: Wiring, airflow: Airflow, stage: int
+    at: Resources, airflow: Airflow, stage: int
 ) -> None:
     begin(at)
     label_everything(at)
@@ -141,7 +141,7 @@ def test_there_is_nothing_to_wait_for_in_a_stage_that_is_sealed_or_is_not(
 
 
 def test_an_answer_that_came_meanwhile_is_handed_on_as_airflow_does(
-    at: Wiring, airflow: Airflow
+    at: Resources, airflow: Airflow
 ) -> None:
     begin(at)
     airflow.answers = [unanswered(), unanswered(), answered()]
@@ -154,21 +154,23 @@ def test_an_answer_that_came_meanwhile_is_handed_on_as_airflow_does(
     assert len(airflow.asked) == 3
 
 
-def test_an_answer_of_nobody_without_a_note_is_one_too(at: Wiring, airflow: Airflow) -> None:
+def test_an_answer_of_nobody_without_a_note_is_one_too(at: Resources, airflow: Airflow) -> None:
     begin(at)
     airflow.answers = [answered(params_input=None, responded_by_user=None)]
     event = fired(trigger())
     assert (event["params_input"], event["responded_by_user"]) == ({}, None)
 
 
-def test_what_nobody_chose_is_no_answer(at: Wiring, airflow: Airflow) -> None:
+def test_what_nobody_chose_is_no_answer(at: Resources, airflow: Airflow) -> None:
     begin(at)
     airflow.answers = [answered(chosen_options=[]), answered(response_received=False)]
     airflow.then = {3: lambda: label_everything(at)}
     assert fired(trigger()) == {"kind": "over"}
 
 
-def test_an_audit_that_was_given_up_elsewhere_wakes_the_task(at: Wiring, airflow: Airflow) -> None:
+def test_an_audit_that_was_given_up_elsewhere_wakes_the_task(
+    at: Resources, airflow: Airflow
+) -> None:
     begin(at)
     airflow.then = {3: lambda: path.cancel(at, "small", actor="eve")}
     assert fired(trigger()) == {"kind": "over"}
@@ -176,7 +178,7 @@ def test_an_audit_that_was_given_up_elsewhere_wakes_the_task(at: Wiring, airflow
 
 
 def test_a_database_that_is_down_is_waited_for(
-    at: Wiring, airflow: Airflow, said: list[str], monkeypatch: pytest.MonkeyPatch
+    at: Resources, airflow: Airflow, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(at)
     label_everything(at)
@@ -189,7 +191,7 @@ def test_a_database_that_is_down_is_waited_for(
 
 
 def test_others_go_on_while_it_looks(
-    at: Wiring, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+    at: Resources, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looking = threading.Event()
     go_on = threading.Event()

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from modwatch.lake.schemas import LANDED, SCORES
 from modwatch.quality import CheckedComments, Verdict, check_comments, profile_comments
-from modwatch.records import LANDED, SCORES
 
 DAY = date(2026, 1, 5)
 

@@ -2,8 +2,8 @@ import pyarrow as pa
 import pytest
 
 from modwatch.errors import CheckError
+from modwatch.lake.schemas import COMMENTS, QUARANTINE
 from modwatch.quality import accepted_rows, check_comments, profile_comments, refused_rows
-from modwatch.records import COMMENTS, QUARANTINE
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import pyarrow as pa
 import pytest
 
+from modwatch.lake.schemas import LANDED
 from modwatch.quality.schema import columns_of, schema_faults
-from modwatch.records import LANDED
 
 
 @pytest.mark.parametrize("layout", [pa.large_string(), pa.string_view()])

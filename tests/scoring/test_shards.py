@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.records import STAGED_SCORES
+from modwatch.lake.schemas import STAGED_SCORES
 from modwatch.scoring.local import LocalScorer
 from modwatch.scoring.shards import in_shard, score_rows, shard_count
 

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from modwatch.lake.schemas import DRIFT, MEASUREMENTS
 from modwatch.metrics.what_if import what_if_table
-from modwatch.records import DRIFT, MEASUREMENTS
 from modwatch.tracking.facts import DayFacts, DayPictures, DayTables, ScoreHistogram
 
 _START_SECONDS = 120

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from modwatch.records import MEASUREMENTS
-from modwatch.tracking.alert_messages import StandingAlert
+from modwatch.alerts.messages import StandingAlert
+from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking.description import describe_day
 from modwatch.tracking.facts import DayTables
 from modwatch.tracking.keys import checked

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from modwatch.records import DRIFT
+from modwatch.lake.schemas import DRIFT
 from modwatch.tracking.effects import NOTED, drift_effects, drift_status
 
 DAY = date(2026, 1, 5)

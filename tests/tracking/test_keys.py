@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import MetricInputError
-from modwatch.records import MEASUREMENTS
+from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking.facts import DayTables
 from modwatch.tracking.keys import (
     INTERVAL_GROUP,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from modwatch.alerts.messages import StandingAlert
 from modwatch.errors import MetricInputError, TrackingError
-from modwatch.records import MEASUREMENTS
-from modwatch.tracking.alert_messages import StandingAlert
+from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking.client import connect, experiment_id, runs_tagged
 from modwatch.tracking.facts import DayPictures, DayTables
 from modwatch.tracking.keys import MAX_KEYS, day_metrics

@@ -5,7 +5,7 @@ import time
 from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.people import hire_auditors, label_audit
 from modwatch.demo.setup import Demo
-from modwatch.wiring import open_wiring
+from modwatch.resources import open_resources
 
 AUDIT = "demo"
 DAG = "audit_recall"
@@ -37,7 +37,7 @@ def make_audit(demo: Demo, client: AirflowClient) -> str:
     run = client.trigger(DAG, form)
     _answer(client, run, "approve", "Approve", "The hours are there.")
     client.wait_for_task(DAG, run, "label", {"deferred"}, timeout=_PATIENCE)
-    with open_wiring() as at:
+    with open_resources() as at:
         decisions = label_audit(at, hire_auditors(at.database))
     demo.narrator.say(f"simulated auditors gave {decisions:,} labels, blind")
     _answer(client, run, "sign_off", "Sign", "The labels agree.")

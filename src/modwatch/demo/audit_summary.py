@@ -6,21 +6,22 @@ from typing import Any
 import numpy as np
 
 from modwatch.audit.plan import AuditPlan
+from modwatch.audits import auditing, verification
 from modwatch.demo.audit import AUDIT
-from modwatch.stops import audit_checks, auditing, tables
-from modwatch.wiring import Wiring
+from modwatch.monitoring import tables
+from modwatch.resources import Resources
 
 _TOLD = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged", "prevalence")
 
 
-def audit_table(at: Wiring) -> str:
+def audit_table(at: Resources) -> str:
     """Return the figures of the demo's audit, the truth beside them, and whether it verifies."""
     if AUDIT not in auditing.store(at).names():
         return "There is no audit."
     result, truth = auditing.result_of(at, AUDIT), true_figures(at, auditing.plan_of(at, AUDIT))
     figures = {figure["metric"]: figure for figure in result["figures"]}
     rows = [[name.replace("_", " "), *_cells(figures[name], truth[name])] for name in _TOLD]
-    problems = audit_checks.check(at, AUDIT)
+    problems = verification.check(at, AUDIT)
     needed = result["random_labels"]
     heads = ["audit", "estimate [95 % interval]", "truth", "within", "labels"]
     return (
@@ -31,7 +32,7 @@ def audit_table(at: Wiring) -> str:
     )
 
 
-def true_figures(at: Wiring, plan: AuditPlan) -> dict[str, float]:
+def true_figures(at: Resources, plan: AuditPlan) -> dict[str, float]:
     """Return every figure of the audit's period, from the labels that came with the comments."""
     flagged, positive = [], []
     for day in plan.population:

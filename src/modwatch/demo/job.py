@@ -14,8 +14,8 @@ from modwatch.demo.setup import Demo, Narrator, started
 from modwatch.demo.stack import MemoryGauge, interruptible
 from modwatch.demo.summary import summarise
 from modwatch.errors import StackError
+from modwatch.resources import open_resources
 from modwatch.review.checks.gold import add_gold
-from modwatch.wiring import open_wiring
 
 _DAY_SECONDS = 120
 _TRAINING_SECONDS = 600
@@ -69,7 +69,7 @@ def _make_days(demo: Demo, *, leave: int) -> bool:
         client.wait_for_dags({*_DAGS, AUDIT_DAG})
         for dag in _DAGS:
             client.unpause(dag)
-        with open_wiring() as at:
+        with open_resources() as at:
             gold = demo.data.gold()
             add_gold(at.database, gold)
             shift = Shift(at, hire(at.database), gold)
@@ -121,7 +121,7 @@ def _judge(demo: Demo, client: AirflowClient, runs: Mapping[str, Sequence[DayRun
 
 def _stay_up(demo: Demo) -> None:
     """Keep everything running until Ctrl-C."""
-    with open_wiring() as at:
+    with open_resources() as at:
         token = visitor_token(at.database)
     settings = demo.settings
     print(

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import Engine, func, select
 
+from modwatch.resources import Resources
 from modwatch.review.checks.gold import GoldComment
 from modwatch.review.people import create_moderator, issue_token, set_queues
 from modwatch.review.queue import counts
 from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.review.tables import review_item
-from modwatch.wiring import Wiring
 
 #: Pseudonym, false-positive rate and false-negative rate of each.
 DEMO_PEOPLE = (
@@ -98,7 +98,7 @@ class Shift:
     """
 
     def __init__(
-        self, at: Wiring, people: Sequence[SimulatedModerator], gold: Iterable[GoldComment] = ()
+        self, at: Resources, people: Sequence[SimulatedModerator], gold: Iterable[GoldComment] = ()
     ) -> None:
         #: Labels, the lead's among them.
         self.decisions = 0
@@ -137,7 +137,7 @@ class Shift:
             return connection.execute(waiting).scalar_one()
 
 
-def label_audit(at: Wiring, people: Sequence[SimulatedModerator]) -> int:
+def label_audit(at: Resources, people: Sequence[SimulatedModerator]) -> int:
     """Let those of `hire_auditors` label all that waits for them; return how many decisions.
 
     The lead settles, and labels nothing: nobody may settle what they have labelled.
@@ -154,7 +154,7 @@ def label_audit(at: Wiring, people: Sequence[SimulatedModerator]) -> int:
 class _Truth(Mapping[str, int]):
     """The labels that came with the comments, and gold's, by comment id; read when first asked."""
 
-    def __init__(self, at: Wiring, gold: Mapping[str, int]) -> None:
+    def __init__(self, at: Resources, gold: Mapping[str, int]) -> None:
         self._at = at
         self._labels = dict(gold)
 

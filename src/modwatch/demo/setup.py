@@ -15,9 +15,9 @@ from modwatch.demo.airflow import AirflowHome
 from modwatch.demo.datasets import DemoData
 from modwatch.demo.stack import Service, Stack, require_free_ports
 from modwatch.errors import StackError
+from modwatch.resources import open_resources
 from modwatch.review.embedded import embedded
 from modwatch.settings import Settings, load_settings
-from modwatch.wiring import open_wiring
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -129,7 +129,7 @@ def _migrate(airflow: AirflowHome, logs: Path) -> None:
         )
     if done.returncode:
         raise StackError(f"Airflow's database could not be migrated; see {log.name}")
-    with open_wiring() as at:
+    with open_resources() as at:
         at.migrate()
 
 

@@ -19,12 +19,12 @@ from modwatch.metrics import (
     fully_labelled,
     measure_days,
 )
+from modwatch.monitoring import tables
+from modwatch.resources import Resources, open_resources
 from modwatch.review.checks.agreement import agreement_report
 from modwatch.review.queue import verify_log
 from modwatch.review.tables import decision
 from modwatch.settings import Settings
-from modwatch.stops import tables
-from modwatch.wiring import Wiring, open_wiring
 
 #: Heading, metric, whether it depends on α.
 _COLUMNS = (
@@ -37,7 +37,7 @@ _COLUMNS = (
 
 def summarise(data: DemoData, settings: Settings) -> str:
     """Return the summary of a finished demo as Markdown, and keep it in `HOME/summary.md`."""
-    with open_wiring(settings) as at:
+    with open_resources(settings) as at:
         parts = [
             _days(at, data),
             _legend(at),
@@ -50,20 +50,20 @@ def summarise(data: DemoData, settings: Settings) -> str:
     return text
 
 
-def _days(at: Wiring, data: DemoData) -> str:
+def _days(at: Resources, data: DemoData) -> str:
     heads = ["day", "comments", "quarantined", "reviewed", *(head for head, _, _ in _COLUMNS)]
     days = data.day_list()
     return markdown_table(heads, [*(_day(at, day) for day in days), *_all_days(at, days)])
 
 
-def _day(at: Wiring, day: datetime.date) -> list[str]:
+def _day(at: Resources, day: datetime.date) -> list[str]:
     """Return the cells of one day."""
     measured = at.lake.table("measurements", day).to_pandas()
     truth = _measured(at, [_truth(at, day)])
     return [day.isoformat(), *_counts(at, [day]), *_cells(measured, truth, at)]
 
 
-def _all_days(at: Wiring, days: Sequence[datetime.date]) -> list[list[str]]:
+def _all_days(at: Resources, days: Sequence[datetime.date]) -> list[list[str]]:
     """Return the cells of all days together, and without the errors that second opinions tell."""
     window = at.lake.table("window_measurements", days[-1]).to_pandas()
     truth = _measured(at, [_truth(at, day) for day in days])
@@ -73,20 +73,22 @@ def _all_days(at: Wiring, days: Sequence[datetime.date]) -> list[list[str]]:
     ]
 
 
-def _counts(at: Wiring, days: Sequence[datetime.date]) -> list[str]:
+def _counts(at: Resources, days: Sequence[datetime.date]) -> list[str]:
     """Return how many comments of these days there are, were quarantined and reviewed."""
     counted = ("comments", "quarantine", "labels")
     return [f"{sum(at.lake.count(table, day) for day in days):,}" for table in counted]
 
 
-def _cells(measured: pd.DataFrame, truth: pd.DataFrame, at: Wiring, suffix: str = "") -> list[str]:
+def _cells(
+    measured: pd.DataFrame, truth: pd.DataFrame, at: Resources, suffix: str = ""
+) -> list[str]:
     """Return the cell of every column that is a metric."""
     return [
         _cell(measured, truth, at, metric, by_alpha, suffix) for _, metric, by_alpha in _COLUMNS
     ]
 
 
-def _measured(at: Wiring, days: Sequence[LabelledDay]) -> pd.DataFrame:
+def _measured(at: Resources, days: Sequence[LabelledDay]) -> pd.DataFrame:
     """Return the metrics of some days together, at the deployed strategy and α."""
     first = at.lake.days("scores")[0]
     return measure_days(
@@ -97,13 +99,13 @@ def _measured(at: Wiring, days: Sequence[LabelledDay]) -> pd.DataFrame:
     )
 
 
-def _truth(at: Wiring, day: datetime.date) -> LabelledDay:
+def _truth(at: Resources, day: datetime.date) -> LabelledDay:
     """Return the day with the labels that came with its comments."""
     scores = tables.day_scores(at.lake, day)
     return fully_labelled(_labels(at, day, scores.comment_id), scores.prob.astype(np.float64))
 
 
-def _labels(at: Wiring, day: datetime.date, ids: pa.ChunkedArray) -> NDArray[np.int8]:
+def _labels(at: Resources, day: datetime.date, ids: pa.ChunkedArray) -> NDArray[np.int8]:
     """Return the label (N,) that came with each of the day's scored comments."""
     rows = at.lake.table("comments", day, columns=["comment_id", "label"]).to_pandas()
     return np.asarray(rows.set_index("comment_id")["label"].loc[ids.to_pylist()], np.int8)
@@ -112,7 +114,7 @@ def _labels(at: Wiring, day: datetime.date, ids: pa.ChunkedArray) -> NDArray[np.
 def _cell(
     measured: pd.DataFrame,
     truth: pd.DataFrame,
-    at: Wiring,
+    at: Resources,
     metric: str,
     by_alpha: bool,
     suffix: str = "",
@@ -127,7 +129,7 @@ def _cell(
 
 
 def _pick(
-    table: pd.DataFrame, at: Wiring, metric: str, by_alpha: bool
+    table: pd.DataFrame, at: Resources, metric: str, by_alpha: bool
 ) -> "pd.Series[float] | None":
     rows = table[table["metric"] == metric]
     if by_alpha:
@@ -136,7 +138,7 @@ def _pick(
     return None if rows.empty else rows.iloc[0]
 
 
-def _legend(at: Wiring) -> str:
+def _legend(at: Resources) -> str:
     return (
         f"Estimates with 95 % intervals from the moderators' labels at α = "
         f"{at.settings.review_fraction:g} ({at.settings.strategy}; "
@@ -146,7 +148,7 @@ def _legend(at: Wiring) -> str:
     )
 
 
-def _error_rate(at: Wiring) -> str:
+def _error_rate(at: Resources) -> str:
     """Return in words how often moderators err, as second opinions tell."""
     window = at.lake.table("window_measurements", at.lake.days("window_measurements")[-1])
     row = _pick(window.to_pandas(), at, "moderator_error", by_alpha=False)
@@ -179,7 +181,7 @@ def _agreement(found: Estimate) -> str:
     return f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%}) of {found.n}"
 
 
-def _models(at: Wiring, data: DemoData) -> str:
+def _models(at: Resources, data: DemoData) -> str:
     """Return AUROC and average precision on the stream, beside what else could have scored it."""
     label, prob, texts = _stream(at, data)
     rows = [_quality("Modwatch, offline model", label, prob)]
@@ -195,7 +197,7 @@ def _models(at: Wiring, data: DemoData) -> str:
 
 
 def _stream(
-    at: Wiring, data: DemoData
+    at: Resources, data: DemoData
 ) -> tuple[NDArray[np.int8], NDArray[np.float32], Sequence[str]]:
     """Return labels (N,), probabilities (N,) and texts of all scored comments."""
     labels, probs, texts = [], [], list[str]()

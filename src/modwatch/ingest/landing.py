@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from modwatch.records import LANDED
+from modwatch.lake.schemas import LANDED
 
 #: A batch is handed on at this many rows …
 BATCH_ROWS = 10_000

@@ -25,7 +25,7 @@ class Source(Protocol):
         ...
 
     def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
-        """Yield the comments of the UTC day `day` with the schema `modwatch.records.LANDED`.
+        """Yield the comments of the UTC day `day` with the schema `modwatch.lake.schemas.LANDED`.
 
         Batches hold at most 10,000 rows; `row` counts from 0 over the day; reading the same day
         again gives the same rows in the same order. Rows that could not be read have `problem`

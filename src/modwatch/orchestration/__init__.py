@@ -36,9 +36,9 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
 
     def notify(self, context: Mapping[str, Any]) -> None:
         """Send the alert; raises AlertError when a channel did not take it."""
-        from modwatch.stops import alerting
-        from modwatch.tracking.alert_messages import failure_alert
-        from modwatch.wiring import open_wiring
+        from modwatch.alerts import alerting
+        from modwatch.alerts.messages import failure_alert
+        from modwatch.resources import open_resources
 
         task, error, day = context["ti"], context.get("exception"), _day_in(context)
         known = isinstance(error, BaseException)  # it is a text when the process was killed
@@ -50,7 +50,7 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
             error=type(error).__name__ if known else "an unknown error",
             log_url=task.log_url,
         )
-        with open_wiring() as at:
+        with open_resources() as at:
             alerting.report_failure(at, failure, day)
 
 
@@ -103,11 +103,11 @@ def stop(name: str) -> Any:
 
     @task(task_id=name)  # type: ignore[untyped-decorator]
     def run(part: dict[str, Any] | None = None, data_interval_start: Any = None) -> Any:
-        from modwatch import pipeline
-        from modwatch.wiring import open_wiring
+        from modwatch.pipeline import daily
+        from modwatch.resources import open_resources
 
-        with open_wiring() as at:
-            return getattr(pipeline, name)(at, day_of(data_interval_start), **(part or {}))
+        with open_resources() as at:
+            return getattr(daily, name)(at, day_of(data_interval_start), **(part or {}))
 
     return run
 

@@ -35,7 +35,7 @@ _NOTE = {
 
 
 def audit_stop(name: str, *, form: Sequence[str] = ()) -> Any:
-    """Return the task `name`, which runs `modwatch.audit_pipeline.<name>` for an audit.
+    """Return the task `name`, which runs `modwatch.pipeline.audit.<name>` for an audit.
 
     The fields `form` of the run's form are handed over, empty ones as an empty text.
     """
@@ -197,12 +197,12 @@ class AuditLabels(_Question):
 
 def _call(name: str, *args: Any, **kwargs: Any) -> Any:
     """Return what a function of `audit_pipeline` does; of a cancelled audit, skip the task."""
-    from modwatch import audit_pipeline
-    from modwatch.wiring import open_wiring
+    from modwatch.pipeline import audit as audit_pipeline
+    from modwatch.resources import open_resources
 
     function: Callable[..., Any] = getattr(audit_pipeline, name)
     try:
-        with open_wiring() as at:
+        with open_resources() as at:
             return function(at, *args, **kwargs)
     except AuditCancelledError as exc:
         raise AirflowSkipException(str(exc)) from None

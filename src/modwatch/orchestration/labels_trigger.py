@@ -71,11 +71,11 @@ class LabelsTrigger(BaseTrigger):  # type: ignore[misc]
         }
 
     def _look(self) -> dict[str, Any]:
-        from modwatch import audit_pipeline
-        from modwatch.wiring import open_wiring
+        from modwatch.pipeline import audit as audit_pipeline
+        from modwatch.resources import open_resources
 
         try:
-            with open_wiring() as at:
+            with open_resources() as at:
                 found = audit_pipeline.labelling(at, self.audit, self.stage)
         except ModwatchError as exc:  # a database restarts; a cancelled audit is for the task
             if type(exc).__name__ == "AuditCancelledError":

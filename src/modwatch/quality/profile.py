@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.errors import CheckError
+from modwatch.lake.schemas import LANDED
 from modwatch.quality.ids import IdIndex
 from modwatch.quality.schema import bools, columns_of, schema_faults
 from modwatch.quality.verdict import CommentsStatistics
-from modwatch.records import LANDED
 
 #: Columns whose share of nulls is watched from day to day.
 OPTIONAL_COLUMNS = ("platform", "thread_id", "parent_text", "language", "author_id")

@@ -7,8 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from modwatch.errors import CheckError
+from modwatch.lake.schemas import COMMENTS, QUARANTINE
 from modwatch.quality.verdict import Refusals
-from modwatch.records import COMMENTS, QUARANTINE
 
 
 def accepted_rows(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from modwatch.lake.schemas import QUARANTINE, SCORES
 from modwatch.quality.ids import IdIndex
 from modwatch.quality.rules import score_day_rules, score_row_rules
 from modwatch.quality.schema import bools, columns_of, schema_faults
@@ -18,7 +19,6 @@ from modwatch.quality.shift import population_stability_index, probability_histo
 from modwatch.quality.suite import Measure, judge_day, judge_rows, share_in_words
 from modwatch.quality.thresholds import Thresholds
 from modwatch.quality.verdict import Refusals, ScoresStatistics, Verdict, counted, trailing
-from modwatch.records import QUARANTINE, SCORES
 
 log = logging.getLogger(__name__)
 

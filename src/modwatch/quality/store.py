@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from modwatch.folders import Folder
+from modwatch.lake.files import Folder
 from modwatch.quality.verdict import Suite, Verdict
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from modwatch.records import STAGED_SCORES
+from modwatch.lake.schemas import STAGED_SCORES
 from modwatch.scoring.scorer import Scorer
 
 

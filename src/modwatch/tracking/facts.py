@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from modwatch.records import DRIFT, MEASUREMENTS
-from modwatch.tracking.alert_messages import StandingAlert
+from modwatch.alerts.messages import StandingAlert
+from modwatch.lake.schemas import DRIFT, MEASUREMENTS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from modwatch.errors import MetricInputError
-from modwatch.records import MEASUREMENTS
+from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking.facts import DayFacts, DayTables
 
 #: MLflow draws one chart a key; more are not read by anybody.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from modwatch.tracking.alert_messages import alert_tag
+from modwatch.alerts.messages import alert_tag
 from modwatch.tracking.client import connect, experiment_id, retire_others, runs_tagged
 from modwatch.tracking.description import describe_day
 from modwatch.tracking.effects import drift_status

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from modwatch.errors import SourceError
 from modwatch.ingest.community import TRUTH, Community, Drift
-from modwatch.records import LANDED
+from modwatch.lake.schemas import LANDED
 
 DAY = dt.date(2024, 3, 1)
 WEEK = [DAY + dt.timedelta(days=n) for n in range(7)]

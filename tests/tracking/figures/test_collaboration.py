@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from modwatch.records import MEASUREMENTS
+from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking.figures.collaboration import collaboration
 from modwatch.tracking.keys import checked
 

@@ -2,7 +2,7 @@ from datetime import date
 
 import pandas as pd
 
-from modwatch.records import MEASUREMENTS
+from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking.facts import DayPictures, DayTables
 from modwatch.tracking.figures import day_figures
 from modwatch.tracking.keys import checked

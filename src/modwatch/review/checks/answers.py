@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Engine, Select, and_, literal, select, true
 
-from modwatch.records import CHECK_ANSWERS
+from modwatch.lake.schemas import CHECK_ANSWERS
 from modwatch.review.log.standing import stands, undone
 from modwatch.review.tables import decision, gold_comment, moderator, review_item
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlalchemy import ColumnElement, Engine, FromClause, Select, and_, exists, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from modwatch.records import LABELS
+from modwatch.lake.schemas import LABELS
 from modwatch.review.tables import FINAL_ACTIONS, decision, moderator, review_item
 
 

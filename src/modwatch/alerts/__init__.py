@@ -1,0 +1,1 @@
+"""Evaluates alert rules, keeps incidents, and delivers notifications."""

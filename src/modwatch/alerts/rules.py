@@ -1,0 +1,182 @@
+"""The rules of the alerts: data in TOML files, checked when they are loaded."""
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from modwatch.errors import SettingsError
+
+Severity = Literal["info", "warning", "critical"]
+
+#: From the mildest on.
+SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
+
+#: What of a figure is compared: its value, an end of its 95 % interval, or whether it is missing.
+Compared = Literal["value", "low", "high", "insufficient"]
+
+_DIRECTIONS = {"above": 1.0, "below": -1.0}
+
+# From the end that is most careful with an alarm on.
+_CAREFUL = {"above": ("low", "value", "high"), "below": ("high", "value", "low")}
+
+
+class Condition(BaseModel):
+    """What opens an incident, or closes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    bound: float
+    #: What is compared with the bound.
+    compare: Compared = "value"
+    #: Consecutive judged days on which the condition must hold.
+    days: int = Field(1, ge=1, le=90)
+
+
+class Rule(BaseModel):
+    """One rule: which figure is watched, and what opens and closes an incident.
+
+    With `direction` above, an incident opens over `open.bound` and closes at or under
+    `close.bound`, which is no larger; with below, the other way round. Between the bounds nothing
+    changes (hysteresis).
+
+    >>> rule = Rule(
+    ...     name="accuracy_low", severity="critical", metric="accuracy", direction="below",
+    ...     open={"bound": 0.8, "compare": "high"}, close={"bound": 0.85},
+    ...     look_at="What changed since?",
+    ... )
+    >>> rule.open.days, rule.minimum_n
+    (1, 0)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
+    severity: Severity
+    #: A metric of the day's figures; `stops.alert_figures` lists where they come from.
+    metric: str = Field(min_length=1)
+    #: None: each feature of the metric has incidents of its own. The same with `reference`.
+    feature: str | None = None
+    reference: Literal["fixed", "trailing"] | None = None
+    direction: Literal["above", "below"]
+    open: Condition
+    close: Condition
+    #: Fewer comments, labels or items than this are no evidence, neither for nor against.
+    minimum_n: int = Field(0, ge=0)
+    #: The newest days are not judged yet, because their labels are still coming in.
+    settle_days: int = Field(0, ge=0, le=30)
+    #: What a person who gets the alert should look at.
+    look_at: str = Field(min_length=1, max_length=500)
+
+    @model_validator(mode="after")
+    def _cannot_open_and_close_at_once(self) -> "Rule":
+        sign = _DIRECTIONS[self.direction]
+        if sign * self.close.bound > sign * self.open.bound:
+            side = "above" if sign > 0 else "below"
+            raise ValueError(f"close.bound must not lie {side} open.bound")
+        ends = ("insufficient" in (self.open.compare, self.close.compare), self.open.compare)
+        if ends[0] and self.open.compare != self.close.compare:
+            raise ValueError("open.compare and close.compare must both be insufficient, or neither")
+        careful = _CAREFUL[self.direction]
+        if not ends[0] and careful.index(self.close.compare) < careful.index(self.open.compare):
+            raise ValueError(
+                f"close.compare {self.close.compare} does not go with open.compare "
+                f"{self.open.compare}: a day could open and close at once"
+            )
+        return self
+
+    def exceeds(self, seen: float, condition: Condition) -> bool:
+        """Return whether `seen` lies beyond the condition's bound, on the bad side.
+
+        >>> low = Rule(name="r", severity="info", metric="m", direction="below", look_at="it",
+        ...            open={"bound": 1}, close={"bound": 2})
+        >>> low.exceeds(0.5, low.open), low.exceeds(1, low.open), low.exceeds(1.5, low.close)
+        (True, False, True)
+        """
+        sign = _DIRECTIONS[self.direction]
+        return sign * seen > sign * condition.bound
+
+
+class _RuleFile(BaseModel):
+    """A file of rules of one's own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: Whether the rules that come with Modwatch stay; a rule of the same name takes one's place.
+    keep_defaults: bool = True
+    #: Rules of those that come with Modwatch to leave out.
+    disabled: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+
+def load_rules(path: Path | None = None) -> tuple[Rule, ...]:
+    """Return the rules that come with Modwatch, with those of the file `path` on top.
+
+    In the file, each `[[rules]]` is a `Rule`. A rule with the name of a default replaces it;
+    `disabled = ["name"]` leaves defaults out, `keep_defaults = false` all of them.
+
+    Raises:
+        SettingsError: the file cannot be read, or a rule is impossible; the message names the rule
+            and the field.
+
+    >>> len({rule.name for rule in load_rules()}) == len(load_rules()) > 10
+    True
+    """
+    shipped = resources.files("modwatch.tracking") / "rules.toml"
+    defaults = {rule.name: rule for rule in _parsed(shipped.read_text("utf-8"), "Modwatch").rules}
+    if path is None:
+        return tuple(defaults.values())
+    own = _parsed(_read(path), str(path))
+    if unknown := set(own.disabled) - set(defaults):
+        raise SettingsError(
+            f"alert rules of {path}: disabled: {sorted(unknown)[0]!r} is no rule of Modwatch; "
+            f"known are {', '.join(defaults)}"
+        )
+    kept = {name: rule for name, rule in defaults.items() if name not in own.disabled}
+    return tuple(((kept if own.keep_defaults else {}) | {r.name: r for r in own.rules}).values())
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SettingsError(
+            f"the alert rules {path} cannot be read ({type(exc).__name__}); "
+            "mend MODWATCH_ALERT_RULES or the file"
+        ) from exc
+
+
+def _parsed(text: str, origin: str) -> _RuleFile:
+    try:
+        plain = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        raise SettingsError(f"alert rules of {origin}: not TOML: {exc}") from exc
+    try:
+        rules = _RuleFile(**plain)
+    except ValidationError as exc:
+        error = exc.errors()[0]
+        where = _where(error["loc"], plain)
+        said = error["msg"].removeprefix("Value error, ")
+        raise SettingsError(f"alert rules of {origin}: {where}: {said}") from None
+    names = [rule.name for rule in rules.rules]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise SettingsError(f"alert rules of {origin}: rule {twice!r}: name: it occurs twice")
+    return rules
+
+
+def _where(place: tuple[int | str, ...], plain: Mapping[str, Any]) -> str:
+    """Return the rule's name, or its number when it has none, and the field.
+
+    >>> _where(("rules", 0, "open", "bound"), {"rules": [{"name": "a"}]})
+    "rule 'a': open.bound"
+    """
+    match place:
+        case ("rules", int(number), *field):
+            rule = plain["rules"][number]
+            named = isinstance(rule, dict) and isinstance(rule.get("name"), str)
+            name = repr(rule["name"]) if named else f"number {number + 1}"
+            return ": ".join(filter(None, (f"rule {name}", ".".join(map(str, field)))))
+    return ".".join(map(str, place))

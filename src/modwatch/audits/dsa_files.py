@@ -1,0 +1,118 @@
+"""The files of a finished audit that the EU's transparency reports ask for.
+
+What counts as a measure: a comment of the period that the model flagged and on which no person
+decided, or one of which a person decided in ordinary review that it breaks the rules. Labels that
+people gave to measure the model or each other (audits, retests, gold, second opinions) decide
+nothing; see `review.outbox.relay`, which tells the platform of the same decisions.
+"""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Engine
+
+from modwatch.audit.dsa.audit_words import qualitative
+from modwatch.audit.dsa.from_audit import (
+    Measures,
+    automated_means,
+)
+from modwatch.audit.dsa.writing import automated_means_csv, qualitative_csv
+from modwatch.audit.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE
+from modwatch.audit.plan import AuditPlan, PopulationDay
+from modwatch.errors import AuditError
+from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import LABELS
+from modwatch.resources import Resources
+from modwatch.review.log.standing import decisions
+from modwatch.review.outbox.relay import KINDS
+
+
+def dsa_files(
+    at: Resources, plan: AuditPlan, result: Mapping[str, Any], *, service: str
+) -> dict[str, bytes]:
+    """Return parts 8 and 11 of a transparency report on the period of a signed audit, by file name.
+
+    `result` is what `audit.results.computed` made of the audit. The same lake and decision log give
+    the same bytes.
+
+    Raises:
+        AuditError: the service has no name, the result is of another plan, or the comments or
+            decisions of a day are others than were planned with.
+    """
+    if not service.strip():
+        raise AuditError(
+            f"audit {plan.audit!r}: the files of a transparency report name the service; tell its "
+            "name"
+        )
+    measures = period_measures(at, plan)
+    means = automated_means(plan, result, measures, service=service)
+    words = qualitative(plan, result, measures, service=service)
+    return {
+        AUTOMATED_MEANS_FILE: automated_means_csv(means),
+        QUALITATIVE_FILE: qualitative_csv(words),
+    }
+
+
+def period_measures(at: Resources, plan: AuditPlan) -> dict[str, Measures]:
+    """Return the measures of the period by the language tag of the comment, "" for none.
+
+    Memory holds the ids and languages of one day. Raises AuditError where a day has other comments
+    than the plan says.
+    """
+    found: dict[str, Measures] = {}
+    for planned in plan.population:
+        if not planned.comments:
+            continue
+        for tag, measures in _of_day(at, plan.audit, planned).items():
+            found[tag] = found.get(tag, Measures()) + measures
+    return dict(sorted(found.items()))
+
+
+def _of_day(at: Resources, audit: str, planned: PopulationDay) -> dict[str, Measures]:
+    flagged = _flagged(at.lake, planned.day)
+    comments = at.lake.table("comments", planned.day, columns=["comment_id", "language"])
+    if (comments.num_rows, len(flagged)) != (planned.comments, planned.flagged):
+        raise AuditError(
+            f"audit {audit!r}: {planned.day} has {comments.num_rows} comments, {len(flagged)} of "
+            f"them flagged; it was planned with {planned.comments} and {planned.flagged}. The "
+            "comments or scores were changed since"
+        )
+    ids = comments.column("comment_id")
+    decided = _decided(at.database, planned.day)
+    label = decided.column("label").take(pc.index_in(ids, decided.column("comment_id")))
+    reviewed = pc.is_valid(label)
+    rows = pa.table(
+        {
+            "tag": pc.fill_null(comments.column("language"), ""),
+            "solely": pc.and_not(pc.is_in(ids, flagged), reviewed),
+            "not_solely": pc.fill_null(pc.equal(label, 1), False),
+            "reviewed": reviewed,
+        }
+    )
+    names = ("solely", "not_solely", "reviewed")
+    counted = rows.group_by("tag").aggregate([*((name, "sum") for name in names), ("tag", "count")])
+    return {
+        row["tag"]: Measures(
+            comments=row["tag_count"], **{name: row[f"{name}_sum"] for name in names}
+        )
+        for row in counted.to_pylist()
+    }
+
+
+def _flagged(lake: Lake, day: date) -> pa.ChunkedArray:
+    """Return the ids of the day's flagged comments."""
+    batches = lake.read("scores", day, columns=["comment_id", "flagged"], role="champion")
+    parts = [batch.filter(batch.column("flagged")).column("comment_id") for batch in batches]
+    return pa.chunked_array(parts, pa.string())
+
+
+def _decided(engine: Engine, day: date) -> pa.Table:
+    """Return id and standing label of the comments on which people decided, each comment once."""
+    batches = [batch for kind in KINDS for batch in decisions(engine, day, kind=kind)]
+    rows = pa.Table.from_batches(batches, LABELS).select(["comment_id", "label", "decided_at"])
+    # Of a comment that was also imported, what was said last.
+    last = rows.sort_by("decided_at").group_by("comment_id", use_threads=False)
+    return last.aggregate([("label", "last")]).rename_columns({"label_last": "label"})

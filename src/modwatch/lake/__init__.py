@@ -1,0 +1,1 @@
+"""The lake: Delta tables partitioned by day, their schemas, and plain files beside them."""

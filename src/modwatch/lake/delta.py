@@ -1,0 +1,232 @@
+"""The lake: one Delta table a record type, one partition a day.
+
+A day is replaced whole, in one commit, by predicate; a reader sees the old day or the new one.
+Batches stream in both directions: memory holds one batch, never a day.
+"""
+
+import datetime
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable, WriterProperties, write_deltalake
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from modwatch.errors import LakeError
+from modwatch.lake.schemas import PARTITIONS, TABLES
+
+_log = logging.getLogger(__name__)
+
+#: A column's value that narrows what is read or replaced.
+Key = str | int
+
+_BATCH_ROWS = 10_000
+
+#: A row group is what a reader holds in memory: deltalake's own million rows of text is a gigabyte.
+_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=20_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lake:
+    """The Delta tables under one root.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     Lake(root=root).days("comments")
+    []
+    """
+
+    #: Folder or object-store URL.
+    root: str
+    #: Options for the object store (credentials, region), as deltalake takes them.
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def replace(
+        self, table: str, day: datetime.date, batches: Iterable[pa.RecordBatch], **keys: Key
+    ) -> int:
+        """Replace the rows of `day` in `table` by `batches`; return how many rows it has now.
+
+        Args:
+            table: a name in `records.TABLES`, whose schema the batches must have.
+            day: every row's `dt`.
+            batches: consumed once, as a stream; none at all empties the day.
+            keys: further columns that fix what is replaced, such as `stage="comments"`.
+
+        Raises:
+            LakeError: the lake cannot be written, or a row does not fit the schema. Its message
+                never quotes a row.
+        """
+        schema = TABLES[table]
+        counted = _Counted(batches, schema)
+        try:
+            self._create(table)
+            write_deltalake(
+                self._uri(table),
+                pa.RecordBatchReader.from_batches(schema, counted),
+                mode="overwrite",
+                predicate=_predicate(day, keys),
+                writer_properties=_WRITER,
+                storage_options=dict(self.storage_options) or None,
+            )
+        except (DeltaError, OSError, pa.ArrowException) as exc:
+            if counted.failure is not None:  # the stream broke, not the lake
+                raise counted.failure from None
+            # Delta's own message previews rows: it must not travel (hence `from None`).
+            raise LakeError(
+                f"table {table} of {self.root} could not be written for {day} "
+                f"({type(exc).__name__}); check MODWATCH_LAKE, its permissions and free space"
+            ) from None
+        _log.info(
+            "day replaced",
+            extra={"event": "lake.replace", "table": table, "day": str(day), "rows": counted.rows},
+        )
+        return counted.rows
+
+    def read(
+        self,
+        table: str,
+        day: datetime.date,
+        *,
+        columns: Sequence[str] | None = None,
+        **keys: Key,
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of `day` in batches of at most 10,000; nothing when there are none.
+
+        Raises:
+            LakeError: the table cannot be read.
+        """
+        condition = pc.field("dt") == pa.scalar(day)
+        for name, value in keys.items():
+            condition &= pc.field(name) == value
+        return self._scan(table, condition, columns)
+
+    def read_between(
+        self,
+        table: str,
+        first: datetime.date,
+        last: datetime.date,
+        *,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of the days `first` … `last`, both included, as `read` does."""
+        days = (pc.field("dt") >= pa.scalar(first)) & (pc.field("dt") <= pa.scalar(last))
+        return self._scan(table, days, columns)
+
+    def table(
+        self,
+        table: str,
+        day: datetime.date,
+        *,
+        columns: Sequence[str] | None = None,
+        **keys: Key,
+    ) -> pa.Table:
+        """Return the rows of `day` as one table: for few rows, or few narrow columns."""
+        names = columns or TABLES[table].names
+        schema = pa.schema([TABLES[table].field(name) for name in names])
+        batches = self.read(table, day, columns=columns, **keys)
+        return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
+
+    def days(self, table: str) -> list[datetime.date]:
+        """Return the days that have rows, in order."""
+        delta = self._open(table)
+        if delta is None:
+            return []
+        return sorted({datetime.date.fromisoformat(part["dt"]) for part in delta.partitions()})
+
+    def count(self, table: str, day: datetime.date, **keys: Key) -> int:
+        """Return how many rows `day` has."""
+        return sum(batch.num_rows for batch in self.read(table, day, columns=["dt"], **keys))
+
+    def _scan(
+        self, table: str, condition: pc.Expression, columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        # Opened here and now, not at the first batch: the reader sees the table as it is at the
+        # call, and deltalake cannot open a table from within the stream that it writes.
+        delta = self._open(table)
+        if delta is None:
+            return iter(())
+        return self._batches(table, delta.to_pyarrow_dataset(), condition, columns)
+
+    def _batches(
+        self,
+        table: str,
+        dataset: ds.Dataset,
+        condition: pc.Expression,
+        columns: Sequence[str] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from dataset.to_batches(
+                columns=list(columns) if columns else None,
+                filter=condition,
+                batch_size=_BATCH_ROWS,
+                # One fragment at a time: the order of rows is that of the files, and memory
+                # does not grow with the number of files.
+                fragment_readahead=0,
+                batch_readahead=1,
+            )
+        except (DeltaError, OSError, pa.ArrowException) as exc:
+            raise LakeError(
+                f"table {table} of {self.root} could not be read ({type(exc).__name__}); "
+                "check MODWATCH_LAKE and its permissions"
+            ) from None
+
+    def _open(self, table: str) -> DeltaTable | None:
+        try:
+            return DeltaTable(self._uri(table), storage_options=dict(self.storage_options) or None)
+        except TableNotFoundError:
+            return None
+        except (DeltaError, OSError) as exc:
+            raise LakeError(
+                f"table {table} of {self.root} could not be opened ({type(exc).__name__}); "
+                "check MODWATCH_LAKE and its permissions"
+            ) from None
+
+    def _create(self, table: str) -> None:
+        DeltaTable.create(
+            self._uri(table),
+            schema=TABLES[table],
+            partition_by=PARTITIONS.get(table, ["dt"]),
+            mode="ignore",
+            storage_options=dict(self.storage_options) or None,
+        )
+
+    def _uri(self, table: str) -> str:
+        if "://" in self.root:
+            return f"{self.root.rstrip('/')}/{table}"
+        return str(Path(self.root).absolute() / table)
+
+
+class _Counted:
+    """Batches cast to a schema and counted as they pass; remembers why their stream broke."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+        self._batches = batches
+        self._schema = schema
+        self.rows = 0
+        self.failure: BaseException | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        batches = iter(self._batches)
+        while True:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            except BaseException as exc:  # Arrow's C interface keeps only the message
+                self.failure = exc
+                raise
+            self.rows += batch.num_rows
+            yield batch.cast(self._schema)
+
+
+def _predicate(day: datetime.date, keys: Mapping[str, Key]) -> str:
+    terms = [f"{name} = {_literal(value)}" for name, value in keys.items()]
+    return " AND ".join([f"dt = '{day.isoformat()}'", *terms])
+
+
+def _literal(value: Key) -> str:
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"

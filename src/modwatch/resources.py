@@ -1,0 +1,299 @@
+"""Opens what a stop of the path needs, from the settings: lake, source, database, model.
+
+Each part opens at first use, so a task pays only for what it touches.
+"""
+
+import datetime
+import logging
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import pyarrow as pa
+
+from modwatch.errors import DayRejectedError, SettingsError
+from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import SCORES
+from modwatch.metrics.collaborative import REVIEW_FRACTIONS
+from modwatch.quality.store import CheckStore
+from modwatch.quality.thresholds import Thresholds
+from modwatch.quality.verdict import Suite, Verdict
+from modwatch.routing.policy import RoutingPolicy
+from modwatch.settings import (
+    CommunitySourceSettings,
+    FileSourceSettings,
+    ReplaySourceSettings,
+    Settings,
+    SqlSourceSettings,
+    load_settings,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from modwatch.alerts.channels import Channel
+    from modwatch.alerts.rules import Rule
+    from modwatch.ingest.sources import Source
+    from modwatch.review.queue.lanes import Lanes
+    from modwatch.scoring.scorer import Scorer
+
+_log = logging.getLogger(__name__)
+
+_ONE_DAY = datetime.timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The adapters of one process. Open it with `open_resources`."""
+
+    settings: Settings
+    _exit: ExitStack
+
+    @cached_property
+    def lake(self) -> Lake:
+        """The Delta tables."""
+        return Lake(root=self.settings.lake_root)
+
+    @cached_property
+    def checks(self) -> CheckStore:
+        """Verdicts and pages of the daily checks."""
+        return CheckStore(root=self.settings.checks_root)
+
+    @cached_property
+    def source(self) -> "Source":
+        """Where comments come from."""
+        return open_source(self.settings)
+
+    @cached_property
+    def database(self) -> "Engine":
+        """The review database."""
+        from modwatch.review.database import connect
+
+        engine = connect(self._database_url())
+        self._exit.callback(engine.dispose)
+        if self.settings.database_url is None:
+            self.migrate(engine)  # nobody else looks after the embedded server
+        return engine
+
+    def migrate(self, engine: "Engine | None" = None) -> None:
+        """Bring the review database up to date; nothing when it is."""
+        from modwatch.review.migrate import upgrade
+
+        upgrade(engine or self.database)
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Bounds of the quality rules."""
+        return Thresholds(
+            max_text_length=self.settings.max_text_length,
+            trailing_days=self.settings.history_days,
+        )
+
+    @property
+    def policy(self) -> RoutingPolicy:
+        """How many comments people see, and which."""
+        return RoutingPolicy(
+            review_fraction=self.settings.review_fraction,
+            slice_share=self.settings.slice_share,
+            strategy=self.settings.strategy,
+            toxic_share=self.settings.toxic_share,
+            second_opinion_share=self.settings.second_opinion_share,
+        )
+
+    @property
+    def lanes(self) -> "Lanes":
+        """How the queue serves each reason."""
+        from modwatch.review.queue.lanes import load_lanes
+
+        return load_lanes(self.settings.queue_rules)
+
+    @cached_property
+    def sampling_salt(self) -> str:
+        """The secret of the random slice: the setting, or one made once and kept in HOME."""
+        given = self.settings.sampling_salt.get_secret_value()
+        return given or _kept_secret(self.settings.home / "secrets" / "sampling_salt")
+
+    def champion_version(self) -> str:
+        """Return the version that carries the champion alias; raises NoChampionError."""
+        from modwatch.models.registry import champion_version
+
+        return champion_version(self.settings.model_name, self.settings.mlflow_url)
+
+    def scorer(self, version: str) -> "Scorer":
+        """Return the in-process scorer of `version`, fetched from the registry at most once."""
+        from modwatch.models.registry import fetch
+        from modwatch.scoring.local import LocalScorer
+
+        folder = fetch(
+            self.settings.model_name,
+            version,
+            tracking_uri=self.settings.mlflow_url,
+            cache_dir=self.settings.models_folder,
+        )
+        return LocalScorer(folder, model_version=version, threads=self.settings.torch_threads)
+
+    @cached_property
+    def alert_rules(self) -> "tuple[Rule, ...]":
+        """What alerts are raised about; raises SettingsError when a rule is impossible."""
+        from modwatch.alerts.rules import load_rules
+
+        return load_rules(self.settings.alert_rules)
+
+    @cached_property
+    def alert_channels(self) -> "tuple[Channel, ...]":
+        """Where alerts go: to the webhook, by mail, or nowhere."""
+        return open_channels(self.settings)
+
+    def days_before(self, day: datetime.date) -> list[datetime.date]:
+        """Return the trailing days that `day` is checked against, oldest first."""
+        return [day - back * _ONE_DAY for back in range(self.settings.history_days, 0, -1)]
+
+    def reference_days(self, day: datetime.date) -> list[datetime.date]:
+        """Return the first days with scores, before `day`: the fixed reference of its drift."""
+        first = self.settings.reference_first_day or datetime.date.min
+        scored = [past for past in self.lake.days("scores") if first <= past < day]
+        return scored[: self.settings.reference_days]
+
+    def window(self, day: datetime.date) -> list[datetime.date]:
+        """Return the days that are measured again with `day`, oldest first, `day` last."""
+        return [day - back * _ONE_DAY for back in range(self.settings.window_days - 1, -1, -1)]
+
+    def earlier_ids(self, day: datetime.date) -> Iterator[pa.Array]:
+        """Yield the ids of the comments of all earlier days."""
+        earlier = self.lake.read_between(
+            "comments", datetime.date.min, day - _ONE_DAY, columns=["comment_id"]
+        )
+        return (batch.column("comment_id") for batch in earlier)
+
+    def staged_scores(self, day: datetime.date) -> Iterator[pa.RecordBatch]:
+        """Return the staged scores of `day` as batches of `records.SCORES`."""
+        return self.lake.read("staged_scores", day, columns=SCORES.names)
+
+    def verdicts_before(self, suite: Suite, day: datetime.date) -> list[Verdict]:
+        """Return the verdicts that the trailing days have from `suite`."""
+        return self.checks.history(suite, self.days_before(day))
+
+    def keep_verdict(self, verdict: Verdict) -> None:
+        """Keep a verdict and its pages.
+
+        Raises:
+            DayRejectedError: it rejects the day; the message says why, and names the page.
+        """
+        from modwatch.quality import rejection, render_index, render_page
+
+        self.checks.save(verdict)
+        suites = [self.checks.load(suite, verdict.day) for suite in get_args(Suite)]
+        history = self.verdicts_before("comments", verdict.day)
+        page = render_page([found for found in suites if found], history=history)
+        place = self.checks.save_page(verdict.day, page)
+        every = [
+            v for suite in get_args(Suite) for v in self.checks.history(suite, self.checks.days())
+        ]
+        self.checks.save_page(None, render_index(every))
+        if verdict.rejected:
+            raise DayRejectedError(f"{rejection(verdict)}; the page is {place}")
+
+    @property
+    def alphas(self) -> tuple[float, ...]:
+        """The review fractions to report, the deployed one among them."""
+        return tuple(sorted({*REVIEW_FRACTIONS, self.settings.review_fraction}))
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The review strategies to report of a day, the deployed one among them."""
+        return tuple(dict.fromkeys(("uncertainty", "toxicity", self.settings.strategy)))
+
+    def _database_url(self) -> str:
+        if self.settings.database_url is not None:
+            return self.settings.database_url.get_secret_value()
+        from modwatch.review.embedded import embedded
+
+        server = self._exit.enter_context(embedded(self.settings.home / "postgres"))
+        return server.url("modwatch")
+
+
+@contextmanager
+def open_resources(settings: Settings | None = None) -> Iterator[Resources]:
+    """Open the wiring of `settings`, or of the environment; close what was opened at the end.
+
+    Raises:
+        SettingsError: a setting is impossible.
+    """
+    with ExitStack() as stack:
+        yield Resources(settings or load_settings(), stack)
+
+
+def open_source(settings: Settings) -> "Source":
+    """Return the source that the settings name."""
+    match settings.source:
+        case FileSourceSettings() as files:
+            from modwatch.ingest.files import FileSource
+
+            return FileSource(**files.model_dump(exclude={"kind"}))
+        case SqlSourceSettings() as sql:
+            from modwatch.ingest.sql import SqlSource
+
+            url = sql.url.get_secret_value()
+            return SqlSource(url=url, **sql.model_dump(exclude={"kind", "url"}))
+        case ReplaySourceSettings() as replay:
+            from modwatch.ingest.corpora import load
+            from modwatch.ingest.replay import ReplaySource
+
+            corpus = load(replay.corpus, replay.path)
+            if corpus.left_out:
+                _log.warning(
+                    "Rows of the corpus could not be used: %s.",
+                    ", ".join(f"{count} {reason}" for reason, count in corpus.left_out.items()),
+                    extra={"event": "corpus_rows_left_out", "left_out": dict(corpus.left_out)},
+                )
+            return ReplaySource(corpus=corpus, first_day=replay.first_day, days=replay.days)
+        case CommunitySourceSettings() as community:
+            from modwatch.ingest.community import Community, Drift
+
+            drift = Drift(start=community.drift_from) if community.drift_from else None
+            return Community(drift=drift, **community.model_dump(exclude={"kind", "drift_from"}))
+
+
+def open_channels(settings: Settings) -> "tuple[Channel, ...]":
+    """Return the channels of alerts that the settings name."""
+    from modwatch.alerts.channels import Patience
+    from modwatch.alerts.mail import MailChannel, SmtpServer
+    from modwatch.alerts.webhook import WebhookChannel
+
+    patience = Patience(timeout=settings.alert_timeout)
+    channels: list[Channel] = []
+    if settings.alert_webhook_url:
+        url = settings.alert_webhook_url.get_secret_value()
+        secret = settings.alert_webhook_secret.get_secret_value()
+        channels.append(WebhookChannel(url=url, secret=secret, patience=patience))
+    if settings.alert_smtp_url:
+        mail = MailChannel(
+            server=SmtpServer.of(settings.alert_smtp_url.get_secret_value()),
+            sender=settings.alert_mail_from,
+            recipients=settings.alert_mail_to,
+            patience=patience,
+        )
+        channels.append(mail)
+    return tuple(channels)
+
+
+def _kept_secret(path: Path) -> str:
+    """Return the secret in `path`, made at first use; processes that race agree on one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            with tempfile.NamedTemporaryFile("w", dir=path.parent) as draft:  # mode 0600
+                draft.write(secrets.token_hex(32))
+                draft.flush()
+                with suppress(FileExistsError):  # another process was first
+                    path.hardlink_to(draft.name)
+        return path.read_text()
+    except OSError as exc:
+        raise SettingsError(
+            f"no secret can be kept in {path}; set MODWATCH_SAMPLING_SALT or MODWATCH_HOME"
+        ) from exc

@@ -1,0 +1,423 @@
+"""Audits in an installation: from the lake to a signed result, and everything done out of order."""
+
+import datetime
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+import small_audits
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from sqlalchemy import select, text
+
+from modwatch.audit import files
+from modwatch.audit.dsa import DsaReportError
+from modwatch.audit.plan import AuditPlan
+from modwatch.audit.verify import verify
+from modwatch.audits import auditing, verification
+from modwatch.audits.request import AuditRequest
+from modwatch.audits.sources import standing_labels
+from modwatch.errors import AuditCancelledError, AuditError, DatabaseError, DesignError
+from modwatch.lake.files import Folder
+from modwatch.pipeline import audit as audit_pipeline
+from modwatch.resources import Resources, open_resources
+from modwatch.review import queue
+from modwatch.review.people import create_moderator
+from modwatch.review.queue.audits import AuditProgress, audit_lock
+from modwatch.review.queue.items import NewItem
+from modwatch.review.tables import review_item
+from review.labelling import label_all, label_next
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+SCORED = TO_THE_QUEUE[:-1]
+REQUEST = AuditRequest(audit="january", first=MONDAY, last=TUESDAY, labels=120, seed="s")
+
+
+@pytest.fixture
+def at(install: Callable[..., Installation]) -> Iterator[Resources]:
+    """Two days of scored comments."""
+    home = install()
+    for day in (MONDAY, TUESDAY):
+        home.run(*SCORED, day=day)
+    with open_resources(home.settings) as wiring:
+        yield wiring
+
+
+def label_everything(at: Resources) -> None:
+    truth = dict(known_labels(at.lake))
+    for name in ("ann", "ben"):
+        label_all(at.database, create_moderator(at.database, name, "moderator"), truth.__getitem__)
+
+
+def to_the_labels(at: Resources, request: AuditRequest = REQUEST) -> int:
+    auditing.plan(at, request, actor="eva")
+    auditing.approve(at, request.audit, actor="eve")
+    return auditing.draw_stage(at, request.audit)
+
+
+def test_from_the_plan_to_a_signed_result(at: Resources) -> None:
+    assert to_the_labels(at) == 120
+    label_everything(at)
+    assert auditing.progress(at, "january") == AuditProgress(decided=120)
+    assert auditing.seal_labels(at, "january") == 120
+    result = auditing.estimate(at, "january")
+    with pytest.raises(AuditError, match="not before the result is signed off"):
+        auditing.publish(at, "january")
+    auditing.sign_off(at, "january", actor="eva")
+    for _ in range(2):
+        assert auditing.publish(at, "january", service="Forum") == "report.html"
+    assert verification.check(at, "january") == []
+    kept = auditing.store(at).read("january")
+    assert json.loads(kept[files.RESULT]) == result
+    assert verify(kept) == []
+    assert result["comments"] == sum(at.lake.count("scores", day) for day in (MONDAY, TUESDAY))
+    assert result["labellers"] == 2
+    page = kept[files.REPORT].decode()
+    assert "Signed off by eva" in page
+    texts = at.lake.table("comments", MONDAY, columns=["text"]).column("text").to_pylist()
+    assert not [1 for words in texts if len(words) > 8 and words in page]
+
+
+def test_its_interval_holds_the_planted_truth(at: Resources) -> None:
+    to_the_labels(at)
+    label_everything(at)
+    auditing.seal_labels(at, "january")
+    result = auditing.estimate(at, "january")
+    truth, missed, unflagged = dict(known_labels(at.lake)), 0, 0
+    for day in (MONDAY, TUESDAY):
+        for row in at.lake.table("scores", day, columns=["comment_id", "flagged"]).to_pylist():
+            if not row["flagged"]:
+                unflagged += 1
+                missed += truth[row["comment_id"]]
+    figure = next(f for f in result["figures"] if f["metric"] == "prevalence_unflagged")
+    assert figure["low"] <= missed / unflagged <= figure["high"]
+
+
+def test_an_adaptive_audit_draws_twice(at: Resources) -> None:
+    request = replace(REQUEST, labels=160, second_stage_share=0.4)
+    assert to_the_labels(at, request) == 96
+    with pytest.raises(AuditError, match="96 items are not decided"):
+        auditing.seal_labels(at, "january")
+    label_everything(at)
+    auditing.seal_labels(at, "january")
+    with pytest.raises(AuditError, match="1 of 2 stages are labelled, and nobody stopped"):
+        auditing.estimate(at, "january")
+    assert auditing.draw_stage(at, "january") == 160
+    label_everything(at)
+    assert auditing.seal_labels(at, "january") == 160
+    with pytest.raises(AuditError, match="all stages"):
+        auditing.draw_stage(at, "january")
+    result = auditing.estimate(at, "january")
+    assert (result["stages"], result["stages_planned"], result["short_of_labels"]) == (2, 2, 0)
+    auditing.sign_off(at, "january", actor="eva")
+    assert verification.check(at, "january") == []
+
+
+def test_an_adaptive_audit_may_be_stopped_after_its_first_stage(small: Resources) -> None:
+    small_audits.begin(small, small_audits.ADAPTIVE)
+    small_audits.label_everything(small)
+    assert auditing.seal_labels(small, "small", stop=True, actor="eve") == 96
+    result = auditing.estimate(small, "small")
+    assert (result["stages"], result["stages_planned"], result["drawn"]) == (1, 2, 96)
+    recall = next(figure for figure in result["figures"] if figure["metric"] == "recall")
+    assert recall["status"] == "ok"
+    auditing.sign_off(small, "small", actor="eva")
+    auditing.publish(small, "small")
+    assert verification.check(small, "small") == []
+
+
+def test_a_step_that_was_killed_before_it_was_sealed_is_told_and_taken_again(
+    small: Resources,
+) -> None:
+    small_audits.begin(small)
+    begun = small.settings.home / "lake" / "_audits" / "small" / files.labels_file(1)
+    begun.write_bytes(b"half of it")
+    assert verification.check(small, "small") == [
+        "labels-1.csv is there and not sealed: its step was begun, not finished; take it again"
+    ]
+    small_audits.label_everything(small)
+    begun.write_bytes(files.write_labels(standing_labels(small, "small")))
+    small_audits.correct_some(small)  # nothing is sealed yet
+    auditing.seal_labels(small, "small")
+    assert verification.check(small, "small") == []
+
+
+def test_every_step_may_be_taken_twice(at: Resources) -> None:
+    for _ in range(2):
+        auditing.plan(at, REQUEST, actor="eva")
+    for _ in range(2):
+        auditing.approve(at, "january", actor="eve")
+    assert [auditing.draw_stage(at, "january") for _ in range(2)] == [120, 120]
+    label_everything(at)
+    assert [auditing.seal_labels(at, "january") for _ in range(2)] == [120, 120]
+    first, again = (auditing.estimate(at, "january") for _ in range(2))
+    assert first == again
+    for _ in range(2):
+        auditing.sign_off(at, "january", actor="eva")
+    actions = [event.action for event in auditing.store(at).chain("january")]
+    assert actions == ["planned", "approved", "drawn", "labelled", "estimated", "signed_off"]
+
+
+def test_what_is_out_of_order_is_refused_by_name(at: Resources) -> None:
+    with pytest.raises(AuditError, match="there is no audit 'january'; there are: none"):
+        auditing.draw_stage(at, "january")
+    with pytest.raises(AuditError, match="there is no plan; plan it first"):
+        auditing.approve(at, "january", actor="eva")
+    auditing.plan(at, REQUEST, actor="eva")
+    with pytest.raises(AuditError, match="cannot be drawn after it was planned"):
+        auditing.draw_stage(at, "january")
+    assert auditing.progress(at, "january").items == 0
+
+
+def test_a_cancelled_audit_leaves_its_evidence(at: Resources) -> None:
+    to_the_labels(at)
+    label_next(at.database, create_moderator(at.database, "ann", "moderator"))
+    auditing.cancel(at, "january", actor="eva", note="the wrong period")
+    assert verification.check(at, "january") == []
+    assert auditing.progress(at, "january").left == 0
+    assert auditing.store(at).chain("january")[-1].note == "the wrong period"
+    with pytest.raises(AuditError, match="after it was cancelled"):
+        auditing.estimate(at, "january")
+
+
+def test_an_audit_stopped_halfway_is_told_with_wider_intervals(at: Resources) -> None:
+    to_the_labels(at)
+    truth, ann = dict(known_labels(at.lake)), create_moderator(at.database, "ann", "moderator")
+    for _ in range(60):
+        label_next(at.database, ann, 0)
+    del truth
+    item = review_item.c
+    with at.database.connect() as connection:
+        rows = connection.execute(select(item.dt, item.comment_id, item.labels_wanted))
+        wanted = {(day, name): number for day, name, number in rows}
+    labelled = auditing.seal_labels(at, "january", stop=True)
+    assert 40 <= labelled <= 60  # the others wait for a second person
+    result = auditing.estimate(at, "january")
+    assert result["labelled"] == labelled < result["drawn"] == 120
+    several = [  # of those that one of two people labelled
+        each
+        for each in files.read_labels(auditing.store(at).read("january")[files.labels_file(1)])
+        if wanted[each.day, each.comment_id] == 2
+    ]
+    assert result["short_of_labels"] == len(several) > 0
+    assert {figure["status"] for figure in result["figures"]} == {"ok", "insufficient"}
+
+
+def test_two_audits_at_once_do_not_disturb_each_other(at: Resources) -> None:
+    other = replace(REQUEST, audit="other", seed="t", labels=90)
+    to_the_labels(at)
+    to_the_labels(at, other)
+    truth = dict(known_labels(at.lake))
+    for name in ("ann", "ben", "cem", "dan"):
+        label_all(at.database, create_moderator(at.database, name, "moderator"), truth.__getitem__)
+    for name, labels in (("january", 120), ("other", 90)):
+        assert auditing.seal_labels(at, name) == labels
+        auditing.estimate(at, name)
+        assert verification.check(at, name) == []
+
+
+def test_a_label_that_changes_after_it_was_sealed_is_found(at: Resources) -> None:
+    to_the_labels(at)
+    label_everything(at)
+    auditing.seal_labels(at, "january")
+    with at.database.begin() as connection:
+        connection.execute(text("SET LOCAL session_replication_role = replica"))  # no triggers
+        connection.execute(text("UPDATE decision SET label = 1 - label WHERE id = 7"))
+    assert verification.check(at, "january") == [
+        "the labels of 1 comment were changed in the log of decisions after they were sealed"
+    ]
+
+
+def test_scores_that_change_after_the_plan_are_found(at: Resources) -> None:
+    auditing.plan(at, REQUEST, actor="eva")
+    auditing.approve(at, "january", actor="eva")
+    rows = at.lake.table("scores", MONDAY, role="champion")
+    at.lake.replace("scores", MONDAY, rows.slice(1).to_batches(), role="champion")
+    with pytest.raises(AuditError, match="scores were changed since"):
+        auditing.draw_stage(at, "january")
+
+
+def test_whoever_labelled_does_not_sign(at: Resources) -> None:
+    to_the_labels(at)
+    label_everything(at)
+    auditing.seal_labels(at, "january")
+    auditing.estimate(at, "january")
+    with pytest.raises(AuditError, match="'ann' labelled for it and cannot sign it off"):
+        auditing.sign_off(at, "january", actor="ann")
+
+
+def test_a_result_that_was_tampered_with_is_not_signed(at: Resources) -> None:
+    to_the_labels(at)
+    label_everything(at)
+    auditing.seal_labels(at, "january")
+    auditing.estimate(at, "january")
+    kept = auditing.store(at)
+    content = kept.read("january")[files.RESULT].replace(b"0", b"1", 1)
+    (at.settings.home / "lake" / "_audits" / "january" / files.RESULT).write_bytes(content)
+    with pytest.raises(AuditError, match=r"result\.json was changed after it was sealed"):
+        auditing.sign_off(at, "january", actor="eva")
+
+
+def test_an_edited_plan_draws_nothing(at: Resources) -> None:
+    auditing.plan(at, REQUEST, actor="eva")
+    auditing.approve(at, "january", actor="eva")
+    path = at.settings.home / "lake" / "_audits" / "january" / files.PLAN
+    path.write_text(path.read_text().replace('"seed":"s"', '"seed":"t"'))
+    with pytest.raises(AuditError, match=r"plan\.json was changed after it was sealed"):
+        auditing.draw_stage(at, "january")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "why"),
+    [
+        ({"last": MONDAY - datetime.timedelta(days=1)}, AuditError, "ends on"),
+        (
+            {"first": MONDAY - datetime.timedelta(days=9), "last": MONDAY - datetime.timedelta(7)},
+            AuditError,
+            "there is no comment",
+        ),
+        ({"labels": 9}, DesignError, "too few for"),
+        ({"audit": "Über"}, AuditError, "name of the audit"),
+        ({"audit": "../x"}, AuditError, "name of the audit"),
+        ({"labels": 0}, DesignError, "too few"),
+    ],
+)
+def test_impossible_requests_are_refused(
+    at: Resources, changes: dict[str, object], error: type[Exception], why: str
+) -> None:
+    with pytest.raises(error, match=why):
+        auditing.plan(at, replace(REQUEST, **changes), actor="eva")
+    assert auditing.store(at).names() == []
+
+
+def test_a_day_without_scores_is_named(at: Resources) -> None:
+    at.lake.replace("scores", TUESDAY, [], role="champion")
+    with pytest.raises(AuditError, match=f"{TUESDAY} has [0-9]+ comments and 0 scores"):
+        auditing.plan(at, REQUEST, actor="eva")
+
+
+def test_another_model_in_mid_period_is_refused(at: Resources) -> None:
+    table = at.lake.table("scores", TUESDAY, role="champion")
+    number = table.schema.get_field_index("model_version")
+    other = table.set_column(number, table.schema.field(number), [["9"] * table.num_rows])
+    at.lake.replace("scores", TUESDAY, other.to_batches(), role="champion")
+    with pytest.raises(AuditError, match="model or its threshold changed within the period"):
+        auditing.plan(at, REQUEST, actor="eva")
+
+
+def test_planned_again_under_the_same_name_it_must_be_the_same(at: Resources) -> None:
+    first = auditing.plan(at, REQUEST, actor="eva")
+    assert auditing.plan(at, replace(REQUEST, seed=""), actor="eva") == first
+    with pytest.raises(AuditError, match="planned before, and otherwise"):
+        auditing.plan(at, replace(REQUEST, last=MONDAY), actor="eva")
+    assert AuditPlan.from_json(first.to_json()) == first
+
+
+def test_no_two_processes_take_a_step_at_once(small: Resources) -> None:
+    small_audits.begin(small)
+    with audit_lock(small.database, "small"):
+        other = threading.Thread(
+            target=auditing.cancel, args=(small, "small"), kwargs={"actor": "eva"}
+        )
+        other.start()
+        other.join(0.5)
+        assert auditing.store(small).chain("small")[-1].action == "drawn"
+    other.join(30)
+    assert auditing.store(small).chain("small")[-1].action == "cancelled"
+
+
+def test_what_is_drawn_and_not_queued_is_not_sealed(
+    small: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    auditing.plan(small, small_audits.REQUEST, actor="eva")
+    auditing.approve(small, "small", actor="eve")
+    with monkeypatch.context() as broken:
+        broken.setattr(auditing, "enqueue_audit", lambda *_: None)
+        auditing.draw_stage(small, "small")
+    with pytest.raises(AuditError, match="120 comments are drawn and 0 of them queued; draw"):
+        auditing.seal_labels(small, "small", stop=True)
+    assert auditing.draw_stage(small, "small") == 120
+    assert auditing.progress(small, "small").waiting == 120
+
+
+def test_a_stop_that_fails_gives_nothing_up(
+    small: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_audits.begin(small)
+
+    def down(*_: object) -> None:
+        assert auditing.progress(small, "small").waiting == 120  # for everybody else
+        raise DatabaseError("PostgreSQL is down")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(auditing, "refuse_conflicts", down)
+        with pytest.raises(DatabaseError):
+            auditing.seal_labels(small, "small", stop=True, actor="eve", note="no time")
+    assert auditing.progress(small, "small").waiting == 120
+    auditing.seal_labels(small, "small", stop=True, actor="eve", note="no time")
+    sealed = auditing.store(small).chain("small")[-1]
+    assert (sealed.actor, sealed.note) == ("eve", "stopped before all were labelled: no time")
+    assert auditing.progress(small, "small").withdrawn == 120
+
+
+def test_what_was_stopped_and_not_withdrawn_is_withdrawn_by_the_next_call(
+    small: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_audits.begin(small)
+    with monkeypatch.context() as broken:  # killed before PostgreSQL had it
+        broken.setattr(auditing, "withdrawing", lambda *_: nullcontext())
+        auditing.seal_labels(small, "small", stop=True, actor="eve")
+    assert auditing.progress(small, "small").waiting == 120
+    assert audit_pipeline.seal(small, "small", 1) == 0
+    assert auditing.progress(small, "small").withdrawn == 120
+
+
+def test_what_was_given_up_half_is_given_up_whole_by_the_next_step(
+    small: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_audits.begin(small)
+    with monkeypatch.context() as broken:
+        broken.setattr(auditing, "withdraw_audit", lambda *_: None)
+        auditing.cancel(small, "small", actor="eve")
+    assert auditing.progress(small, "small").waiting == 120
+    with pytest.raises(AuditCancelledError):
+        audit_pipeline.labelling(small, "small", 1)
+    assert auditing.progress(small, "small").withdrawn == 120
+
+
+def test_a_broken_audit_keeps_no_other_from_publication(
+    small: Resources, caplog: pytest.LogCaptureFixture
+) -> None:
+    Folder(root=auditing.store(small).root, holds="evidence").write("broken/chain.jsonl", b"{}\n")
+    small_audits.seal(small)
+    auditing.estimate(small, "small")
+    auditing.sign_off(small, "small", actor="eva")
+    assert auditing.publish(small, "small") == files.REPORT
+    assert "The trend leaves out audit broken" in caplog.text
+
+
+def test_an_unusable_service_is_refused_before_anybody_labels(small: Resources) -> None:
+    form = {"audit": "small", "first": "2026-01-05", "last": "2026-01-06", "labels": 120}
+    for service in ("  ", "a\x00b"):
+        with pytest.raises(DsaReportError, match="service"):
+            audit_pipeline.plan(small, {**form, "service": service})
+    assert auditing.store(small).names() == []
+
+
+def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(small: Resources) -> None:
+    small_audits.begin(small)
+    small_audits.label_everything(small)
+    label = next(each for each in standing_labels(small, "small") if each.labeller == "ann")
+    item = NewItem(
+        comment_id=label.comment_id, text="a text", reason="uncertainty", stratum=0, rank=1,
+        inclusion_probability=1.0, review_score=0.2, prob=0.4, uncertainty=0.24, model_version="3",
+    )  # fmt: skip
+    queue.enqueue(small.database, [item], label.day)
+    label_next(small.database, create_moderator(small.database, "ann", "moderator"))
+    with pytest.raises(AuditError, match="1 label is by who decided the comment as a moderator"):
+        auditing.seal_labels(small, "small")
+    assert auditing.conflicting_labels(small, "small") == [label]

@@ -1,0 +1,318 @@
+"""The DSA's files of an audit: what counts as a measure, and of whom, in a small lake."""
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from installation import MONDAY, TUESDAY, Installation
+from lake_days import put_comments, put_scores
+from sqlalchemy import select
+
+from audit.making import plan_of
+from modwatch.audit.dsa import validate
+from modwatch.audit.dsa.from_audit import Measures
+from modwatch.audit.dsa.vocabulary import LANGUAGES
+from modwatch.audit.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE
+from modwatch.audit.plan import AuditPlan, PopulationDay
+from modwatch.audits import auditing
+from modwatch.audits.auditing import AuditRequest
+from modwatch.audits.dsa_files import dsa_files, period_measures
+from modwatch.audits.population import scored
+from modwatch.errors import AuditError
+from modwatch.resources import Resources, open_resources
+from modwatch.review import queue
+from modwatch.review.people import create_moderator
+from modwatch.review.queue.amendments import undo
+from modwatch.review.queue.audits import enqueue_audit
+from modwatch.review.queue.corrections import correct
+from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.leases import lease_escalated
+from modwatch.review.tables import review_item
+from review.labelling import held, label, label_all
+
+SIZE = 400
+#: Of every ten comments of a day.
+TAGS = ["en", "en-GB", "de", "de", "de", "de", "nb", None, "", "FR"]
+FLAGGED, UNFLAGGED = "c390", "c10"
+SERVICE = "An Example"
+
+
+@pytest.fixture
+def at(queue_url: str, tmp_path: Path) -> Iterator[Resources]:
+    """Two days of scored comments, the later half of each flagged."""
+    home = Installation(values={"home": tmp_path, "database_url": queue_url})
+    with open_resources(home.settings) as wiring:
+        for day in (MONDAY, TUESDAY):
+            put_comments(wiring.lake, day, SIZE, language=TAGS * (SIZE // 10))
+            put_scores(wiring.lake, day, np.arange(SIZE, dtype=np.float32) / SIZE + 0.001)
+        yield wiring
+
+
+def item(comment_id: str, kind: str = "review", **more: Any) -> NewItem:
+    return NewItem(
+        comment_id=comment_id, kind=kind, text="an invented text", reason="uncertainty", stratum=0,
+        inclusion_probability=1.0, rank=1, review_score=0.2, prob=0.4, uncertainty=0.24,
+        model_version="3", **more,
+    )  # fmt: skip
+
+
+def enqueue(at: Resources, *new: NewItem, day: date = MONDAY) -> None:
+    if new[0].kind == "audit":
+        enqueue_audit(at.database, "another", [(day, each) for each in new])
+    else:
+        queue.enqueue(at.database, new, day, kinds={each.kind for each in new})
+
+
+def small_plan(at: Resources) -> AuditPlan:
+    parts = [part for day in (MONDAY, TUESDAY) for part in scored(at.lake, day)]
+    return plan_of(parts, {}, 5)
+
+
+def whole(at: Resources) -> Measures:
+    return sum(period_measures(at, small_plan(at)).values(), Measures())
+
+
+UNTOUCHED = Measures(comments=2 * SIZE, solely=SIZE)
+
+
+def test_what_nobody_reviewed_is_measured_by_automated_means_alone(at: Resources) -> None:
+    found = period_measures(at, small_plan(at))
+    each = Measures(comments=SIZE // 5, solely=SIZE // 10)
+    assert found == {
+        "": each + each,
+        "FR": each,
+        "de": each + each + each + each,
+        "en": each,
+        "en-GB": each,
+        "nb": each,
+    }
+
+
+@pytest.mark.parametrize("kind", ["review", "imported"])
+@pytest.mark.parametrize(
+    ("comment", "said", "solely", "not_solely"),
+    [
+        (FLAGGED, 1, SIZE - 1, 1),
+        (FLAGGED, 0, SIZE - 1, 0),
+        (UNFLAGGED, 1, SIZE, 1),
+        (UNFLAGGED, 0, SIZE, 0),
+    ],
+)
+def test_what_a_person_decided_is_theirs(
+    at: Resources, kind: str, comment: str, said: int, solely: int, not_solely: int
+) -> None:
+    enqueue(at, item(comment, kind))
+    label_all(at.database, create_moderator(at.database, "ann", "moderator"), lambda _: said)
+    assert whole(at) == Measures(
+        comments=2 * SIZE, solely=solely, not_solely=not_solely, reviewed=1
+    )
+
+
+@pytest.mark.parametrize("kind", ["audit", "gold"])
+@pytest.mark.parametrize("comment", [FLAGGED, UNFLAGGED])
+def test_labels_that_measure_people_or_the_model_are_no_measures(
+    at: Resources, kind: str, comment: str
+) -> None:
+    enqueue(at, item(comment, kind))
+    done = label_all(at.database, create_moderator(at.database, "ann", "moderator"), lambda _: 1)
+    assert len(done) == 1
+    assert whole(at) == UNTOUCHED
+
+
+def test_a_second_opinion_changes_nothing(at: Resources) -> None:
+    enqueue(at, item(FLAGGED), item(FLAGGED, "second_opinion"))
+    for number, name in enumerate(("ann", "ben")):
+        person = create_moderator(at.database, name, "moderator")
+        assert len(label_all(at.database, person, lambda _, said=number: said)) == 1
+    found = whole(at)
+    assert found.reviewed == 1
+    assert found.solely == SIZE - 1
+
+
+def test_a_review_that_is_not_finished_has_decided_nothing(at: Resources) -> None:
+    enqueue(at, item(FLAGGED, labels_wanted=2))
+    for said, name in enumerate(("ann", "ben")):
+        person = create_moderator(at.database, name, "moderator")
+        label(at.database, person, held(at.database, person), said)
+        assert whole(at) == UNTOUCHED
+    lead = create_moderator(at.database, "lea", "lead")
+    lease = lease_escalated(at.database, lead.id)
+    assert lease is not None
+    label(at.database, lead, lease, 1)
+    assert whole(at) == replace(UNTOUCHED, solely=SIZE - 1, not_solely=1, reviewed=1)
+
+
+def test_what_is_taken_back_or_corrected_does_not_stand(at: Resources) -> None:
+    ann = create_moderator(at.database, "ann", "moderator")
+    enqueue(at, item(FLAGGED))
+    done = label(at.database, ann, held(at.database, ann), 1)
+    lease = undo(at.database, moderator_id=ann.id, decision_id=done.id, idempotency_key="undo")
+    assert whole(at) == UNTOUCHED
+    label(at.database, ann, lease, 0, "again")
+    assert whole(at) == replace(UNTOUCHED, solely=SIZE - 1, reviewed=1)
+    with at.database.connect() as connection:
+        version = connection.scalar(select(review_item.c.version))
+    correct(
+        at.database,
+        moderator_id=ann.id,
+        item_id=lease.item.id,
+        label=1,
+        version=version,
+        idempotency_key="correction",
+        reason="mistake",
+    )
+    assert whole(at) == replace(UNTOUCHED, solely=SIZE - 1, not_solely=1, reviewed=1)
+
+
+def test_of_a_comment_that_was_also_imported_what_was_said_last_stands(at: Resources) -> None:
+    ann, ben = (create_moderator(at.database, name, "moderator") for name in ("ann", "ben"))
+    enqueue(at, item(FLAGGED, "imported"))
+    label_all(at.database, ann, lambda _: 1)
+    enqueue(at, item(FLAGGED))
+    label_all(at.database, ben, lambda _: 0)
+    assert whole(at) == replace(UNTOUCHED, solely=SIZE - 1, reviewed=1)
+
+
+def test_decisions_of_other_days_or_of_no_comment_do_not_count(at: Resources) -> None:
+    enqueue(at, item(FLAGGED), day=MONDAY - timedelta(days=1))
+    enqueue(at, item("nowhere"))
+    label_all(at.database, create_moderator(at.database, "ann", "moderator"), lambda _: 1)
+    assert whole(at) == UNTOUCHED
+
+
+def test_scores_that_changed_since_the_plan_are_refused(at: Resources) -> None:
+    planned = small_plan(at)
+    put_scores(at.lake, TUESDAY, np.full(SIZE, 0.9, dtype=np.float32))
+    with pytest.raises(AuditError, match=f"{TUESDAY} has 400 comments, 400 of them flagged"):
+        period_measures(at, planned)
+
+
+def signed(at: Resources, *, says: int | None = None) -> tuple[AuditPlan, dict[str, Any]]:
+    """Carry an audit out whose labellers say what the score says, or always the same."""
+    request = AuditRequest(audit="spring", first=MONDAY, last=TUESDAY, labels=200, seed="s")
+    planned = auditing.plan(at, request, actor="eva")
+    auditing.approve(at, "spring", actor="eve")
+    auditing.draw_stage(at, "spring")
+    for name in ("cem", "dan"):
+        label_all(
+            at.database,
+            create_moderator(at.database, name, "moderator"),
+            lambda comment: int(int(comment[1:]) > 190) if says is None else says,
+        )
+    auditing.seal_labels(at, "spring")
+    return planned, dict(auditing.estimate(at, "spring"))
+
+
+def over_a_half_year(
+    planned: AuditPlan, result: dict[str, Any]
+) -> tuple[AuditPlan, dict[str, Any]]:
+    """Return the same audit, as if the half-year around it had no other comments."""
+    days = {day.day: day for day in planned.population}
+    first = date(2026, 1, 1)
+    population = tuple(
+        days.get(day)
+        or PopulationDay(
+            day=day, comments=0, flagged=0, model_version="", threshold=0.5, digest="00"
+        )
+        for day in (first + timedelta(days=number) for number in range(181))
+    )
+    wider = replace(planned, population=population)
+    return wider, result | {"plan": wider.digest}
+
+
+def rows_of(content: bytes) -> dict[tuple[str, str], dict[str, str]]:
+    rows = csv.DictReader(io.StringIO(content.decode(), newline=""))
+    return {(row["Scope"], row["Indicator"].rpartition(" - ")[2]): row for row in rows}
+
+
+SOLELY = "Number of measures solely taken by automated means"
+OTHERS = "Number of measures not taken by automated means"
+
+
+def test_the_files_of_an_audit_hold_what_people_and_model_did(at: Resources) -> None:
+    ann = create_moderator(at.database, "ann", "moderator")
+    reviewed = ("c202", "c203", "c252", "c255", "c2", "c6")
+    enqueue(at, *(item(comment) for comment in reviewed))
+    label_all(at.database, ann, lambda comment: int(comment != "c252"))
+    made = dsa_files(at, *over_a_half_year(*signed(at)), service=SERVICE)
+    assert list(made) == [AUTOMATED_MEANS_FILE, QUALITATIVE_FILE]
+    for content in made.values():
+        assert validate(content) == []
+    rows = rows_of(made[AUTOMATED_MEANS_FILE])
+    # c202, c203, c255, c252 are German and flagged, c2 is German and was not, c6 is Norwegian.
+    for scope in ("Total number", "Own-initiative"):
+        assert rows[scope, SOLELY]["Value"] == "396"
+        assert rows[scope, OTHERS]["Value"] == "5"
+    assert rows["de", SOLELY]["Value"] == "156"
+    assert rows["de", OTHERS]["Value"] == "4"
+    assert rows["en", SOLELY]["Value"] == "80"
+    assert rows["fr", SOLELY]["Value"] == "40"
+    listed = sum(int(rows[code, SOLELY]["Value"]) for code in LANGUAGES)
+    left = rows["Own-initiative", SOLELY]["Contextual Information"]
+    assert listed == 276
+    assert "no row of a language: 120 by automated means alone and 1 others" in left
+    for scope in ("NAM Total", "NAM Trusted Flagger"):
+        blank = [row for (of, _), row in rows.items() if of == scope]
+        assert [row["Value"] for row in blank] == [""] * 5
+        assert all(row["Contextual Information"] for row in blank)
+
+
+def test_rates_are_those_of_the_result(at: Resources) -> None:
+    planned, result = signed(at)
+    rows = rows_of(dsa_files(at, planned, result, service=SERVICE)[AUTOMATED_MEANS_FILE])
+    german = next(each for each in result["domains"] if each["value"] == "de")
+    for scope, figures in (("Total number", result["figures"]), ("de", german["figures"])):
+        for metric, name in (("precision", "Precision"), ("recall", "Recall")):
+            figure = next(each for each in figures if each["metric"] == metric)
+            row = rows[scope, name]
+            assert figure["status"] == "ok"
+            assert float(row["Value"]) == pytest.approx(figure["value"], abs=5.1e-5)
+            assert f"Labels: {figure['labels']}." in row["Contextual Information"]
+    assert float(rows["Own-initiative", "Accuracy"]["Value"]) > 0.9
+    assert "2 different tags" in rows["en", "Recall"]["Contextual Information"]
+
+
+def test_an_audit_that_found_too_little_leaves_blank_what_it_does_not_know(at: Resources) -> None:
+    made = dsa_files(at, *over_a_half_year(*signed(at, says=0)), service=SERVICE)
+    assert [validate(content) for content in made.values()] == [[], []]
+    rows = rows_of(made[AUTOMATED_MEANS_FILE])
+    assert rows["Total number", "Recall"]["Value"] == ""
+    assert "labels of flagged comments" in rows["Total number", "Recall"]["Contextual Information"]
+    assert rows["Total number", SOLELY]["Value"] == "400"
+
+
+def test_without_languages_their_rows_are_blank(at: Resources) -> None:
+    for day in (MONDAY, TUESDAY):
+        put_comments(at.lake, day, SIZE)
+    made = dsa_files(at, *over_a_half_year(*signed(at)), service=SERVICE)
+    assert [validate(content) for content in made.values()] == [[], []]
+    rows = rows_of(made[AUTOMATED_MEANS_FILE])
+    of_languages = [row for (scope, _), row in rows.items() if scope in LANGUAGES]
+    assert len(of_languages) == 5 * len(LANGUAGES)
+    assert {row["Value"] for row in of_languages} == {""}
+    assert rows["Total number", SOLELY]["Value"] == "400"
+
+
+def test_the_same_lake_gives_the_same_bytes_in_whatever_order_it_lies(at: Resources) -> None:
+    planned, result = signed(at)
+    first = dsa_files(at, planned, result, service=SERVICE)
+    rows = at.lake.table("comments", MONDAY)
+    backwards = rows.take(list(range(rows.num_rows))[::-1])
+    at.lake.replace("comments", MONDAY, backwards.to_batches())
+    assert dsa_files(at, planned, result, service=SERVICE) == first
+
+
+def test_a_service_without_a_name_is_refused(at: Resources) -> None:
+    with pytest.raises(AuditError, match="name the service; tell its name"):
+        dsa_files(at, small_plan(at), {}, service=" ")
+
+
+def test_no_text_of_a_comment_is_in_the_files(at: Resources) -> None:
+    for content in dsa_files(at, *signed(at), service=SERVICE).values():
+        assert b"invented text" not in content

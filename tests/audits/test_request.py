@@ -1,0 +1,215 @@
+"""What an auditor may ask for, and when a plan is what they asked for."""
+
+import datetime
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from installation import MONDAY, TUESDAY
+
+from modwatch.audit.design import DesignOptions, ScoreCounts, design
+from modwatch.audit.intervals import IntervalRule
+from modwatch.audit.plan import AuditPlan, PopulationDay
+from modwatch.audits.request import AuditRequest, requested
+from modwatch.errors import AuditError, DesignError
+
+FORM = {"audit": "a", "first": "2026-01-05", "last": "2026-01-06"}
+ASKED = AuditRequest(audit="a", first=MONDAY, last=TUESDAY, labels=100)
+
+#: What a form may say, and what becomes of it: in the request, its options or its rule.
+SAID = {
+    "labels": 500,
+    "second_stage_share": 0.4,
+    "several_labels_share": 0.1,
+    "labels_an_item": 3,
+    "deadline_days": 7,
+    "seed": "s",
+    "origin": "run 1",
+    "method": "quantile",
+    "bins": 6,
+    "allocation": "equal",
+    "floor": 0.25,
+    "flagged_share": 0.3,
+    "expected_prevalence": 0.01,
+    "interval": "logit",
+    "level": 0.9,
+    "sides": "lower",
+    "hidden_share": 0.2,
+}
+
+
+def plan_of(asked: AuditRequest, comments: int = 400) -> AuditPlan:
+    """Return the plan of a request, on days of so many comments, a tenth of them flagged."""
+    scores = (
+        0.5 + 0.4 * ((n % 97) / 97) if n % 10 == 0 else 0.4 * ((n % 89) / 89) ** 2
+        for n in range(comments)
+    )
+    known = list(scores)
+    flagged = [score for score in known if score >= 0.5]
+    rest = [score for score in known if score < 0.5]
+    days = (asked.last - asked.first).days + 1
+    made = design(
+        ScoreCounts.of(flagged * days),
+        ScoreCounts.of(rest * days),
+        asked.first_stage_labels,
+        asked.options,
+    )
+    population = tuple(
+        PopulationDay(
+            day=asked.first + datetime.timedelta(days=number),
+            comments=comments,
+            flagged=len(flagged),
+            model_version="3",
+            threshold=0.5,
+            digest="00",
+        )
+        for number in range(days)
+    )
+    return asked.planned(population, made)
+
+
+def test_what_is_not_said_is_as_by_default() -> None:
+    plain = AuditRequest(audit="a", first=MONDAY, last=TUESDAY)
+    assert requested(FORM) == plain
+    assert requested({**FORM, **dict.fromkeys(SAID)}) == plain
+    assert (plain.options, plain.rule) == (DesignOptions(), IntervalRule())
+
+
+def test_every_field_goes_where_it_belongs() -> None:
+    asked = requested({**FORM, **SAID})
+    told = {
+        **{each.name: getattr(asked, each.name) for each in fields(asked)},
+        **asdict(asked.options),
+        **{
+            name: each
+            for name, each in asdict(asked.rule).items()
+            if name not in ("seed", "method")
+        },
+        "interval": asked.rule.method,
+    }
+    assert {name: told[name] for name in SAID} == SAID
+    assert asked.rule.seed == IntervalRule().seed
+
+
+def test_what_is_no_field_is_left_out() -> None:
+    assert requested({**FORM, "service": "Forum", "remind_days": 3, "by": "eva"}) == requested(FORM)
+
+
+@pytest.mark.parametrize("name", ["labels", "bins", "labels_an_item", "deadline_days"])
+def test_a_whole_number_may_be_written_as_json_may(name: str) -> None:
+    whole, written = (requested({**FORM, name: each}) for each in (5, 5.0))
+    assert whole == written
+    value = getattr(written, name, None) or getattr(written.options, name, None)
+    assert type(value) is int
+
+
+def test_days_may_be_days() -> None:
+    assert requested({**FORM, "first": MONDAY, "last": TUESDAY}) == requested(FORM)
+
+
+@pytest.mark.parametrize("name", ["first", "last"])
+@pytest.mark.parametrize(
+    "day", [None, "", "tomorrow", "2026-02-30", "05.01.2026", "20260105", "2026-W02-1", 5]
+)
+def test_what_is_no_day_is_named(name: str, day: Any) -> None:
+    with pytest.raises(AuditError, match=f"the {name} day is no day in the form YYYY-MM-DD"):
+        requested({**FORM, name: day})
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"second_stage_share": 1.0}, AuditError, r"a part of 1.0 of the labels; it must lie in"),
+        ({"second_stage_share": -0.1}, AuditError, r"a part of -0.1 of the labels"),
+        ({"second_stage_share": float("nan")}, AuditError, r"a part of nan of the labels"),
+        ({"several_labels_share": 1.1}, AuditError, r"a part of 1.1 of the comments has several"),
+        ({"several_labels_share": float("nan")}, AuditError, r"a part of nan of the comments"),
+        ({"first": "2016-01-06"}, AuditError, "is longer than ten years; audit a part of it"),
+        ({"bins": 0}, DesignError, "the number of strata is 0"),
+        ({"method": "random"}, DesignError, "the strata method is 'random'"),
+        ({"interval": "wald"}, DesignError, "the interval is 'wald'"),
+        ({"level": 0.5}, DesignError, "the level is 0.5"),
+        ({"flagged_share": 0}, DesignError, "flagged_share is 0; it must lie in"),
+    ],
+)
+def test_what_is_impossible_is_named(
+    changes: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        requested({**FORM, **changes})
+
+
+def test_ten_years_are_not_too_long() -> None:
+    assert requested({**FORM, "first": "2016-01-07"}).first == datetime.date(2016, 1, 7)
+
+
+def test_the_second_stage_gets_its_part_of_the_labels() -> None:
+    assert ASKED.second_stage_labels == 0
+    assert replace(ASKED, labels=161, second_stage_share=0.4).second_stage_labels == 64
+
+
+@given(
+    labels=st.integers(50, 3_000),
+    bins=st.integers(1, 12),
+    allocation=st.sampled_from(["neyman", "proportional", "equal"]),
+    method=st.sampled_from(["neyman", "quantile", "equal_width", "sqrt_mass"]),
+    flagged_share=st.none() | st.floats(0.01, 0.99),
+)
+def test_the_plan_of_a_request_fits_it_and_its_own_document(
+    labels: int, bins: int, allocation: str, method: str, flagged_share: float | None
+) -> None:
+    options = DesignOptions(
+        bins=bins, allocation=allocation, method=method, flagged_share=flagged_share
+    )
+    asked = replace(ASKED, labels=labels, options=options)
+    plan = plan_of(asked)
+    assert asked.fits(plan)
+    assert asked.fits(AuditPlan.from_json(plan.to_json()))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"first": TUESDAY},
+        {"last": MONDAY},
+        {"labels": 101},
+        {"labels": 99},
+        {"options": DesignOptions(bins=7)},
+        {"options": DesignOptions(floor=0.5)},
+        {"rule": IntervalRule(level=0.9)},
+        {"rule": IntervalRule(sides="upper")},
+        {"second_stage_share": 0.1},
+        {"several_labels_share": 0.0},
+        {"labels_an_item": 3},
+        {"deadline_days": 15},
+        {"seed": "another"},
+    ],
+)
+def test_a_plan_that_differs_in_anything_does_not_fit(changes: dict[str, Any]) -> None:
+    plan = plan_of(ASKED)
+    assert ASKED.fits(plan)
+    assert not replace(ASKED, **changes).fits(plan)
+
+
+def test_all_comments_are_as_many_as_one_can_label() -> None:
+    asked = replace(ASKED, labels=5_000)
+    plan = plan_of(asked)
+    assert sum(each.labels for each in plan.strata) == 800
+    assert asked.fits(plan)
+    assert replace(asked, labels=6_000).fits(plan)
+    assert not replace(asked, labels=799).fits(plan)
+
+
+def test_a_second_stage_is_part_of_what_fits() -> None:
+    asked = replace(ASKED, labels=300, second_stage_share=0.4)
+    plan = plan_of(asked)
+    assert asked.fits(plan)
+    assert not replace(asked, labels=299).fits(plan)
+    assert not replace(asked, labels=180, second_stage_share=0.0).fits(plan)
+
+
+def test_a_seed_that_nobody_gave_fits_whatever_was_drawn() -> None:
+    assert ASKED.fits(replace(plan_of(ASKED), seed="of the machine"))
+    assert not replace(ASKED, seed="s").fits(replace(plan_of(ASKED), seed="of the machine"))

@@ -1,0 +1,130 @@
+"""An audit by command line, killed at every step, and reports of the DSA checked."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from killing import run
+
+from modwatch.audits import auditing, verification
+from modwatch.cli.main import main
+from modwatch.resources import open_resources
+from modwatch.review.people import create_moderator
+from review.labelling import label_all
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+PLAN = ["audit", "plan", "january", str(MONDAY), str(TUESDAY), "--labels", "100", "--seed", "s"]
+GOLDEN = Path(__file__).parent / "golden" / "dsa" / "automated_means.csv"
+
+
+@pytest.fixture
+def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) -> Installation:
+    """Two days of scored comments."""
+    made = install()
+    for day in (MONDAY, TUESDAY):
+        made.run(*TO_THE_QUEUE[:-1], day=day)
+    for name, value in made.env.items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+def label_everything() -> None:
+    with open_resources() as at:
+        truth = dict(known_labels(at.lake))
+        for name in ("ann", "ben"):
+            person = create_moderator(at.database, name, "moderator")
+            label_all(at.database, person, truth.__getitem__)
+
+
+def evidence(home: Installation) -> Path:
+    return home.home / "lake" / "_audits" / "january"
+
+
+def test_an_audit_step_by_step(
+    home: Installation, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def told(*arguments: str, status: int = 0) -> str:
+        assert main(["audit", *arguments]) == status
+        out, err = capsys.readouterr()
+        return out + err
+
+    assert "plan " in told(*PLAN[1:], "--by", "eva")
+    assert "after it was planned" in told("draw", "january", status=1)
+    told("approve", "january", "--by", "eve", "--note", "as agreed")
+    assert told("draw", "january") == "100 comments are drawn\n"
+    sample = (evidence(home) / "sample-1.csv").read_bytes().decode()
+    assert told("redraw", str(evidence(home) / "plan.json")) == sample
+    assert told("status", "january").startswith("100 items: 0 decided, 100 waiting")
+    assert "100 items are not decided" in told("seal", "january", status=1)
+    label_everything()
+    assert told("seal", "january") == "100 comments have a label\n"
+    assert "precision" in told("estimate", "january")
+    told("sign-off", "january", "--by", "eva")
+    assert told("list").startswith("january  signed off by eva at ")
+    assert told("verify", "january") == "january: nothing is wrong\n"
+
+    elsewhere = shutil.copytree(evidence(home), tmp_path / "elsewhere")
+    assert "nothing is wrong" in told("verify", "--files", str(elsewhere))
+    result = elsewhere / "result.json"
+    result.write_bytes(result.read_bytes() + b" ")
+    assert told("verify", "--files", str(elsewhere), status=1) == (
+        "result.json was changed after it was sealed\n"
+    )
+    assert "is no folder" in told("verify", "--files", str(result), status=1)
+    assert "there is no audit 'other'" in told("verify", "other", status=1)
+    assert "there is no plan" in told("redraw", str(tmp_path / "plan.json"), status=1)
+
+
+def test_no_comment_is_told_or_kept_in_the_evidence(
+    home: Installation, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for arguments in (PLAN, ["audit", "approve", "january"]):
+        assert main([*arguments, "--by", "eva"]) == 0
+    assert main(["audit", "draw", "january"]) == 0
+    out, err = capfd.readouterr()
+    kept = b"".join(path.read_bytes() for path in evidence(home).iterdir()).decode()
+    with open_resources() as at:
+        texts = at.lake.table("comments", MONDAY, columns=["text"]).column("text").to_pylist()
+    assert not [1 for words in texts if len(words) > 8 and words in out + err + kept]
+
+
+def test_a_step_killed_anywhere_and_run_again_leaves_what_an_undisturbed_one_leaves(
+    home: Installation,
+) -> None:
+    for step, arguments in (
+        ("plan", [*PLAN, "--by", "eva"]),
+        ("approve", ["audit", "approve", "january", "--by", "eva"]),
+        ("draw", ["audit", "draw", "january"]),
+        ("seal", ["audit", "seal", "january"]),
+        ("estimate", ["audit", "estimate", "january"]),
+    ):
+        if step == "seal":
+            label_everything()
+        traces = 1
+        while run(arguments, home.env, dies_at=traces).killed:
+            traces *= 2
+        assert traces >= 4
+        assert run(arguments, home.env).status == 0
+    with open_resources() as at:
+        assert verification.check(at, "january") == []
+        assert auditing.progress(at, "january").items == 100
+        actions = [event.action for event in auditing.store(at).chain("january")]
+    assert actions == ["planned", "approved", "drawn", "labelled", "estimated"]
+    assert json.loads((evidence(home) / "result.json").read_text())["labelled"] == 100
+
+
+def test_a_report_of_the_dsa_is_checked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["audit", "validate-dsa", str(GOLDEN)]) == 0
+    assert "nothing is wrong" in capsys.readouterr().out
+    broken = tmp_path / "broken.csv"
+    broken.write_bytes(GOLDEN.read_bytes().replace(b"Precision", b"Exactness", 1))
+    assert main(["audit", "validate-dsa", str(broken)]) == 1
+    told = capsys.readouterr().out
+    assert told.startswith("5, Indicator: ")
+    assert told.count("\n") == 1
+    assert main(["audit", "validate-dsa", str(tmp_path / "missing.csv")]) == 1

@@ -1,0 +1,223 @@
+"""The command line: it parses, calls, and turns an error into one sentence and a status."""
+
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from installation import (
+    FROM_THE_QUEUE,
+    MONDAY,
+    TO_THE_QUEUE,
+    Installation,
+    assert_same,
+    picture_of,
+    review,
+)
+from receivers import webhook
+
+from modwatch.cli.main import STOPS, main
+from modwatch.pipeline import daily
+from modwatch.resources import open_resources
+from modwatch.review.people import authenticate
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+Install = Callable[..., Installation]
+DAY = MONDAY.isoformat()
+
+
+@pytest.fixture(autouse=True)
+def _loggers() -> Iterator[None]:
+    """Take back the handler that a command sets up: its stream ends with the test."""
+    before = list(logging.root.handlers)
+    yield
+    logging.root.handlers[:] = before
+
+
+@pytest.fixture
+def home(install: Install, monkeypatch: pytest.MonkeyPatch) -> Installation:
+    """An installation that the process finds in its environment."""
+    made = install()
+    for name, value in made.env.items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+def test_the_stops_are_those_of_the_pipeline_in_order() -> None:
+    assert (*TO_THE_QUEUE, *FROM_THE_QUEUE) == STOPS
+    assert all(callable(getattr(daily, name)) for name in STOPS)
+
+
+def test_a_day_by_command_is_the_day_by_call(
+    home: Installation, install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "day", DAY]) == 0
+    said = dict(line.split(": ") for line in capsys.readouterr().out.splitlines())
+    commanded = picture_of(home)
+    called = install("called", mlflow_url=home.values["mlflow_url"])
+    counts = called.run(*TO_THE_QUEUE)
+    assert said == dict(zip(TO_THE_QUEUE, map(str, counts), strict=True))
+    # Both queue the same day in one database: the second time nothing changes there.
+    assert_same(commanded, picture_of(called))
+
+
+def test_every_stop_can_be_run_alone(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for stop in STOPS:
+        assert main(["run", stop, DAY]) == 0
+        assert capsys.readouterr().out.startswith(f"{stop}: ")
+
+
+def test_a_shard_is_scored_by_command(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.run("ingest", "check_comments")
+    with open_resources(home.settings) as at:
+        parts = daily.plan_shards(at, MONDAY)
+    for part in parts:
+        assert main(["score-shard", DAY, json.dumps(part)]) == 0
+    assert main(["run", "check_scores", DAY]) == 0
+    counts = [int(line.split(": ")[1]) for line in capsys.readouterr().out.splitlines()]
+    assert sum(counts[:-1]) == counts[-1] > 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "stop"),
+    [
+        ("MODWATCH_REVIEW_FRACTION", "0", "route"),
+        ("MODWATCH_REVIEW_FRACTION", "1.01", "route"),
+        ("MODWATCH_STRATEGY", "guessing", "route"),
+        ("MODWATCH_MLFLOW_URL", "http://127.0.0.1:9", "publish"),
+        ("MODWATCH_DATABASE_URL", "postgresql://mod:hunter2@127.0.0.1:9/x", "route"),
+        ("MODWATCH_MODEL_NAME", "nobody", "score"),
+    ],
+)
+def test_an_error_is_one_sentence_and_a_status(
+    home: Installation,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    variable: str,
+    value: str,
+    stop: str,
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert main(["run", stop, DAY]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("modwatch: ")
+    assert err.count("\n") == 1
+    named = "nobody@champion" if variable == "MODWATCH_MODEL_NAME" else variable
+    assert named in err
+    assert "hunter2" not in err
+
+
+def test_the_process_itself_ends_with_the_status(home: Installation) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "modwatch.cli", "run", "ingest", DAY],
+        env={**home.env, "PYTHONPATH": ":".join(sys.path), "MODWATCH_REVIEW_FRACTION": "2"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("modwatch: MODWATCH_REVIEW_FRACTION")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["run"], ["run", "nothing", DAY], ["run", "ingest", "today"], ["paint"]]
+)
+def test_what_cannot_be_parsed_shows_the_usage(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage: modwatch" in capsys.readouterr().err
+
+
+def test_a_token_opens_the_console(home: Installation, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["token", "ann", "--role", "lead"]) == 0
+    token = capsys.readouterr().out.strip()
+    with open_resources(home.settings) as at:
+        person = authenticate(at.database, token)
+    assert (person.pseudonym, person.role) == ("ann", "lead")
+    assert main(["token", "ann", "--role", "admin"]) == 1
+    assert "is a lead" in capsys.readouterr().err
+
+
+def test_the_log_is_verified_and_exported(
+    home: Installation, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    home.run(*TO_THE_QUEUE)
+    done = review(home, limit=3)
+    witness = ["--witness", str(tmp_path / "witness")]
+    assert main(["queue", "verify-log", *witness]) == 0
+    said = capfdbinary.readouterr().out
+    assert said.startswith(f"{done} decisions, head ".encode())
+    assert main(["queue", "export", "--format", "jsonl", "--notes"]) == 0
+    exported = tmp_path / "log.jsonl"
+    exported.write_bytes(capfdbinary.readouterr().out)
+    assert main(["queue", "verify-log", "--export", str(exported), *witness]) == 0
+    assert capfdbinary.readouterr().out == said
+    exported.write_bytes(exported.read_bytes().replace(b'"seconds": 3', b'"seconds": 4', 1))
+    assert main(["queue", "verify-log", "--export", str(exported)]) == 1
+    assert b"was changed" in capfdbinary.readouterr().out
+
+
+def test_tasks_go_to_another_tool_and_come_back(
+    home: Installation, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    home.run(*TO_THE_QUEUE)
+    assert main(["queue", "export-label-studio"]) == 0
+    tasks = tmp_path / "tasks.json"
+    tasks.write_bytes(capfdbinary.readouterr().out)
+    assert main(["queue", "import-label-studio", str(tasks)]) == 0
+    n = len(json.loads(tasks.read_bytes()))
+    assert f"{n} tasks: {n} new items".encode() in capfdbinary.readouterr().out
+    assert main(["queue", "import-label-studio", str(tmp_path / "none.json")]) == 1
+
+
+def test_without_a_webhook_there_is_nobody_to_tell(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["queue", "deliver", "--once"]) == 1
+    assert "MODWATCH_DECISION_WEBHOOK_URL" in capsys.readouterr().err
+
+
+def test_decisions_are_delivered_by_command(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with webhook() as receiver:
+        made = install(decision_webhook_url=receiver.url, decision_webhook_secret="a key")
+        for name, value in made.env.items():
+            monkeypatch.setenv(name, value)
+        made.run(*TO_THE_QUEUE)
+        done = review(made, limit=5)
+        assert main(["queue", "deliver", "--once"]) == 0
+        assert len(set(receiver.keys)) == done
+        assert main(["queue", "resend"]) == 0
+
+
+def test_migrating_twice_is_harmless(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["migrate"]) == main(["migrate"]) == 0
+    assert capsys.readouterr().out.count("up to date") == 2
+
+
+def test_a_demo_without_its_data_says_what_to_set(
+    monkeypatch: pytest.MonkeyPatch, tmp_path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MODWATCH_DATA", str(tmp_path))
+    assert main(["demo", "--data", "wikipedia_talk", "--once"]) == 1
+    assert "set MODWATCH_DATA" in capsys.readouterr().err
+    assert main(["demo", "--data", "weather"]) == 1
+    assert "synthetic, wikipedia_talk" in capsys.readouterr().err

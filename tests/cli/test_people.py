@@ -1,0 +1,57 @@
+"""Accounts by command line."""
+
+import io
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from installation import Installation
+
+from modwatch.cli.main import main
+from modwatch.errors import AccessDeniedError
+from modwatch.resources import open_resources
+from modwatch.review.people import authenticate, find_moderator, log_in
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+PASSWORD = "a long invented sentence"
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) -> Installation:
+    made = install()
+    for name, value in made.env.items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+def test_a_person_gets_an_account_a_password_and_another_role(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["person", "add", "lea", "--role", "lead"]) == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
+    assert main(["person", "password", "lea"]) == 0
+    assert PASSWORD not in capsys.readouterr().out
+    assert main(["person", "role", "lea", "moderator"]) == 0
+    assert main(["person", "queues", "lea", "de", "en"]) == 0
+    with open_resources() as at:
+        person = find_moderator(at.database, "lea")
+        assert (person.role, person.queues) == ("moderator", {"de", "en"})
+        assert log_in(at.database, "lea", PASSWORD, address="here", lifetime=HOUR)
+    assert main(["person", "disable", "lea"]) == 0
+    with open_resources() as at, pytest.raises(AccessDeniedError):
+        log_in(at.database, "lea", PASSWORD, address="here", lifetime=HOUR)
+
+
+def test_a_token_may_be_for_less_than_the_role(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["token", "ops", "--role", "ops", "--scope", "metrics:read", "--days", "1"]) == 0
+    token = capsys.readouterr().out.strip()
+    with open_resources() as at:
+        assert authenticate(at.database, token).scopes == {"metrics:read"}
+
+
+def test_an_unknown_person_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["person", "disable", "nobody"]) == 1
+    assert "nobody" in capsys.readouterr().err

@@ -1,0 +1,111 @@
+"""Gold comments by command line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from installation import MONDAY, Installation
+from sqlalchemy import select
+
+from modwatch.cli.main import main
+from modwatch.resources import open_resources
+from modwatch.review.people import create_moderator
+from modwatch.review.queue import enqueue
+from modwatch.review.queue.items import NewItem
+from modwatch.review.tables import gold_comment
+from review.labelling import label_next
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+PRIVATE = "what nobody may repeat"
+
+HEADER = "comment_id,text,label,source"
+
+
+@pytest.fixture(autouse=True)
+def _home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in install().env.items():
+        monkeypatch.setenv(name, value)
+
+
+def stored() -> dict[str, tuple[int, str | None, bool]]:
+    """Return the label, the language and whether it is in use, by the comment's id."""
+    with open_resources() as at, at.database.connect() as connection:
+        rows = connection.execute(select(gold_comment)).all()
+    return {row.comment_id: (row.label, row.language, row.retired_at is None) for row in rows}
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what was printed, which is one line and holds no text of a comment."""
+    out, err = capsys.readouterr()
+    said = out + err
+    assert said.count("\n") == 1
+    assert PRIVATE not in said
+    return said
+
+
+def test_a_file_is_added_once_and_retired_by_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, lines = tmp_path / "gold.csv", tmp_path / "gold.jsonl"
+    table.write_text(f"{HEADER},language\ng1,{PRIVATE},1,panel,\ng2,{PRIVATE},0,panel,de\n")
+    record = {"comment_id": "g3", "text": PRIVATE, "label": 1, "source": "panel"}
+    lines.write_text(f"{json.dumps(record)}\n")
+    for file, new in ((table, 2), (table, 0), (lines, 1)):
+        assert main(["queue", "gold", "add", str(file)]) == 0
+        assert told(capsys) == f"{new} new gold comments\n"
+    assert main(["queue", "gold", "retire", "g2", "g3", "g4"]) == 0
+    assert told(capsys) == "2 gold comments retired\n"
+    assert stored() == {"g1": (1, None, True), "g2": (0, "de", False), "g3": (1, None, False)}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        (
+            "gold.csv",
+            f"{HEADER}\ng1,{PRIVATE},1,p\ng2,{PRIVATE},x,p\n",
+            "line 3",
+        ),
+        ("gold.csv", f"{HEADER}\ng1,{PRIVATE},1,p\n{PRIVATE}\n", "line 3"),
+        ("gold.csv", f"{PRIVATE},{PRIVATE}\n1,2\n", "the comment_id of line 2"),
+        ("gold.csv", f"{HEADER}\ng1,{PRIVATE},7,p\n", "must be 0 or 1"),
+        ("gold.jsonl", f'{{"text": "{PRIVATE}"}}\n', "the comment_id of line 1"),
+        ("gold.jsonl", f"{PRIVATE}\n", "line 1"),
+        ("gold.txt", PRIVATE, "is unknown"),
+    ],
+)
+def test_a_file_comes_in_whole_or_not_at_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str, problem: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    assert main(["queue", "gold", "add", str(tmp_path / name)]) == 1
+    assert problem in told(capsys)
+    assert stored() == {}
+
+
+def test_a_file_that_is_not_there_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["queue", "gold", "add", str(tmp_path / "none.csv")]) == 1
+    assert "none.csv does not exist" in told(capsys)
+
+
+def test_what_people_agreed_on_becomes_gold(capsys: pytest.CaptureFixture[str]) -> None:
+    comment = NewItem(
+        comment_id="c1", text=PRIVATE, reason="uncertainty", stratum=0, inclusion_probability=1.0,
+        rank=1, review_score=0.2, prob=0.3, uncertainty=0.2, model_version="1", labels_wanted=2,
+    )  # fmt: skip
+    with open_resources() as at:
+        enqueue(at.database, [comment], MONDAY)
+        ann, ben = (create_moderator(at.database, name, "moderator") for name in ("ann", "ben"))
+        item = str(label_next(at.database, ann).item_id)
+    assert main(["queue", "gold", "from-decisions", item]) == 1
+    assert f"item {item} is not a decided comment" in told(capsys)
+    with open_resources() as at:
+        label_next(at.database, ben)
+    assert main(["queue", "gold", "from-decisions", item]) == 0
+    assert told(capsys) == "1 new gold comments\n"
+    assert stored() == {"c1": (1, None, True)}

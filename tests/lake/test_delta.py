@@ -1,0 +1,112 @@
+import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from modwatch.errors import LakeError, SourceError
+from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import LABELS, TABLES
+
+DAY = datetime.date(2026, 1, 5)
+NEXT = DAY + datetime.timedelta(days=1)
+
+
+def labels(ids: list[str], day: datetime.date = DAY) -> pa.RecordBatch:
+    n = len(ids)
+    moment = datetime.datetime(2026, 1, 6, tzinfo=datetime.UTC)
+    return pa.RecordBatch.from_pylist(
+        [
+            {
+                "dt": day,
+                "comment_id": name,
+                "label": 1,
+                "moderator": "m1",
+                "decided_at": moment,
+                "seconds": 2.0,
+            }
+            for name in ids
+        ],
+        schema=LABELS,
+    ).slice(0, n)
+
+
+def ids(lake: Lake, day: datetime.date) -> list[str]:
+    return lake.table("labels", day, columns=["comment_id"]).column("comment_id").to_pylist()
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path / "lake"))
+
+
+def test_a_day_is_replaced_and_its_neighbours_are_left_alone(lake: Lake) -> None:
+    lake.replace("labels", DAY, [labels(["a", "b"])])
+    lake.replace("labels", NEXT, [labels(["c"], NEXT)])
+    assert lake.replace("labels", DAY, [labels(["d"])]) == 1
+    assert ids(lake, DAY) == ["d"]
+    assert ids(lake, NEXT) == ["c"]
+    assert lake.days("labels") == [DAY, NEXT]
+
+
+def test_an_empty_stream_empties_the_day(lake: Lake) -> None:
+    lake.replace("labels", DAY, [labels(["a"])])
+    assert lake.replace("labels", DAY, []) == 0
+    assert lake.count("labels", DAY) == 0
+
+
+def test_a_missing_table_has_no_days_and_no_rows(lake: Lake) -> None:
+    assert lake.days("labels") == []
+    assert lake.count("labels", DAY) == 0
+    assert lake.table("labels", DAY).schema.names == LABELS.names
+
+
+def test_keys_narrow_what_is_replaced(lake: Lake) -> None:
+    lake.replace("labels", DAY, [labels(["a"])], comment_id="a")
+    lake.replace("labels", DAY, [labels(["it's"])], comment_id="it's")
+    lake.replace("labels", DAY, [labels(["a"])], comment_id="a")
+    assert sorted(ids(lake, DAY)) == ["a", "it's"]
+
+
+def test_batches_stream_and_reading_is_in_batches(lake: Lake) -> None:
+    many = [labels([f"{i}-{j}" for j in range(7_000)]) for i in range(4)]
+    assert lake.replace("labels", DAY, iter(many)) == 28_000
+    sizes = [batch.num_rows for batch in lake.read("labels", DAY)]
+    assert sum(sizes) == 28_000
+    assert max(sizes) <= 10_000
+
+
+def test_a_row_of_another_day_is_refused_without_being_quoted(lake: Lake) -> None:
+    lake.replace("labels", DAY, [labels(["before"])])
+    with pytest.raises(LakeError) as caught:
+        lake.replace("labels", DAY, [labels(["a-secret"], NEXT)])
+    assert "a-secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert ids(lake, DAY) == ["before"]
+
+
+def test_the_schema_is_enforced(lake: Lake) -> None:
+    wrong = pa.RecordBatch.from_pydict({"dt": [DAY], "comment_id": ["a"]})
+    with pytest.raises(LakeError, match="could not be written"):
+        lake.replace("labels", DAY, [wrong])
+
+
+def test_the_error_of_the_stream_itself_comes_through(lake: Lake) -> None:
+    def broken():
+        yield labels(["a"])
+        raise SourceError("the source broke")
+
+    with pytest.raises(SourceError, match="the source broke"):
+        lake.replace("labels", DAY, broken())
+    assert lake.count("labels", DAY) == 0
+
+
+def test_an_unwritable_lake_names_the_setting(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    lake = Lake(root=str(tmp_path / "file" / "lake"))
+    with pytest.raises(LakeError, match="check MODWATCH_LAKE"):
+        lake.replace("labels", DAY, [labels(["a"])])
+
+
+def test_every_table_begins_with_its_day() -> None:
+    assert all(schema.names[0] == "dt" for schema in TABLES.values())

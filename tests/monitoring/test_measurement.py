@@ -1,0 +1,77 @@
+"""What a day's measuring plans and finds, on a whole installation."""
+
+import pandas as pd
+import pytest
+from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, known_labels, review
+
+from modwatch.monitoring.measurement import slice_plan
+from modwatch.resources import open_resources
+from modwatch.review.checks.gold import GoldComment, add_gold, retire_gold
+from modwatch.review.people import create_moderator
+from modwatch.review.queue import decide, lease
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+
+def test_the_slice_is_planned_from_the_labels_of_the_window(install):
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    with open_resources(home.settings) as at:
+        assert slice_plan(at, MONDAY).empty  # nothing was measured yet
+    review(home)
+    home.run(*FROM_THE_QUEUE[:2])
+    with open_resources(home.settings) as at:
+        plan = slice_plan(at, MONDAY, widths=[0.9, 0.001])
+        design = at.lake.table("routing_design", MONDAY).to_pandas()
+    accuracy = plan[plan["metric"] == "accuracy"].set_index("width")
+    assert accuracy.loc[0.9, "labels_now"] == design.loc[design["stratum"] > 0, "sample"].sum()
+    assert accuracy.loc[0.9, "labels"] <= accuracy.loc[0.9, "labels_now"]
+    assert pd.isna(accuracy.loc[0.001, "labels"])  # not even sixteen times as many would do
+
+
+def test_gold_enters_the_table_of_moderator_error_and_is_measured_once(install):
+    home = install(gold_share=0.5, retest_share=0, review_fraction=0.3)
+    home.run(*TO_THE_QUEUE)
+    review(home)
+    home.run(*FROM_THE_QUEUE[:2])
+    assert "gold" not in sources(home, MONDAY)
+    panel = [
+        GoldComment(comment_id=f"g{k}", text=f"invented {k}", label=k % 2, source="panel")
+        for k in range(40)
+    ]
+    with open_resources(home.settings) as at:
+        add_gold(at.database, panel)
+    home.run(*TO_THE_QUEUE, day=TUESDAY)
+    with open_resources(home.settings) as at:
+        answered = answer(at, {gold.comment_id: gold.label for gold in panel} | {"g0": 1, "g1": 0})
+    assert answered == 40
+    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
+    assert sources(home, TUESDAY)["gold"] == pytest.approx(2 / 40)
+    assert "retest" not in sources(home, TUESDAY)
+    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 0
+    with open_resources(home.settings) as at:
+        assert retire_gold(at.database, ["g0"]) == 1
+    assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
+    assert sources(home, TUESDAY)["gold"] == pytest.approx(1 / 39)
+
+
+def answer(at, gold):
+    """Let ann label all that waits, gold as told; return how many gold items she met."""
+    truth, person = dict(known_labels(at.lake)), create_moderator(at.database, "ann", "moderator")
+    met = 0
+    while (held := lease(at.database, person.id)) is not None:
+        name = held.item.comment_id
+        met += name in gold
+        decide(
+            at.database, moderator_id=person.id, item_id=held.item.id, lease_token=held.token,
+            label=gold[name] if name in gold else truth[name], idempotency_key=held.token,
+        )  # fmt: skip
+    return met
+
+
+def sources(home, day):
+    """Return the error rate of each source in the table of moderator error."""
+    with open_resources(home.settings) as at:
+        table = at.lake.table("moderator_error", day).to_pandas()
+    return dict(zip(table["source"], table["error_rate"], strict=True))

@@ -1,0 +1,184 @@
+from collections.abc import Callable
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from installation import (
+    MONDAY,
+    TO_THE_QUEUE,
+    TUESDAY,
+    Installation,
+    published,
+    review,
+)
+from mlflow import MlflowClient
+from mlflow.entities import Run
+
+from modwatch.errors import DayRejectedError
+from modwatch.lake.schemas import TABLES
+from modwatch.monitoring import publication, tables
+from modwatch.resources import open_resources
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+Install = Callable[..., Installation]
+
+
+def day_run(url: str) -> tuple[MlflowClient, Run]:
+    client = MlflowClient(url)
+    experiment = client.get_experiment_by_name("modwatch").experiment_id
+    (run,) = client.search_runs([experiment], "tags.kind = 'day'")
+    return client, run
+
+
+def run_named(url: str, name: str) -> tuple[MlflowClient, Run]:
+    client = MlflowClient(url)
+    experiment = client.get_experiment_by_name("modwatch").experiment_id
+    (run,) = client.search_runs([experiment], f"run_name = '{name}'")
+    return client, run
+
+
+def test_a_run_tells_the_days_facts_as_the_lake_has_them(install: Install) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    done = review(home, limit=20)
+    home.run("collect_labels", "measure", "publish")
+    client, run = day_run(home.settings.mlflow_url)
+    facts = run.data.metrics
+    with open_resources(home.settings) as at:
+        scores = tables.day_scores(at.lake, MONDAY)
+        assert facts["day/comments"] == at.lake.count("comments", MONDAY)
+        assert facts["day/quarantined"] == at.lake.count("quarantine", MONDAY) > 0
+        assert facts["day/flagged_share"] == pytest.approx(scores.flagged.mean())
+        assert facts["review/routed"] == at.lake.count("routed", MONDAY)
+        assert facts["review/labelled"] == done == 20
+    params = run.data.params
+    assert params == {"model_version": "1", "strategy": "uncertainty", "review_fraction": "0.1"}
+    assert run.data.tags["labels"] == "incomplete"
+    artifacts = {file.path for file in client.list_artifacts(run.info.run_id)}
+    assert {"checks.html", "figures", "tables"} <= artifacts
+
+
+def test_stale_is_what_was_measured_and_is_not_shown(install: Install) -> None:
+    home = install()
+    window = [MONDAY, TUESDAY]
+    with open_resources(home.settings) as at:
+        assert publication.stale_days(at, window) == []
+    home.run(*TO_THE_QUEUE, "measure")
+    with open_resources(home.settings) as at:
+        assert publication.stale_days(at, window) == [MONDAY]
+        publication.publish(at, MONDAY)
+        assert publication.stale_days(at, window) == []
+
+
+def test_a_new_verdict_alone_makes_a_day_stale(install: Install) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE, "measure", "publish")
+    with pytest.raises(DayRejectedError):
+        home.but(max_text_length=20).run("check_comments")
+    with open_resources(home.settings) as at:
+        assert publication.stale_days(at, [MONDAY]) == [MONDAY]
+
+
+def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install) -> None:
+    home = install()
+    for day in (MONDAY, TUESDAY):
+        home.run(*TO_THE_QUEUE, day=day)
+    review(home)
+    for _ in range(2):  # the second time changes nothing
+        assert home.run("collect_labels", "measure", "publish", day=TUESDAY)[0] > 0
+        client, tuesday = run_named(home.settings.mlflow_url, TUESDAY.isoformat())
+        _, timeline = run_named(home.settings.mlflow_url, "timeline")
+        assert tuesday.data.tags["window"] == "2 of 14 days"
+        low, value, high = (
+            tuesday.data.metrics[key]
+            for key in (
+                "within_95/model_accuracy_low",
+                "model/accuracy",
+                "within_95/model_accuracy_high",
+            )
+        )
+        assert low < value < high
+        history = client.get_metric_history(timeline.info.run_id, "model/accuracy")
+        assert [point.step for point in history] == [0, 1]
+        assert history[1].value == value
+    table = client.download_artifacts(tuesday.info.run_id, "tables/what_if.csv", str(home.home))
+    choices = pd.read_csv(table)
+    assert set(choices["strategy"]) == {"uncertainty", "toxicity", "hybrid"}
+    [deployed] = choices[choices["deployed"]].to_dict("records")
+    with open_resources(home.settings) as at:
+        comments = [at.lake.count("scores", day) for day in (MONDAY, TUESDAY)]
+    expected = 0.1 * sum(comments) / 2
+    assert deployed["comments_per_day"] == pytest.approx(expected)
+    assert deployed["hours_per_day"] == pytest.approx(expected * 3.0 / 3600)  # as `review` says
+
+
+def test_drift_makes_a_day_stale_and_the_queue_of_another_does_not(install: Install) -> None:
+    home = install()
+    window = [MONDAY, TUESDAY]
+    for day in window:
+        home.run(*TO_THE_QUEUE, day=day)
+    home.run("measure", "publish", day=TUESDAY)
+    home.run("detect_drift", day=TUESDAY)
+    with open_resources(home.settings) as at:
+        assert publication.stale_days(at, window) == [TUESDAY]
+        queue = at.lake.table("drift", TUESDAY).filter(pc.field("feature") == "queue")
+        monday = queue.set_column(0, "dt", pa.array([MONDAY] * len(queue)))
+        at.lake.replace("drift", MONDAY, monday.cast(queue.schema).to_batches(), feature="queue")
+        assert publication.stale_days(at, window) == window
+        publication.publish(at, TUESDAY)
+        assert publication.stale_days(at, window) == [MONDAY]
+    _, run = run_named(home.settings.mlflow_url, TUESDAY.isoformat())
+    assert "review/waiting" in run.data.metrics
+
+
+def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install: Install) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE, "measure", "publish")
+    row = {
+        "dt": MONDAY,
+        "rule": "queue_old",
+        "subject": "",
+        "severity": "warning",
+        "since": MONDAY,
+        "words": "it is old",
+    }
+    with open_resources(home.settings) as at:
+        batch = pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])
+        at.lake.replace("alerts", MONDAY, [batch])
+        assert publication.stale_days(at, [MONDAY]) == [MONDAY]
+        publication.publish(at, MONDAY)
+    _, run = day_run(home.settings.mlflow_url)
+    assert run.data.tags["alerts"] == "warning: queue_old"
+    assert run.data.metrics["day/alerts"] == 1
+    assert "it is old" in run.data.tags["mlflow.note.content"]
+
+
+def test_what_a_crash_left_unfinished_is_made_good(install: Install) -> None:
+    """A run that was begun and never finished is not shown, and goes with the next publishing."""
+    home = install()
+    home.run(*TO_THE_QUEUE, "measure", "publish")
+    whole = published(home.settings.mlflow_url)
+    client, run = day_run(home.settings.mlflow_url)
+    client.create_run(run.info.experiment_id, tags={"kind": "day", "day": MONDAY.isoformat()})
+    client.delete_run(run.info.run_id)
+    assert home.run("publish") == [1]
+    assert published(home.settings.mlflow_url) == whole
+
+
+def test_the_timeline_of_no_day_is_none(install: Install) -> None:
+    home = install()
+    assert home.run("publish") == [0]
+    assert published(home.settings.mlflow_url) == []
+
+
+def test_the_worse_of_two_verdicts_counts(install: Install) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE, "measure", "publish")
+    _, run = day_run(home.settings.mlflow_url)
+    with open_resources(home.settings) as at:
+        verdicts = [at.checks.load(suite, MONDAY) for suite in ("comments", "scores")]
+    order = ["passed", "warned", "rejected"]
+    assert run.data.tags["checks"] == max((v.status for v in verdicts), key=order.index)

@@ -1,0 +1,309 @@
+import datetime
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from modwatch.errors import DesignError
+from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import COMMENTS, LABELS, MEASUREMENTS, ROUTED, ROUTING_DESIGN, SCORES
+from modwatch.metrics.estimation.measure import measure_days
+from modwatch.monitoring import tables
+from modwatch.routing.design import design_routing
+from modwatch.routing.policy import RoutingPolicy
+
+DAY = datetime.date(2026, 1, 5)
+NOON = datetime.datetime(2026, 1, 5, 12, tzinfo=datetime.UTC)
+POLICY = RoutingPolicy(review_fraction=0.5, slice_share=0.4, strata=2)
+
+
+def batch(schema: pa.Schema, **columns: object) -> pa.RecordBatch:
+    """Return rows of a table; a single value stands for a whole column."""
+    size = max(len(v) for v in columns.values() if isinstance(v, list | np.ndarray))
+    whole = {k: v if isinstance(v, list | np.ndarray) else [v] * size for k, v in columns.items()}
+    arrays = [pa.array(whole.get(f.name, [None] * size), f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def ids(size: int) -> list[str]:
+    return [f"c{number:03}" for number in range(size)]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(root=str(tmp_path))
+
+
+@pytest.fixture
+def scored(lake: Lake) -> Callable[[int], tables.DayScores]:
+    """Publish scores 0, 1/n, … of a day of n comments, and read them back."""
+
+    def publish(size: int) -> tables.DayScores:
+        prob = np.arange(size, dtype=np.float32) / max(size, 1)
+        rows = batch(
+            SCORES,
+            dt=DAY,
+            comment_id=ids(size),
+            model_version="3",
+            role="champion",
+            prob=prob,
+            uncertainty=prob * (1 - prob),
+            flagged=prob > 0.25,
+            threshold=0.25,
+        )
+        lake.replace("scores", DAY, [rows])
+        return tables.day_scores(lake, DAY)
+
+    return publish
+
+
+def route(lake: Lake, scores: tables.DayScores) -> pa.RecordBatch:
+    """Route the day as the pipeline does; return the routed rows."""
+    keys = tables.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
+    routing = design_routing(scores.prob, keys, POLICY)
+    routed = tables.routed_rows(DAY, scores, routing)
+    lake.replace("routing_design", DAY, [tables.design_rows(DAY, scores, POLICY, routing)])
+    lake.replace("routed", DAY, [routed])
+    return routed
+
+
+def label(
+    lake: Lake, labels: dict[str, int], *, table: str = "labels", moderator: str = "ann"
+) -> None:
+    rows = batch(
+        LABELS,
+        dt=DAY,
+        comment_id=list(labels),
+        label=list(labels.values()),
+        moderator=moderator,
+        decided_at=NOON,
+        seconds=1.0,
+    )
+    lake.replace(table, DAY, [rows])
+
+
+def test_scores_come_back_as_arrays(scored: Callable[[int], tables.DayScores]) -> None:
+    scores = scored(4)
+    assert scores.comment_id.to_pylist() == ids(4)
+    assert scores.prob.tolist() == [0, 0.25, 0.5, 0.75]
+    assert scores.flagged.tolist() == [False, False, True, True]
+    assert (scores.threshold, scores.model_version) == (0.25, "3")
+
+
+def test_a_challengers_scores_are_not_read(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    scored(2)
+    other = batch(
+        SCORES, dt=DAY, comment_id=ids(2), model_version="4", role="challenger",
+        prob=[0.9, 0.9], uncertainty=[0.1, 0.1], flagged=True, threshold=0.1,
+    )  # fmt: skip
+    lake.replace("scores", DAY, [other], role="challenger")
+    assert tables.day_scores(lake, DAY).model_version == "3"
+    assert len(tables.day_scores(lake, DAY).prob) == 2
+
+
+def test_an_empty_day_has_no_scores_and_routes_nothing(lake: Lake) -> None:
+    scores = tables.day_scores(lake, DAY)
+    assert len(scores.prob) == len(scores.comment_id) == 0
+    assert (scores.threshold, scores.model_version) == (0.5, "")
+    routed = route(lake, scores)
+    assert (routed.num_rows, routed.schema) == (0, ROUTED)
+    assert list(tables.queue_items(lake, DAY, routed, scores)) == []
+    labelled = tables.labelled_day(lake, DAY, scores)
+    assert len(labelled.prob) == 0
+    assert tables.is_unmeasured(lake, DAY) == bool(lake.count("routing_design", DAY))
+
+
+def test_keys_do_not_depend_on_the_chunks(scored: Callable[[int], tables.DayScores]) -> None:
+    scores = scored(50)
+    keys = tables.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
+    whole = scores.comment_id.combine_chunks()
+    parts = pa.chunked_array([whole[:7], whole[7:7], whole[7:]])
+    cut = tables.DayScores(**{**scores.__dict__, "comment_id": parts})
+    assert keys.dtype == np.uint64
+    assert (tables.sampling_keys(cut, day=DAY, policy=POLICY, salt="salt") == keys).all()
+    assert (tables.sampling_keys(scores, day=DAY, policy=POLICY, salt="other") != keys).any()
+
+
+def test_routed_rows_and_design_agree(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    scores = scored(40)
+    routed = route(lake, scores).to_pandas()
+    kept = lake.table("routing_design", DAY).to_pandas().set_index("stratum")
+    assert kept["population"].sum() == 40
+    assert kept["sample"].sum() == len(routed) == 20
+    assert routed["rank"].tolist() == list(range(1, 21))
+    for number, rows in routed.groupby("stratum"):
+        assert len(rows) == kept.loc[number, "sample"]
+        share = kept.loc[number, "sample"] / kept.loc[number, "population"]
+        assert rows["inclusion_probability"].to_numpy() == pytest.approx(share)
+    prob = dict(zip(ids(40), scores.prob.astype(float), strict=True))
+    wanted = [prob[comment] * (1 - prob[comment]) for comment in routed["comment_id"]]
+    assert routed["review_score"].to_numpy() == pytest.approx(wanted, abs=1e-6)
+    assert set(routed["model_version"]) == {"3"}
+    assert lake.table("routing_design", DAY).schema.names == ROUTING_DESIGN.names
+
+
+def test_queue_items_carry_the_texts_of_the_routed(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    scores = scored(10)
+    texts = [f"invented text {number}" for number in range(10)]
+    comments = batch(COMMENTS, dt=DAY, comment_id=ids(10), created_at=NOON, text=texts, label=1)
+    lake.replace("comments", DAY, [comments.slice(5), comments.slice(0, 5)])
+    routed = route(lake, scores)
+    items = {item.comment_id: item for item in tables.queue_items(lake, DAY, routed, scores)}
+    assert sorted(items) == sorted(routed.column("comment_id").to_pylist())
+    for row in routed.to_pylist():
+        item = items[row["comment_id"]]
+        number = int(row["comment_id"][1:])
+        assert item.text == texts[number]
+        assert item.prob == pytest.approx(number / 10)
+        assert item.uncertainty == pytest.approx(item.prob * (1 - item.prob))
+        assert (item.rank, item.stratum) == (row["rank"], row["stratum"])
+        assert item.inclusion_probability == row["inclusion_probability"]
+
+
+def test_second_opinions_of_the_routed_come_beside_them(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    scores = scored(40)
+    comments = batch(COMMENTS, dt=DAY, comment_id=ids(40), created_at=NOON, text="invented")
+    lake.replace("comments", DAY, [comments])
+    routed = route(lake, scores)
+    policy = replace(POLICY, second_opinion_share=0.5)
+    again = tables.second_opinions(DAY, routed, policy=policy, salt="salt")
+    assert again == tables.second_opinions(DAY, routed, policy=policy, salt="salt")
+    assert again != tables.second_opinions(DAY, routed, policy=policy, salt="other")
+    assert (
+        tables.second_opinions(
+            DAY, routed, policy=replace(POLICY, second_opinion_share=0), salt="salt"
+        )
+        == {}
+    )
+    items = list(tables.queue_items(lake, DAY, routed, scores, again))
+    second = {item.comment_id: item for item in items if item.kind == "second_opinion"}
+    first = {item.comment_id: item for item in items if item.kind == "review"}
+    assert len(items) == 30
+    assert second.keys() == again.keys()
+    assert len(first) == 20
+    for comment, item in second.items():
+        assert item.rank > first[comment].rank
+        assert 0 < item.inclusion_probability < first[comment].inclusion_probability
+        same = {"kind": "review", "rank": 0, "inclusion_probability": 1.0}
+        assert replace(item, **same) == replace(first[comment], **same)
+
+
+def test_label_pairs_stand_for_what_was_routed(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    scores = scored(40)
+    assert len(tables.label_pairs(lake, [DAY]).first) == 0
+    rows = route(lake, scores).to_pylist()
+    top = [row["comment_id"] for row in rows if row["stratum"] == 0]
+    in_slice = [row for row in rows if row["stratum"] != 0]
+    every = [row["comment_id"] for row in rows]
+    label(lake, dict.fromkeys([*every, "stray"], 1))
+    assert len(tables.label_pairs(lake, [DAY]).first) == 0
+    asked = [*top[:3], *(row["comment_id"] for row in in_slice[:4])]
+    label(lake, {**dict.fromkeys(asked, 0), "stray": 0}, table="second_labels", moderator="ben")
+    pairs = tables.label_pairs(lake, [DAY])
+    assert pairs.first.tolist() == [1] * 7
+    assert pairs.second.tolist() == [0] * 7
+    assert pairs.top.sum() == 3
+    assert pairs.weight[pairs.top] == pytest.approx(len(top) / 3)
+    assert pairs.weight[~pairs.top].sum() == pytest.approx(len(in_slice))
+    chance = np.array([row["inclusion_probability"] for row in rows if row["comment_id"] in asked])
+    ratio = pairs.weight * chance
+    assert ratio[~pairs.top] == pytest.approx(ratio[~pairs.top][0])
+    label(lake, dict.fromkeys(asked, 0), table="second_labels", moderator="ann")
+    assert len(tables.label_pairs(lake, [DAY]).first) == 0
+
+
+def test_a_labelled_day_is_the_whole_population(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    scores = scored(20)
+    routed = route(lake, scores).to_pandas()
+    first, second = routed["comment_id"][:2]
+    label(lake, {first: 1, second: 0})
+    day = tables.labelled_day(lake, DAY, scores)
+    at = {comment: number for number, comment in enumerate(ids(20))}
+    assert day.labelled.sum() == 2
+    assert day.labelled[[at[first], at[second]]].all()
+    assert day.label[at[first]] == 1
+    assert (day.stratum >= 0).sum() == len(routed)
+    stratum = dict(zip(routed["comment_id"], routed["stratum"], strict=True))
+    assert all(day.stratum[at[comment]] == number for comment, number in stratum.items())
+
+
+def test_a_day_with_other_comments_than_were_routed_says_what_to_do(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    route(lake, scored(20))
+    with pytest.raises(DesignError, match=f"{DAY}.*route"):
+        tables.labelled_day(lake, DAY, scored(10))
+
+
+def test_a_label_of_a_comment_no_longer_routed_counts_nowhere(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    scores = scored(20)
+    routed = set(route(lake, scores).column("comment_id").to_pylist())
+    stray = next(comment for comment in ids(20) if comment not in routed)
+    label(lake, {stray: 1, "unheard of": 1})
+    assert not tables.labelled_day(lake, DAY, scores).labelled.any()
+
+
+def test_the_digest_changes_with_all_that_is_measured_and_nothing_else(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    routed = route(lake, scored(20)).column("comment_id").to_pylist()
+    digests = [tables.labels_digest(lake, DAY)]
+    for labels in ({routed[0]: 1}, {routed[0]: 0}, {routed[0]: 0, routed[1]: 0}):
+        label(lake, labels)
+        digests.append(tables.labels_digest(lake, DAY))
+    for labels in ({routed[0]: 1}, {routed[0]: 0}):
+        label(lake, labels, table="second_labels", moderator="ben")
+        digests.append(tables.labels_digest(lake, DAY))
+    assert len(set(digests)) == 6
+    rows = lake.table("routed", DAY)
+    lake.replace("routed", DAY, [*rows.slice(5).to_batches(), *rows.slice(0, 5).to_batches()])
+    assert tables.labels_digest(lake, DAY) == digests[-1]
+
+
+def test_a_day_is_unmeasured_until_its_labels_are_measured(
+    lake: Lake, scored: Callable[[int], tables.DayScores]
+) -> None:
+    assert not tables.is_unmeasured(lake, DAY)
+    scores = scored(20)
+    routed = route(lake, scores).column("comment_id").to_pylist()
+    assert tables.is_unmeasured(lake, DAY)
+    label(lake, dict.fromkeys(routed, 1))
+    measured = measure_days([tables.labelled_day(lake, DAY, scores)], review_fractions=[0.5])
+    digest = tables.labels_digest(lake, DAY)
+    rows = tables.measurement_rows(DAY, measured, digest)
+    assert rows.schema == MEASUREMENTS
+    lake.replace("measurements", DAY, [rows])
+    assert tables.measured_digest(lake, DAY) == digest
+    assert not tables.is_unmeasured(lake, DAY)
+    label(lake, dict.fromkeys(routed[1:], 1))
+    assert tables.is_unmeasured(lake, DAY)
+
+
+def test_what_is_insufficient_is_null_in_the_table() -> None:
+    measured = pd.DataFrame(
+        {
+            "metric": ["accuracy"], "strategy": [None], "alpha": [pd.NA], "value": [pd.NA],
+            "low": [pd.NA], "high": [pd.NA], "n": [0], "effective_n": [0.0],
+            "status": ["insufficient"], "reason": ["no label"],
+        }
+    ).astype(dict.fromkeys(("alpha", "value", "low", "high"), "Float64"))  # fmt: skip
+    (row,) = tables.measurement_rows(DAY, measured, "digest").to_pylist()
+    assert [row[name] for name in ("strategy", "alpha", "value", "low", "high")] == [None] * 5

@@ -1,0 +1,118 @@
+"""Audits that are killed, and audits that are given up, at every point."""
+
+import pytest
+from audit_kills import killed_after
+from audit_path import FORM, STEPS, actions, chain, go_to, killed_in
+from installation import Installation
+
+from modwatch.audits import auditing, verification
+from modwatch.errors import AuditCancelledError, AuditError
+from modwatch.pipeline import audit as path
+from modwatch.resources import Resources
+from modwatch.review.queue.audits import AuditProgress
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+
+@pytest.mark.parametrize(
+    ("step", "writes", "sealed"),
+    [
+        ("draw", 0, False),
+        ("draw", 1, False),  # the sample is there, not what it stands for
+        ("draw", 2, False),  # both are there, and not sealed
+        ("draw", 3, True),
+        ("publish", 1, False),
+        ("publish", 4, True),
+    ],
+)
+def test_a_step_that_is_killed_is_taken_again(
+    small: Resources, small_home: Installation, step: str, writes: int, sealed: bool
+) -> None:
+    names = list(STEPS)
+    go_to(small, names[names.index(step) - 1])
+    arguments = (1,) if step == "draw" else ()
+    before = actions(small)
+    assert killed_after(writes, step, "small", *arguments, env=small_home.env)
+    assert (actions(small) != before) == sealed
+    if step == "publish" and not sealed:
+        STEPS["publish"](small)  # with the files for the DSA, of which the killed one knew nothing
+    answer = path.publish(small, "small") if step == "publish" else path.draw(small, "small", 1)
+    assert answer == ("report.html" if step == "publish" else 120)
+    assert actions(small) == [*before, "published" if step == "publish" else "drawn"]
+    assert verification.check(small, "small") == []
+    assert auditing.progress(small, "small").items == 120
+
+
+def test_a_draw_that_was_sealed_and_not_queued_is_queued(
+    small: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_to(small, "approve")
+    with killed_in("enqueue_audit", monkeypatch):
+        path.draw(small, "small", 1)
+    assert actions(small)[-1] == "drawn"
+    assert auditing.progress(small, "small").items == 0
+    assert path.draw(small, "small", 1) == 120
+    assert auditing.progress(small, "small") == AuditProgress(waiting=120)
+
+
+CANCELLED = (
+    lambda at: path.approve(at, "small", actor="eve"),
+    lambda at: path.draw(at, "small", 1),
+    lambda at: path.labelling(at, "small", 1),
+    lambda at: path.seal(at, "small", 1),
+    lambda at: path.draw(at, "small", 2),
+    lambda at: path.seal(at, "small", 2, stop=True),
+    lambda at: path.ask(at, "small", "approved", page="http://airflow"),
+    lambda at: path.remind(at, "small", 1, 1),
+    lambda at: path.estimate(at, "small"),
+    lambda at: path.sign_off(at, "small", actor="eva"),
+    lambda at: path.publish(at, "small"),
+    lambda at: path.track(at, "small"),
+    lambda at: path.done(at, "small", "approved"),
+)
+
+
+@pytest.mark.parametrize("last", list(STEPS)[:-1])
+def test_an_audit_that_was_given_up_goes_nowhere_and_its_evidence_stays(
+    small: Resources, last: str
+) -> None:
+    go_to(small, last)
+    kept = auditing.store(small).read("small")
+    for actor in ("eve", "another"):
+        path.cancel(small, "small", actor=actor, note="not now")
+    assert (chain(small)[-1].actor, chain(small)[-1].note) == ("eve", "not now")
+    for step in CANCELLED:
+        with pytest.raises(AuditCancelledError, match="audit 'small' was cancelled by 'eve'"):
+            step(small)
+    assert path.plan(small, FORM) == "small"
+    now = auditing.store(small).read("small")
+    assert {name: now[name] for name in kept if name != "chain.jsonl"} == {
+        name: content for name, content in kept.items() if name != "chain.jsonl"
+    }
+    assert now["chain.jsonl"].startswith(kept["chain.jsonl"])
+    assert auditing.progress(small, "small").left == 0
+
+
+def test_what_is_published_cannot_be_given_up(small: Resources) -> None:
+    go_to(small, "publish")
+    with pytest.raises(AuditError, match="cannot be cancelled after it was published"):
+        path.cancel(small, "small", actor="eve")
+    assert path.publish(small, "small") == "report.html"
+
+
+def test_what_is_not_there_is_not_given_up(small: Resources) -> None:
+    with pytest.raises(AuditError, match="there is no plan"):
+        path.cancel(small, "small", actor="eve")
+
+
+def test_giving_up_that_was_killed_leaves_nothing_in_the_queue_when_it_comes_again(
+    small: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_to(small, "draw")
+    with killed_in("withdraw_audit", monkeypatch):
+        path.cancel(small, "small", actor="eve")
+    assert auditing.progress(small, "small").waiting == 120
+    path.cancel(small, "small", actor="eve")
+    assert auditing.progress(small, "small") == AuditProgress(withdrawn=120)
+    assert actions(small).count("cancelled") == 1

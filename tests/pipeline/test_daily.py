@@ -1,0 +1,304 @@
+"""The whole path in process, with real parts: Delta, PostgreSQL, MLflow, a trained model."""
+
+import csv
+import datetime
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from installation import (
+    FROM_THE_QUEUE,
+    MONDAY,
+    TO_THE_QUEUE,
+    TUESDAY,
+    Installation,
+    assert_same,
+    known_labels,
+    picture_of,
+    published,
+    review,
+    table_rows,
+    take_one,
+)
+
+from modwatch.ingest.community import Community
+from modwatch.lake.schemas import COMMENTS
+from modwatch.monitoring import tables
+from modwatch.pipeline import daily
+from modwatch.resources import open_resources
+from modwatch.review.queue import counts
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+Install = Callable[..., Installation]
+DAYS = (MONDAY, TUESDAY)
+
+
+def replayed(folder: Path) -> dict[str, object]:
+    """Return a replay source of 500 invented comments in the format of Wikipedia Talk."""
+    history = Community(seed=9).training_comments(500)
+    path = folder / "corpus.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "text", "parent", "label", "api"])
+        for number, (text, label) in enumerate(zip(history.texts, history.labels, strict=True)):
+            rows.writerow([f"r{number}", text, "", label, 0.5])
+    first = MONDAY.isoformat()
+    return {"kind": "replay", "path": str(path), "first_day": first, "days": 2}
+
+
+@pytest.fixture(params=["community", "replay"])
+def installed(request: pytest.FixtureRequest, install: Install, tmp_path: Path) -> Installation:
+    return install() if request.param == "community" else install(source=replayed(tmp_path))
+
+
+def test_nothing_is_lost_between_stops(installed: Installation) -> None:
+    for day in DAYS:
+        landed, good, scored, published_scores, queued = installed.run(*TO_THE_QUEUE, day=day)
+        with open_resources(installed.settings) as at:
+            refused = at.lake.count("quarantine", day)
+            assert landed == at.lake.count("landed", day) == good + refused
+            assert scored == published_scores == at.lake.count("scores", day) == good
+            assert queued == at.lake.count("routed", day) == math.floor(0.1 * good)
+            design = at.lake.table("routing_design", day).to_pandas()
+            assert design["population"].sum() == good
+            assert design["sample"].sum() == queued
+            again = max(2, math.ceil(0.05 * queued))  # one of the top and one of the slice
+            state = counts(at.database, day)
+            assert (state.waiting, state.blocked) == (queued, again)
+    assert review(installed) == sum(_counted(installed, "routed"))
+    for day in DAYS:
+        installed.run(*FROM_THE_QUEUE, day=day)
+    assert _counted(installed, "labels") == _counted(installed, "routed")
+    assert all(_counted(installed, "measurements"))
+    names = [line.split("'")[1] for line in published(installed.settings.mlflow_url)]
+    assert names == [MONDAY.isoformat(), TUESDAY.isoformat(), "timeline"]
+
+
+def _counted(installed: Installation, table: str) -> list[int]:
+    with open_resources(installed.settings) as at:
+        return [at.lake.count(table, day) for day in DAYS]
+
+
+def test_every_comment_keeps_its_words_on_the_way(install: Install) -> None:
+    """From the source to the queue no text, id or time of a sound comment changes."""
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    with open_resources(home.settings) as at:
+        came = pd.concat(batch.to_pandas() for batch in at.source.read(MONDAY))
+        kept = at.lake.table("comments", MONDAY).to_pandas()
+        came = came.drop_duplicates("comment_id").set_index("comment_id").loc[kept["comment_id"]]
+        for column in ("text", "created_at", "label"):
+            assert (came[column].to_numpy() == kept[column].to_numpy()).all()
+        with at.database.connect() as connection:
+            queued = pd.read_sql("SELECT comment_id, text FROM review_item", connection)
+        assert (came.loc[queued["comment_id"], "text"].to_numpy() == queued["text"]).all()
+
+
+@pytest.mark.parametrize("flipped", [True, False], ids=["flipped", "removed"])
+def test_labels_of_the_data_reach_neither_scores_nor_routing(
+    install: Install, flipped: bool
+) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    before = picture_of(home)
+    with open_resources(home.settings) as at:
+        rows = at.lake.table("comments", MONDAY)
+        known = rows.column("label").to_numpy()
+        labels = pa.array(1 - known, pa.int8()) if flipped else pa.nulls(len(known), pa.int8())
+        other = rows.set_column(
+            rows.schema.get_field_index("label"), COMMENTS.field("label"), labels
+        )
+        at.lake.replace("comments", MONDAY, other.to_batches())
+    home.run("score", "check_scores", "route")
+    after = picture_of(home)
+    assert before.pop("comments") != after.pop("comments")
+    assert_same(before, after)
+
+
+def test_every_stop_twice_leaves_the_same(install: Install) -> None:
+    home = install()
+    for day in DAYS:
+        for stop in TO_THE_QUEUE:
+            once = home.run(stop, day=day), picture_of(home)
+            twice = home.run(stop, day=day), picture_of(home)
+            assert once[0] == twice[0]
+            assert_same(once[1], twice[1])
+    review(home)
+    for stop in FROM_THE_QUEUE:
+        home.run(stop, day=TUESDAY)
+        once = picture_of(home), published(home.settings.mlflow_url)
+        again = home.run(stop, day=TUESDAY)
+        assert_same(once[0], picture_of(home))
+        assert once[1] == published(home.settings.mlflow_url)
+        if stop not in ("collect_labels", "detect_drift"):  # these look again
+            assert again == [0], f"{stop} did again what was done"
+
+
+def test_an_earlier_stop_again_leaves_what_people_did(install: Install) -> None:
+    """Clearing the whole day after the review changes nothing, least of all decisions."""
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    review(home, limit=12)
+    home.run(*FROM_THE_QUEUE)
+    before = picture_of(home)
+    home.run(*TO_THE_QUEUE, *FROM_THE_QUEUE)
+    assert_same(before, picture_of(home))
+
+
+def test_two_installations_make_the_same_day(install: Install, queue_url: str) -> None:
+    one, other = install("one"), install("other")
+    other = other.but(mlflow_url=one.values["mlflow_url"])
+    for home in (one, other):
+        home.run(*TO_THE_QUEUE)
+    with open_resources(one.settings) as at, open_resources(other.settings) as then:
+        for table in ("comments", "quarantine", "scores", "routing_design", "routed"):
+            assert table_rows(at.lake, table) == table_rows(then.lake, table)
+
+
+def test_fewer_shards_leave_no_old_one(install: Install) -> None:
+    home = install()
+    home.run("ingest", "check_comments", "score")
+    home.but(shard_rows=1_000).run("score", "check_scores")
+    with open_resources(home.settings) as at:
+        staged = at.lake.table("staged_scores", MONDAY, columns=["shard"]).to_pandas()
+        assert set(staged["shard"]) == {0}
+        assert at.lake.count("scores", MONDAY) == at.lake.count("comments", MONDAY)
+
+
+def test_a_shard_is_what_xcom_can_carry(install: Install) -> None:
+    home = install()
+    home.run("ingest", "check_comments")
+    with open_resources(home.settings) as at:
+        parts = daily.plan_shards(at, MONDAY)
+        assert parts == [{"model_version": "1", "shard": k, "shards": len(parts)} for k in range(4)]
+        sizes = [daily.score_shard(at, MONDAY, **part) for part in parts]
+        assert sum(sizes) == at.lake.count("comments", MONDAY)
+        assert min(sizes) > 0
+
+
+def test_late_labels_measure_their_day_again_and_replace_its_run(install: Install) -> None:
+    home = install()
+    for day in DAYS:
+        home.run(*TO_THE_QUEUE, day=day)
+    review(home, limit=5)
+    assert home.run("collect_labels", "measure", "publish", day=TUESDAY)[1:] == [2, 2]
+    early = published(home.settings.mlflow_url)
+    review(home)
+    assert home.run("collect_labels", "measure", "publish", day=TUESDAY)[1:] == [2, 2]
+    late = published(home.settings.mlflow_url)
+    assert len(early) == len(late) == 3
+    assert not set(early) & set(late)
+    assert all(line.count("'labels', 'complete'") for line in late[:2])
+
+
+def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_with(
+    install: Install,
+) -> None:
+    home = install(review_fraction=0.3, strategy="hybrid")
+    home.run(*TO_THE_QUEUE)
+    review(home)
+    home = home.but(review_fraction=0.25, strategy="uncertainty")
+    home.run("collect_labels", "measure")
+    with open_resources(home.settings) as at:
+        for table in ("measurements", "window_measurements", "moderator_error"):
+            rows = at.lake.table(table, MONDAY).to_pandas()
+            as_routed = rows[(rows["strategy"] == "hybrid") & (rows["alpha"] == 0.3)]
+            assert "oc_accuracy" in set(as_routed["metric"]), table
+
+
+def test_only_the_day_with_new_labels_is_measured_again(install: Install) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE, day=MONDAY)
+    with open_resources(home.settings) as at:
+        decide_mondays = take_one(at, dict(known_labels(at.lake)))
+        home.run(*TO_THE_QUEUE, day=TUESDAY)
+        home.run(*FROM_THE_QUEUE, day=TUESDAY)
+        before = _measured(home)
+        assert decide_mondays()
+    # Tuesday is published too: its page says what changed since Monday.
+    assert home.run("collect_labels", "measure", "publish", day=TUESDAY)[1:] == [1, 2]
+    after = _measured(home)
+    assert before[MONDAY] != after[MONDAY]
+    assert before[TUESDAY] == after[TUESDAY]
+
+
+def _measured(home: Installation) -> dict[datetime.date, list[str]]:
+    with open_resources(home.settings) as at:
+        return {day: table_rows(at.lake, "measurements", (day, day)) for day in DAYS}
+
+
+def test_windows_are_measured_once_their_labels_are_in(install: Install) -> None:
+    home = install()
+    for day in DAYS:
+        home.run(*TO_THE_QUEUE, day=day)
+    home.run("collect_labels", "measure", day=TUESDAY)
+    with open_resources(home.settings) as at:
+        assert not table_rows(at.lake, "window_measurements")
+    review(home)
+    home.run("collect_labels", "measure", day=TUESDAY)
+    with open_resources(home.settings) as at:
+        monday, both = (at.lake.table("window_measurements", d).to_pandas() for d in DAYS)
+        alone = [at.lake.table("measurements", day).to_pandas() for day in DAYS]
+    assert set(both["strategy"].dropna()) == {"uncertainty", "toxicity", "hybrid"}
+    assert _labels(monday) == _labels(alone[0])
+    assert _labels(both) == _labels(alone[0]) + _labels(alone[1])
+    assert _width(both) < min(map(_width, alone))
+    before = _windows(home)
+    assert home.run("measure", day=TUESDAY) == [0]
+    assert _windows(home) == before
+
+
+def _windows(home: Installation) -> list[str]:
+    with open_resources(home.settings) as at:
+        return table_rows(at.lake, "window_measurements")
+
+
+def _labels(table: pd.DataFrame) -> int:
+    return int(table.set_index("metric").loc["accuracy", "n"])
+
+
+def _width(table: pd.DataFrame) -> float:
+    row = table.set_index("metric").loc["accuracy"]
+    return float(row["high"] - row["low"])
+
+
+def test_second_opinions_are_labelled_by_others_and_enter_no_label(install: Install) -> None:
+    home = install(second_opinion_share=0.2)
+    home.run(*TO_THE_QUEUE)
+    routed = review(home)
+    assert home.run("collect_labels", "measure") == [routed, 1]
+    with open_resources(home.settings) as at:
+        before = table_rows(at.lake, "labels")
+        assert at.lake.count("second_labels", MONDAY) == 0
+    assert review(home, name="ben") == math.ceil(0.2 * routed)
+    assert home.run("collect_labels", "measure") == [routed, 1]
+    with open_resources(home.settings) as at:
+        assert table_rows(at.lake, "labels") == before
+        pairs = tables.label_pairs(at.lake, [MONDAY])
+    assert pairs.first.size == math.ceil(0.2 * routed)
+    assert pairs.first.tolist() == pairs.second.tolist()
+    assert home.run("collect_labels", "measure") == [routed, 0]
+
+
+def test_second_opinions_of_days_before_the_window_are_asked_for_no_more(install: Install) -> None:
+    home = install(window_days=1)
+    home.run(*TO_THE_QUEUE)
+    home.run("collect_labels", day=MONDAY)
+    with open_resources(home.settings) as at:
+        assert counts(at.database).blocked > 0  # until the first label
+    home.run("collect_labels", day=TUESDAY)
+    with open_resources(home.settings) as at:
+        state = counts(at.database)
+        assert (state.waiting, state.blocked) == (at.lake.count("routed", MONDAY), 0)
+
+
+def test_a_day_outside_the_window_is_left_alone(install: Install) -> None:
+    home = install(window_days=1)
+    home.run(*TO_THE_QUEUE)
+    review(home)
+    assert home.run("collect_labels", "measure", "publish", day=TUESDAY) == [0, 0, 0]

@@ -1,0 +1,254 @@
+"""Bad input and bad weather: a clear message, nothing lost, and a re-run that gives the same."""
+
+import datetime
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from feed import MARK, assert_again_the_same, good, quarantined, refused, write_json
+from installation import (
+    FROM_THE_QUEUE,
+    MONDAY,
+    TO_THE_QUEUE,
+    TUESDAY,
+    Installation,
+    assert_same,
+    files_with,
+    picture_of,
+    queue_rows,
+)
+from published import real_data
+
+from modwatch.errors import (
+    DayRejectedError,
+    SourceError,
+)
+from modwatch.ingest.community import Community
+from modwatch.resources import open_resources
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+Install = Callable[..., Installation]
+
+
+def from_csv(files: Installation, incoming: Path, content: bytes) -> Installation:
+    (incoming / f"{MONDAY}.csv").write_bytes(content)
+    return files.but(source={"kind": "files", "path": str(incoming / "{dt}.csv")})
+
+
+def csv_bytes(rows: int) -> bytes:
+    lines = [f'{n},2026-01-05T12:00:00Z,"a remark, {MARK}"' for n in range(rows)]
+    return "\n".join(["comment_id,created_at,text", *lines, ""]).encode()
+
+
+@pytest.mark.parametrize(
+    ("rule", "fields"),
+    [
+        ("blank_text", {"text": ""}),
+        ("blank_text", {"text": " \t\u200b"}),
+        ("blank_text", {"text": None}),
+        ("long_text", {"text": MARK + "a" * 1_000_000}),
+        ("nul_byte", {"text": f"{MARK}\0"}),
+        ("undecodable_text", {"text": f"{MARK}\ud800"}),
+        ("missing_id", {"comment_id": None}),
+        ("nul_byte", {"comment_id": "a\0b"}),
+        ("long_id", {"comment_id": MARK * 100}),
+        ("duplicate_id", {"comment_id": f"{MONDAY}/3"}),
+        ("time_outside_day", {"created_at": "2026-01-06T00:00:00Z"}),
+        ("time_outside_day", {"created_at": "2026-01-05T00:30:00+01:00"}),
+        ("timestamp_without_zone", {"created_at": "2026-01-05T12:00:00"}),
+        ("unreadable_timestamp", {"created_at": f"soon, {MARK}"}),
+        ("unreadable_timestamp", {"created_at": None}),
+        ("unreadable_label", {"label": f"maybe, {MARK}"}),
+    ],
+)
+def test_a_bad_row_goes_to_quarantine_and_the_day_goes_on(
+    files: Installation, incoming: Path, rule: str, fields: dict[str, Any]
+) -> None:
+    rows = [*map(good, range(40)), good(40, **fields)]
+    write_json(incoming / f"{MONDAY}.jsonl", rows)
+    assert files.run(*TO_THE_QUEUE) == [41, 40, 40, 40, 4]
+    assert quarantined(files) == [rule]
+    assert_again_the_same(files, *TO_THE_QUEUE)
+    checks = Path(files.settings.checks_root)
+    assert files_with(MARK, [checks]) == []
+    assert files_with(rule, [checks])
+
+
+def test_the_first_of_two_rows_with_one_id_stays(files: Installation, incoming: Path) -> None:
+    rows = [*map(good, range(40)), good(3, text=f"another remark, {MARK}")]
+    write_json(incoming / f"{MONDAY}.jsonl", rows)
+    files.run("ingest", "check_comments")
+    with open_resources(files.settings) as at:
+        kept = {
+            row["comment_id"]: row["text"] for row in at.lake.table("comments", MONDAY).to_pylist()
+        }
+    assert kept[good(3)["comment_id"]] == good(3)["text"]
+
+
+def test_an_id_of_an_earlier_day_is_refused_on_the_later_one(
+    files: Installation, incoming: Path
+) -> None:
+    tuesday = [*(good(n, TUESDAY) for n in range(40)), good(7, TUESDAY, comment_id=f"{MONDAY}/7")]
+    write_json(incoming / f"{TUESDAY}.jsonl", tuesday)
+    files.run(*TO_THE_QUEUE)
+    files.run(*TO_THE_QUEUE, day=TUESDAY)
+    assert quarantined(files) == []
+    assert quarantined(files, TUESDAY) == ["id_of_earlier_day"]
+    for day in (MONDAY, TUESDAY):
+        assert_again_the_same(files, *TO_THE_QUEUE, day=day)
+
+
+def test_odd_but_sound_words_reach_the_queue_unharmed(files: Installation, incoming: Path) -> None:
+    odd = [
+        "👩🏽‍🚀👨‍👩‍👧‍👦 🏳️‍🌈",
+        "שלום לכולם, תודה על הגינה",
+        "مرحبا \u202e بالجميع \u202c",
+        "e\u0301 is not é, and ﬁ is a ligature",
+        "tabs\tand\r\nlines\u2028and\x07 bells",
+        "'; DROP TABLE review_item; -- <script>alert(1)</script> {{7*7}} %s \\N",
+        "=1+1",
+        "\ufeffwith a mark at its beginning",
+    ]
+    rows = [good(n, text=f"{text} {MARK}") for n, text in enumerate(odd)]
+    write_json(incoming / f"{MONDAY}.jsonl", rows)
+    everything = files.but(review_fraction=1.0)
+    assert everything.run(*TO_THE_QUEUE)[-1] == len(odd)
+    with open_resources(everything.settings) as at:
+        queued = {item["comment_id"]: item["text"] for item in queue_rows(at.database)}
+    assert queued == {row["comment_id"]: row["text"] for row in rows}
+    assert_again_the_same(everything, *TO_THE_QUEUE)
+
+
+def test_a_file_cut_off_within_a_quotation_loses_only_its_last_row(
+    files: Installation, incoming: Path
+) -> None:
+    whole = csv_bytes(41)
+    home = from_csv(files, incoming, whole[: -len(f'{MARK}"\n') - 3])
+    assert home.run(*TO_THE_QUEUE)[:2] == [41, 40]
+    assert quarantined(home) == ["malformed_record"]
+    assert_again_the_same(home, *TO_THE_QUEUE)
+
+
+def test_rows_of_another_encoding_go_to_quarantine(files: Installation, incoming: Path) -> None:
+    spoilt = f'41,2026-01-05T12:00:00Z,"café, {MARK}"\n'.encode("latin-1")
+    home = from_csv(files, incoming, csv_bytes(40) + spoilt)
+    home.run(*TO_THE_QUEUE)
+    assert quarantined(home) == ["undecodable_text"]
+    right = home.but(source={**home.values["source"], "encoding": "latin-1"})
+    assert right.run(*TO_THE_QUEUE)[:2] == [41, 41]
+    assert quarantined(right) == []
+
+
+def test_a_file_of_another_encoding_is_refused(files: Installation, incoming: Path) -> None:
+    home = from_csv(files, incoming, csv_bytes(40).decode().encode("utf-16"))
+    refused(lambda: home.run("ingest"), SourceError, f"{MONDAY}.csv", "utf-8")
+
+
+@pytest.mark.parametrize("column", ["comment_id", "created_at", "text"])
+def test_a_missing_column_is_named_and_the_day_stays_as_it_was(
+    files: Installation, incoming: Path, column: str
+) -> None:
+    home = from_csv(files, incoming, csv_bytes(40))
+    home.run(*TO_THE_QUEUE)
+    before = picture_of(home)
+    from_csv(files, incoming, csv_bytes(40).replace(column.encode(), b"something", 1))
+    refused(lambda: home.run("ingest"), SourceError, repr(column), f"{MONDAY}.csv", "map it")
+    assert_same(before, picture_of(home))
+    from_csv(files, incoming, csv_bytes(40))
+    home.run(*TO_THE_QUEUE)
+    assert_same(before, picture_of(home))
+
+
+def test_a_file_that_is_not_there_is_named(files: Installation) -> None:
+    refused(lambda: files.run("ingest", day=TUESDAY), SourceError, f"{TUESDAY}.jsonl", "check")
+
+
+def test_a_damaged_archive_lands_nothing(files: Installation, incoming: Path) -> None:
+    packed = gzip.compress(csv_bytes(5_000))
+    (incoming / f"{MONDAY}.csv.gz").write_bytes(packed[: len(packed) // 2])
+    home = files.but(source={"kind": "files", "path": str(incoming / "{dt}.csv.gz")})
+    refused(lambda: home.run("ingest"), SourceError, f"{MONDAY}.csv.gz", "complete")
+    with open_resources(home.settings) as at:
+        assert at.lake.count("landed", MONDAY) == 0
+
+
+def test_the_published_file_that_ends_within_a_quotation(install: Install) -> None:
+    path = real_data("wikipedia_talk/non_toxic_train.csv.gz")
+    # As a feed it lacks what a feed must have; the message shows no field of it.
+    feed = install(source={"kind": "files", "path": str(path)})
+    with pytest.raises(SourceError, match=r"'comment_id' is not in .*\(no name\)"):
+        feed.run("ingest")
+    # As a corpus all of it but the broken record is replayed.
+    first = MONDAY.isoformat()
+    replay = {"kind": "replay", "path": str(path), "first_day": first, "days": 60}
+    home = install("replay", source=replay)
+    landed, kept, *_ = home.run(*TO_THE_QUEUE)
+    assert landed == kept + len(quarantined(home)) > 100
+    assert_again_the_same(home, *TO_THE_QUEUE)
+
+
+def test_a_day_that_is_mostly_broken_changes_no_table(files: Installation, incoming: Path) -> None:
+    files.run(*TO_THE_QUEUE)
+    before = picture_of(files)
+    rows = [good(n, text="" if n % 2 else f"a remark, {MARK}") for n in range(40)]
+    write_json(incoming / f"{MONDAY}.jsonl", rows)
+    words = ("2026-01-05 were rejected", "quarantined_most", "50", "open the check page")
+    refused(lambda: files.run("ingest", "check_comments"), DayRejectedError, *words)
+    after = picture_of(files)
+    for part in ("landed", "checks"):
+        assert before[part] != after[part]
+    assert_same({**before, "landed": [], "checks": []}, {**after, "landed": [], "checks": []})
+    write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
+    files.run(*TO_THE_QUEUE)
+    assert_same(before, picture_of(files))
+
+
+def test_an_empty_day_goes_the_whole_way_and_says_so(files: Installation, incoming: Path) -> None:
+    write_json(incoming / f"{MONDAY}.jsonl", [])
+    assert files.run(*TO_THE_QUEUE, *FROM_THE_QUEUE)[:5] == [0, 0, 0, 0, 0]
+    with open_resources(files.settings) as at:
+        verdict = at.checks.load("comments", MONDAY)
+        assert verdict.status == "warned"
+        assert [rule.name for rule in verdict.failed] == ["empty_day"]
+        measured = at.lake.table("measurements", MONDAY).to_pandas()
+    assert set(measured["status"]) <= {"insufficient"}
+    assert_again_the_same(files, *TO_THE_QUEUE, *FROM_THE_QUEUE)
+
+
+def test_an_emptied_day_empties_what_it_had(files: Installation, incoming: Path) -> None:
+    files.run(*TO_THE_QUEUE, *FROM_THE_QUEUE)
+    write_json(incoming / f"{MONDAY}.jsonl", [])
+    files.run(*TO_THE_QUEUE, *FROM_THE_QUEUE)
+    with open_resources(files.settings) as at:
+        for table in ("landed", "comments", "staged_scores", "scores", "routed"):
+            assert at.lake.count(table, MONDAY) == 0
+        assert {item["status"] for item in queue_rows(at.database)} == {"withdrawn"}
+
+
+def test_ten_times_the_usual_volume_is_a_warning(install: Install) -> None:
+    source = {"kind": "community", "seed": 7, "comments_per_day": 60}
+    home = install(source=source)
+    before = [MONDAY - datetime.timedelta(days=back) for back in (3, 2, 1)]
+    for day in before:
+        home.run(*TO_THE_QUEUE, day=day)
+    flood = home.but(source={**source, "comments_per_day": 600})
+    landed, kept, _, _, queued = flood.run(*TO_THE_QUEUE)
+    assert landed == kept > 500
+    assert queued == kept // 10
+    with open_resources(flood.settings) as at:
+        verdict = at.checks.load("comments", MONDAY)
+        assert verdict.status == "warned"
+        (rule,) = [rule for rule in verdict.failed if rule.name == "volume_shift"]
+        assert "times the trailing mean" in rule.observed
+        assert "volume_shift" in at.checks.read_page(MONDAY)
+    assert_again_the_same(flood, *TO_THE_QUEUE)
+
+
+def test_the_community_at_rest_is_an_empty_day(install: Install) -> None:
+    home = install(source={"kind": "community", "seed": 7, "comments_per_day": 0})
+    assert Community(seed=7, comments_per_day=0).truth(MONDAY).num_rows == 0
+    assert home.run(*TO_THE_QUEUE) == [0, 0, 0, 0, 0]

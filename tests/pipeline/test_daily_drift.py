@@ -1,0 +1,199 @@
+"""The stop that compares a day with its references, on a lake and a queue of its own."""
+
+import datetime
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from deltalake import DeltaTable
+from installation import MONDAY, table_rows
+from lake_days import put_comments, put_scores
+from sqlalchemy import text
+
+from modwatch.pipeline import daily
+from modwatch.resources import Resources, open_resources
+from modwatch.review.queue import enqueue
+from modwatch.review.queue.items import NewItem
+from modwatch.settings import Settings
+
+DAYS = [MONDAY + datetime.timedelta(days=number) for number in range(6)]
+TODAY = DAYS[-1]
+
+
+@pytest.fixture
+def at(tmp_path: Path, queue_url: str) -> Iterator[Resources]:
+    settings = Settings(
+        home=tmp_path, database_url=queue_url, reference_days=2, history_days=3, review_fraction=0.1
+    )
+    with open_resources(settings) as wiring:
+        yield wiring
+
+
+def put_day(
+    at: Resources, day: datetime.date, *, mean: float = 0.1, size: int = 500, version: str = "3"
+) -> None:
+    rng = np.random.default_rng(day.toordinal())
+    put_comments(at.lake, day, size, language="de", platform="forum")
+    prob = rng.beta(6 * mean / (1 - mean), 6, size).astype(np.float32)
+    put_scores(at.lake, day, prob, version=version)
+
+
+def put_item(at: Resources, day: datetime.date) -> None:
+    item = NewItem(
+        comment_id="c0",
+        text="an invented text",
+        reason="uncertainty",
+        stratum=0,
+        inclusion_probability=1.0,
+        rank=1,
+        review_score=0.2,
+        prob=0.3,
+        uncertainty=0.21,
+        model_version="3",
+    )
+    enqueue(at.database, [item], day)
+
+
+def drift_commits(at: Resources) -> int:
+    """Return how often the table was written."""
+    return DeltaTable(f"{at.settings.lake_root}/drift").version()
+
+
+def drift(at: Resources, day: datetime.date = TODAY) -> pd.DataFrame:
+    """Run the stop; return its rows by metric, feature and reference."""
+    count = daily.detect_drift(at, day)
+    rows = at.lake.table("drift", day).to_pandas()
+    assert len(rows) == count
+    insufficient = rows["status"] == "insufficient"
+    assert (rows["value"].isna() == insufficient).all()
+    assert (rows.loc[insufficient, "reason"] != "").all()
+    numbers = rows.loc[~insufficient, "value"]
+    assert all(math.isfinite(value) for value in numbers)
+    names = rows["metric"] + " " + rows["feature"] + " " + rows["reference"].fillna("")
+    assert names.is_unique
+    return rows.set_index(names.str.strip())
+
+
+def test_a_usual_day(at: Resources) -> None:
+    for day in DAYS:
+        put_day(at, day)
+    put_item(at, TODAY)
+    rows = drift(at)
+    assert at.lake.days("profiles") == [*DAYS[:2], *DAYS[2:]]
+    assert rows.loc["psi prob fixed", "reference_n"] == 1_000
+    assert rows.loc["psi prob trailing", "reference_n"] == 1_500
+    assert (rows.loc[["psi prob fixed", "psi prob trailing"], "value"] < 0.05).all()
+    assert rows.loc["volume_ratio comments trailing", "value"] == 1
+    assert rows.loc["queue_waiting queue", "value"] == 1
+    assert rows.loc["missing_share author_id", "value"] == 1
+    assert rows.loc["cbpe_accuracy prob", "status"] == "ok"
+    changed = rows.loc[rows["direction"].notna()]
+    assert len(changed) <= 2  # of thirty intervals of 95 %
+
+
+def test_a_day_of_more_toxic_comments(at: Resources) -> None:
+    for day in DAYS[:-1]:
+        put_day(at, day)
+    put_day(at, TODAY, mean=0.2, size=1_000)
+    rows = drift(at)
+    for reference in ("fixed", "trailing"):
+        for metric in ("psi", "jensen_shannon", "wasserstein", "mean_shift"):
+            assert rows.loc[f"{metric} prob {reference}", "direction"] == "higher"
+    assert rows.loc["volume_ratio comments trailing", "value"] == 2
+
+
+def test_twice_leaves_the_same(at: Resources) -> None:
+    for day in DAYS:
+        put_day(at, day)
+    put_item(at, TODAY)
+    drift(at)
+    before = [table_rows(at.lake, table) for table in ("profiles", "drift")]
+    drift(at)
+    assert [table_rows(at.lake, table) for table in ("profiles", "drift")] == before
+
+
+def test_later_days_do_not_change_an_earlier_one(at: Resources) -> None:
+    for day in DAYS[:4]:
+        put_day(at, day)
+    drift(at, DAYS[3])
+    before = table_rows(at.lake, "drift")
+    for day in DAYS[4:]:
+        put_day(at, day, mean=0.3)
+    drift(at, DAYS[3])
+    assert table_rows(at.lake, "drift") == before
+
+
+@pytest.mark.parametrize("days", [[], DAYS[:-1]], ids=["new installation", "usual days before"])
+def test_an_empty_day(at: Resources, days: list[datetime.date]) -> None:
+    for day in days:
+        put_day(at, day)
+    rows = drift(at)
+    told = (
+        {"queue_waiting queue", "volume_ratio comments trailing"}
+        if days
+        else {"queue_waiting queue"}
+    )
+    assert set(rows.index[rows["status"] == "ok"]) == told
+    assert (rows.loc[list(told), "value"] == 0).all()
+
+
+def test_the_first_day_has_no_reference(at: Resources) -> None:
+    put_day(at, MONDAY)
+    rows = drift(at, MONDAY)
+    compared = rows[rows["reference"].notna()]
+    assert set(compared["status"]) == {"insufficient"}
+    assert rows.loc["flagged_share flagged", "status"] == "ok"
+
+
+def test_a_new_model_shows(at: Resources) -> None:
+    for day in DAYS[:-1]:
+        put_day(at, day)
+    put_day(at, TODAY, version="4")
+    rows = drift(at)
+    assert "another model version" in rows.loc["psi prob trailing", "reason"]
+    assert rows.loc["jensen_shannon language trailing", "status"] == "ok"
+
+
+def test_a_day_scored_again_gets_a_new_profile(at: Resources) -> None:
+    for day in DAYS:
+        put_day(at, day)
+    drift(at)
+    put_day(at, TODAY, mean=0.3)
+    assert drift(at).loc["mean_shift prob trailing", "value"] > 0.1
+
+
+def test_the_fixed_reference_may_be_named(at: Resources) -> None:
+    for day in DAYS:
+        put_day(at, day)
+    assert at.reference_days(TODAY) == DAYS[:2]
+    assert at.reference_days(DAYS[1]) == DAYS[:1]
+    settings = at.settings.model_copy(update={"reference_first_day": DAYS[2]})
+    with open_resources(settings) as named:
+        assert named.reference_days(TODAY) == DAYS[2:4]
+        assert named.reference_days(DAYS[1]) == []
+
+
+def test_the_queue_of_the_window_is_watched_without_the_rest(at: Resources) -> None:
+    put_day(at, MONDAY)
+    drift(at, MONDAY)
+    before, commits = table_rows(at.lake, "drift", (MONDAY, MONDAY)), drift_commits(at)
+    daily.detect_drift(at, TODAY)
+    assert drift_commits(at) == commits + 1, "what is as it was is not written again"
+    put_item(at, MONDAY)
+    daily.detect_drift(at, TODAY)
+    after = table_rows(at.lake, "drift", (MONDAY, MONDAY))
+    assert all("queue" in row for row in set(before) ^ set(after))
+    waiting = at.lake.table("drift", MONDAY).to_pandas().set_index("metric")["value"]
+    assert waiting["queue_waiting"] == 1
+
+
+def test_no_text_gets_into_the_tables(at: Resources) -> None:
+    put_day(at, TODAY)
+    drift(at)
+    rows = table_rows(at.lake, "profiles") + table_rows(at.lake, "drift")
+    assert not [row for row in rows if "invented" in row]
+    with at.database.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM review_item")) == 0

@@ -1,0 +1,163 @@
+"""Any task killed at any point and run again leaves the same tables as an undisturbed run.
+
+Tuesday has been scored before, from other comments under the same ids; now its stops run again,
+one after the other, and each of them is killed for good (SIGKILL, a real process) at one moment
+after another: before its first trace in a file or a database, and before later and later ones.
+"""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from installation import (
+    MONDAY,
+    TO_THE_QUEUE,
+    TUESDAY,
+    Installation,
+    assert_same,
+    picture_of,
+    published,
+    review,
+)
+from killing import new_file, run
+from sqlalchemy import URL, make_url, text
+
+from modwatch.pipeline import daily
+from modwatch.resources import open_resources
+from modwatch.review.database import connect
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+
+DAY = TUESDAY.isoformat()
+
+#: A kill before the first trace, and at these shares of all that the stop leaves.
+SHARES = (0, 0.3, 0.6, 0.95)
+
+#: The stops of a day, in order; `score-shard` is one mapped task. Those of alerts write next to
+#: nothing on a quiet day: `tests/stops/test_alerting.py` kills them with alerts at hand.
+STOPS = (
+    "ingest",
+    "check_comments",
+    "score",
+    "score-shard",
+    "check_scores",
+    "route",
+    "collect_labels",
+    "measure",
+    "detect_drift",
+    "publish",
+)
+SHARD = {"model_version": "1", "shard": 1, "shards": 3}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """A stop, the installation before it, and what it keeps after it when nothing disturbs."""
+
+    name: str
+    before: Installation
+    after: Mapping[str, list[str]]
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the command line is told."""
+        if self.name == "score-shard":
+            return [self.name, DAY, json.dumps(SHARD)]
+        return ["run", self.name, DAY]
+
+
+def run_stop(name: str, home: Installation) -> None:
+    if name == "score-shard":
+        with open_resources(home.settings) as at:
+            daily.score_shard(at, TUESDAY, **SHARD)
+    else:
+        home.run(name, day=TUESDAY)
+
+
+def world(name: str, home: Installation) -> dict[str, list[str]]:
+    """Return all that the stop could have touched: only `route` knows the queue, and so on."""
+    kept = picture_of(home)
+    if name != "route":
+        del kept["queue"]
+    if name == "publish":
+        kept["mlflow"] = published(home.settings.mlflow_url)
+    return kept
+
+
+def copied(name: str, home: Installation, folder: Path) -> Installation:
+    """Return a copy of all that the stop writes."""
+    copy = home.but(home=shutil.copytree(home.home, folder / "home"))
+    if name == "route":
+        copy = copy.but(database_url=_copied_database(home.values["database_url"], folder.name))
+    if name == "publish":
+        copy = copy.but(mlflow_url=_copied_store(home.values["mlflow_url"], folder / "mlflow.db"))
+    return copy
+
+
+def _copied_store(url: str, path: Path) -> str:
+    source = url.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(path)) as new:
+        old.backup(new)
+    return f"sqlite:///{path}"
+
+
+def _copied_database(url: str, name: str) -> str:
+    address = make_url(url)
+    engine = connect(_url(address.set(database="postgres")), pool_size=1)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f'CREATE DATABASE "{name}" TEMPLATE "{address.database}"'))
+    engine.dispose()
+    return _url(address.set(database=name))
+
+
+def _url(address: URL) -> str:
+    return address.render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="module")
+def stops(
+    make_installation: Callable[..., Installation], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Stop]:
+    """The stops of Tuesday, each with the worlds before and after it."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    home = make_installation(folder)
+    other = home.but(source={**home.values["source"], "seed": 8})
+    home.run(*TO_THE_QUEUE, day=MONDAY)
+    other.run(*TO_THE_QUEUE, day=TUESDAY)
+    review(home, limit=40)  # all of Monday's comments, some of Tuesday's
+    home.run("collect_labels", "measure", "publish", day=TUESDAY)
+    made = {}
+    for name in STOPS:
+        if name == "collect_labels":
+            review(home)
+        before = copied(name, home, folder / f"before-{name}")
+        run_stop(name, home)
+        made[name] = Stop(name=name, before=before, after=world(name, home))
+    return made
+
+
+@pytest.mark.parametrize("name", STOPS)
+def test_killed_and_run_again(name: str, stops: dict[str, Stop], tmp_path: Path) -> None:
+    stop = stops[name]
+    home = copied(name, stop.before, tmp_path / f"{name}-whole")
+    whole = run(stop.arguments, home.env)
+    assert whole.status == 0
+    assert_same(stop.after, world(name, home))
+
+    for trace in sorted({max(1, round(share * whole.traces)) for share in SHARES}):
+        home = copied(name, stop.before, tmp_path / f"{name}-{trace}")
+        assert run(stop.arguments, home.env, dies_at=trace).killed
+        run_stop(name, home)
+        assert_same(stop.after, world(name, home))
+
+    home = copied(name, stop.before, tmp_path / f"{name}-file")
+    run(stop.arguments, home.env, until=new_file(home.home.parent))  # within a write of Delta's
+    run_stop(name, home)
+    assert_same(stop.after, world(name, home))

@@ -1,0 +1,149 @@
+"""What the path leans on is down or in the way: clear words, nothing lost, and then it goes on."""
+
+import logging
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from feed import MARK, good, refused, write_json
+from installation import (
+    FROM_THE_QUEUE,
+    MONDAY,
+    TO_THE_QUEUE,
+    Installation,
+    assert_same,
+    files_with,
+    picture_of,
+    published,
+    review,
+)
+
+from modwatch.errors import DatabaseError, LakeError, NoChampionError, TrackingError
+from modwatch.models.registry import set_alias
+from modwatch.pipeline import daily
+from modwatch.resources import open_resources
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+Install = Callable[..., Installation]
+NOWHERE = "http://127.0.0.1:9"
+
+
+def test_without_a_champion_nothing_is_scored_and_nothing_lost(
+    files: Installation, unmanned: Any, champion: Any, tmp_path: Path
+) -> None:
+    early = files.but(mlflow_url=unmanned.copy(tmp_path / "unmanned"))
+    early.run("ingest", "check_comments")
+    before = picture_of(early)
+    words = ("toxicity@champion", "modwatch train", "alias")
+    refused(lambda: early.run("score"), NoChampionError, *words)
+    assert_same(before, picture_of(early))
+    assert files.run("score", "check_scores", "route") == [40, 40, 4]
+
+
+def test_a_version_without_the_alias_is_no_champion(files: Installation) -> None:
+    from mlflow import MlflowClient
+
+    url = files.settings.mlflow_url
+    MlflowClient(url).delete_registered_model_alias("toxicity", "champion")
+    files.run("ingest", "check_comments")
+    refused(lambda: files.run("score"), NoChampionError, "modwatch train")
+    set_alias("1", tracking_uri=url)
+    assert files.run("score") == [40]
+
+
+def test_mlflow_down_then_up_again(files: Installation) -> None:
+    down = files.but(mlflow_url=NOWHERE)
+    files.run("ingest", "check_comments")
+    words = (NOWHERE, "MODWATCH_MLFLOW_URL")
+    refused(lambda: down.run("score"), TrackingError, *words)
+    files.run("score", "check_scores", "route")
+    review(files)
+    files.run("collect_labels", "measure")
+    before = picture_of(files)
+    refused(lambda: down.run("publish"), TrackingError, *words)
+    assert_same(before, picture_of(files))
+    assert files.run("publish") == [1]
+    assert len(published(files.settings.mlflow_url)) == 2
+
+
+def test_the_database_down_then_up_again(files: Installation) -> None:
+    down = files.but(database_url="postgresql://mod:hunter2@127.0.0.1:9/modwatch")
+    files.run(*TO_THE_QUEUE)
+    undisturbed = picture_of(files)
+    words = ("'modwatch' on 127.0.0.1", "MODWATCH_DATABASE_URL")
+    for stop in ("route", "collect_labels"):
+        with pytest.raises(DatabaseError) as caught:
+            down.run(stop)
+        assert all(word in str(caught.value) for word in words)
+        assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+        assert MARK not in "".join(traceback.format_exception(caught.value))
+    files.run("route")
+    assert_same(undisturbed, picture_of(files))
+
+
+def test_a_lake_that_cannot_be_written(files: Installation, tmp_path: Path) -> None:
+    (tmp_path / "obstacle").write_text("a file where a folder should be")
+    blocked = files.but(lake=str(tmp_path / "obstacle" / "lake"))
+    refused(lambda: blocked.run("ingest"), LakeError, "landed", "obstacle", "MODWATCH_LAKE")
+
+
+@pytest.mark.parametrize(
+    ("stop", "part"),
+    [
+        ("ingest", "landed"),
+        ("check_comments", "_checks"),
+        ("check_comments", "quarantine"),
+        ("check_comments", "comments"),
+        ("score", "staged_scores"),
+        ("check_scores", "scores"),
+        ("route", "routing_design"),
+        ("route", "routed"),
+    ],
+)
+def test_a_part_of_the_lake_that_cannot_be_written(
+    files: Installation, install: Install, stop: str, part: str
+) -> None:
+    undisturbed = files.but(home=files.home.with_name("undisturbed"))
+    undisturbed.run(*TO_THE_QUEUE)
+    lake = Path(files.settings.lake_root)
+    files.run(*TO_THE_QUEUE[: TO_THE_QUEUE.index(stop)])
+    lake.mkdir(parents=True, exist_ok=True)
+    (lake / part).write_text("a file where a folder should be")
+    refused(lambda: files.run(stop), LakeError, part, str(lake))
+    (lake / part).unlink()
+    files.run(*TO_THE_QUEUE[TO_THE_QUEUE.index(stop) :])
+    assert_same(picture_of(undisturbed), picture_of(files))
+
+
+def test_no_text_leaves_lake_and_queue(
+    files: Installation, incoming: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    spoilt = [{"text": f"{MARK}\0"}, {"created_at": MARK}, {"comment_id": MARK * 100}]
+    rows = [*map(good, range(200)), *(good(200 + n, **bad) for n, bad in enumerate(spoilt))]
+    write_json(incoming / f"{MONDAY}.jsonl", rows)
+    files.run(*TO_THE_QUEUE)
+    review(files)
+    files.run(*FROM_THE_QUEUE)
+    assert len(caplog.records) > 10
+    assert [r.name for r in caplog.records if MARK in repr(r.__dict__)] == []
+    store = Path(files.settings.mlflow_url.removeprefix("sqlite:///")).parent
+    assert files_with("2026-01-05", [store])
+    assert files_with(MARK, [store, files.home / "lake" / "_checks", files.home / "models"]) == []
+    kept = [*files_with(MARK, [files.home / "lake"])]
+    tables = {path.relative_to(files.home / "lake").parts[0] for path in kept}
+    assert tables <= {"landed", "comments", "quarantine"}
+
+
+def test_a_shard_that_fails_shows_no_text(files: Installation) -> None:
+    files.run("ingest", "check_comments")
+    with open_resources(files.settings) as at:
+        refused(
+            lambda: daily.score_shard(at, MONDAY, model_version="99", shard=0, shards=1),
+            NoChampionError,
+            "no version 99",
+        )

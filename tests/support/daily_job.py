@@ -1,0 +1,167 @@
+"""One real daily job for the whole module: Airflow, MLflow, console, PostgreSQL, three days.
+
+The second day loses a scoring task to SIGKILL; the third day is so broken that it is rejected.
+"""
+
+import datetime
+import json
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from modwatch.demo.airflow import AirflowClient, DayRun
+from modwatch.demo.datasets import DemoData
+from modwatch.demo.people import Shift, hire
+from modwatch.demo.setup import Demo, Narrator, started
+from modwatch.ingest.community import Community
+from modwatch.pipeline import daily
+from modwatch.resources import open_resources
+
+#: Stands in every comment, so that one search tells whether a comment got where it must not.
+MARK = "quillfeather"
+
+COMMUNITY = Community(seed=11, comments_per_day=240, dirt_rate=0.02)
+MONDAY, TUESDAY, WEDNESDAY = (datetime.date(2026, 1, day) for day in (5, 6, 7))
+_TIMEOUT = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class DailyJob:
+    """What the module's tests look at once the days have been made."""
+
+    demo: Demo
+    client: AirflowClient
+    scored: Sequence[DayRun]
+    measured: Sequence[DayRun]
+    decisions: int
+    victim: "Victim"
+    closing: ExitStack
+
+    def tasks(self, dag_id: str, run: DayRun) -> list[dict[str, Any]]:
+        """Return the task instances of a run, as the API tells them."""
+        path = f"/dags/{dag_id}/dagRuns/{run.run_id}/taskInstances"
+        return list(self.client.get(path, limit=1000)["task_instances"])
+
+
+@dataclass(kw_only=True)
+class Victim:
+    """The mapped scoring task that is killed once, on Tuesday, while it runs."""
+
+    #: Of its first try.
+    pid: int | None = None
+    map_index: int | None = None
+    #: States of the other shards when it was killed.
+    others: list[str] = field(default_factory=list)
+
+    def strike(self, client: AirflowClient, runs: Sequence[DayRun]) -> None:
+        """Kill the last shard of Tuesday once it runs."""
+        tuesday = [run for run in runs if run.day == TUESDAY and run.state == "running"]
+        if self.pid is not None or not tuesday:
+            return
+        path = f"/dags/score_comments/dagRuns/{tuesday[0].run_id}/taskInstances"
+        tasks = client.get(path, limit=1000)["task_instances"]
+        shards = [t for t in tasks if t["task_id"] == "score_shard" and t["map_index"] >= 0]
+        last = max(shards, key=lambda task: task["map_index"], default=None)
+        if last and last["state"] == "running" and last["pid"]:
+            os.kill(last["pid"], signal.SIGKILL)
+            self.pid, self.map_index = last["pid"], last["map_index"]
+            self.others = [task["state"] for task in shards if task is not last]
+
+
+@contextmanager
+def daily_job() -> Iterator[DailyJob]:
+    """Yield the daily job, made; everything of it is stopped at the end."""
+    # Not pytest's folder: each start of pytest closes it to other users, and PostgreSQL, started
+    # by a root, runs as one.
+    with ExitStack() as exits:
+        folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
+        folder.chmod(0o755)
+        exits.callback(restore_environment, dict(os.environ))
+        environment(folder)
+        demo = exits.enter_context(started(_data(folder), Narrator()))
+        yield _made(demo, exits)
+
+
+def restore_environment(before: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def environment(folder: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("MODWATCH_")]:
+        del os.environ[name]
+    os.environ["MODWATCH_HOME"] = str(folder)
+    # Held open together, so that all are different.
+    with ExitStack() as probes:
+        for name in ("AIRFLOW", "MLFLOW", "CONSOLE"):
+            probe = probes.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            os.environ[f"MODWATCH_{name}_URL"] = f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+def _data(folder: Path) -> DemoData:
+    incoming = folder / "incoming"
+    incoming.mkdir()
+    for day in (MONDAY, TUESDAY, WEDNESDAY):
+        _write(incoming / f"{day}.jsonl", day)
+    return DemoData(
+        name="acceptance",
+        title="three days of a small community in files",
+        days=3,
+        settings={
+            "MODWATCH_SOURCE__KIND": "files",
+            "MODWATCH_SOURCE__PATH": str(incoming / "{dt}.jsonl"),
+            "MODWATCH_SHARD_ROWS": "60",
+            "MODWATCH_SAMPLING_SALT": "a salt for tests",
+        },
+        training=lambda: COMMUNITY.training_comments(1_500),
+        expected_prevalence=COMMUNITY.prevalence,
+    )
+
+
+def _write(path: Path, day: datetime.date) -> None:
+    """Write a day of the community; on Wednesday no time can be read."""
+    with path.open("w", encoding="utf-8") as file:
+        for batch in COMMUNITY.read(day):
+            for row in batch.to_pylist():
+                row["created_at"] = "soon" if day == WEDNESDAY else row["created_at"].isoformat()
+                row["text"] = row["text"] and f"{row['text']} {MARK}"
+                kept = {k: v for k, v in row.items() if k not in ("dt", "row", "origin", "problem")}
+                file.write(json.dumps(kept, ensure_ascii=False) + "\n")
+
+
+def _made(demo: Demo, exits: ExitStack) -> DailyJob:
+    """Train, score three days, review, measure two."""
+    client, victim = AirflowClient(demo.airflow), Victim()
+    exits.callback(client.close)
+    with open_resources() as at:
+        daily.train(at, demo.data.training(), expected_prevalence=demo.data.expected_prevalence)
+        shift = Shift(at, hire(at.database))
+        client.wait_for_dags({"score_comments", "monitor_collaboration"})
+        for dag in ("score_comments", "monitor_collaboration"):
+            client.unpause(dag)
+
+        def tick(runs: Sequence[DayRun]) -> None:
+            demo.stack.check()
+            victim.strike(client, runs)
+
+        client.backfill("score_comments", MONDAY, WEDNESDAY)
+        scored = client.wait("score_comments", 3, timeout=_TIMEOUT, tick=tick)
+        shift.work()
+    client.backfill("monitor_collaboration", MONDAY, TUESDAY)
+    measured = client.wait("monitor_collaboration", 2, timeout=_TIMEOUT)
+    return DailyJob(
+        demo=demo,
+        client=client,
+        scored=scored,
+        measured=measured,
+        decisions=shift.decisions,
+        victim=victim,
+        closing=exits,
+    )

@@ -1,0 +1,41 @@
+"""Days of comments and scores, put into a lake without the path before them."""
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+
+from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import COMMENTS, SCORES
+
+
+def batch(schema: pa.Schema, size: int, **columns: object) -> pa.RecordBatch:
+    """Return rows of a table; a single value stands for a whole column."""
+    whole = {k: v if isinstance(v, list | np.ndarray) else [v] * size for k, v in columns.items()}
+    arrays = [pa.array(whole.get(f.name, [None] * size), f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def put_comments(lake: Lake, day: datetime.date, size: int, **columns: object) -> None:
+    noon = datetime.datetime.combine(day, datetime.time(12), datetime.UTC)
+    ids = [f"c{number}" for number in range(size)]
+    given = {"comment_id": ids, "created_at": noon, "text": "an invented text"} | columns
+    lake.replace("comments", day, [batch(COMMENTS, size, dt=day, **given)])
+
+
+def put_scores(
+    lake: Lake, day: datetime.date, prob: np.ndarray, *, version: str = "3", role: str = "champion"
+) -> None:
+    rows = batch(
+        SCORES,
+        len(prob),
+        dt=day,
+        comment_id=[f"c{number}" for number in range(len(prob))],
+        model_version=version,
+        role=role,
+        prob=prob,
+        uncertainty=prob * (1 - prob),
+        flagged=prob > 0.5,
+        threshold=0.5,
+    )
+    lake.replace("scores", day, [rows], role=role)

@@ -1,0 +1,59 @@
+"""Audits of the small lake, from the plan to the labels, and people who change their minds."""
+
+from dataclasses import replace
+
+from installation import MONDAY, TUESDAY
+from sqlalchemy import select
+
+from modwatch.audits import auditing
+from modwatch.audits.request import AuditRequest
+from modwatch.resources import Resources
+from modwatch.review.people import create_moderator
+from modwatch.review.queue.corrections import correct
+from modwatch.review.tables import decision, review_item
+from review.labelling import label_all
+
+REQUEST = AuditRequest(
+    audit="small", first=MONDAY, last=TUESDAY, labels=120, seed="s", several_labels_share=0.1
+)
+ADAPTIVE = replace(REQUEST, labels=160, second_stage_share=0.4)
+
+
+def begin(at: Resources, request: AuditRequest = REQUEST) -> None:
+    """Plan an audit and draw its first stage."""
+    auditing.plan(at, request, actor="eva")
+    auditing.approve(at, request.audit, actor="eve")
+    auditing.draw_stage(at, request.audit)
+
+
+def label_everything(at: Resources) -> None:
+    """Label all that waits: two of three comments with a higher score are against the rules."""
+    for name in ("ann", "ben"):
+        person = create_moderator(at.database, name, "moderator")
+        label_all(at.database, person, lambda id_: int(int(id_[1:]) > 150 and int(id_[1:]) % 3 > 0))
+
+
+def seal(at: Resources, request: AuditRequest = REQUEST) -> None:
+    """Carry an audit out up to the sealed labels of its first stage."""
+    begin(at, request)
+    label_everything(at)
+    auditing.seal_labels(at, request.audit)
+
+
+def correct_some(at: Resources, number: int = 1, audit: str = "small") -> None:
+    """Let people turn round what they said of some comments that they labelled alone."""
+    said = (
+        select(review_item.c.id, review_item.c.version, decision.c.moderator_id, decision.c.label)
+        .join(decision, decision.c.item_id == review_item.c.id)
+        .where(review_item.c.audit == audit, review_item.c.labels_wanted == 1)
+        .order_by(review_item.c.id)
+        .limit(number)
+    )
+    with at.database.connect() as connection:
+        rows = connection.execute(said).all()
+    for row in rows:
+        correct(
+            at.database, moderator_id=row.moderator_id, item_id=row.id, label=1 - row.label,
+            version=row.version, idempotency_key=f"correct {row.id}", reason="a slip",
+        )  # fmt: skip
+    assert len(rows) == number

@@ -1,0 +1,205 @@
+import datetime
+import stat
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+from installation import MONDAY, TUESDAY, Installation
+from sqlalchemy import text
+
+from modwatch.alerts.mail import MailChannel
+from modwatch.alerts.webhook import WebhookChannel
+from modwatch.errors import DayRejectedError, SettingsError, SourceError
+from modwatch.ingest.community import Community, Drift
+from modwatch.ingest.files import FileSource
+from modwatch.ingest.replay import ReplaySource
+from modwatch.ingest.sql import SqlSource
+from modwatch.quality import check_comments, profile_comments
+from modwatch.resources import open_channels, open_resources, open_source
+from modwatch.settings import Settings
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+Install = Callable[..., Installation]
+
+
+def test_files_are_opened_with_every_setting() -> None:
+    columns = {"text": "body"}
+    source = {
+        "kind": "files",
+        "path": "in/{dt}.csv",
+        "timestamp_column": "posted",
+        "assume_timezone": "UTC",
+        "encoding": "latin-1",
+        "platform": "forum",
+        "columns": columns,
+    }
+    assert open_source(Settings(source=source)) == FileSource(
+        path="in/{dt}.csv",
+        timestamp_column="posted",
+        assume_timezone="UTC",
+        encoding="latin-1",
+        platform="forum",
+        columns=columns,
+    )
+
+
+def test_sql_is_opened_with_its_secret() -> None:
+    query = "SELECT * FROM c WHERE t >= :start AND t < :end"
+    url = "postgresql+psycopg://reader:hunter2@db/forum"
+    source = open_source(Settings(source={"kind": "sql", "url": url, "query": query}))
+    assert source == SqlSource(url=url, query=query)
+    assert "hunter2" not in repr(source)
+
+
+def test_a_community_is_opened_with_its_drift() -> None:
+    source = {"kind": "community", "seed": 3, "comments_per_day": 9, "drift_from": "2026-01-06"}
+    assert open_source(Settings(source=source)) == Community(
+        seed=3, comments_per_day=9, drift=Drift(start=TUESDAY)
+    )
+
+
+def test_a_replay_is_opened_with_its_corpus(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("id,text,parent,label,api\n1,an invented remark,,0,0.1\n")
+    source = {"kind": "replay", "path": str(path), "first_day": "2026-01-05", "days": 1}
+    opened = open_source(Settings(source=source))
+    assert isinstance(opened, ReplaySource)
+    assert [batch.num_rows for batch in opened.read(MONDAY)] == [1]
+
+
+def test_a_corpus_of_no_known_format_is_refused(tmp_path: Path) -> None:
+    source = {"kind": "replay", "path": str(tmp_path), "first_day": "2026-01-05"}
+    with pytest.raises(SourceError, match="weather"):
+        open_source(Settings(source={**source, "corpus": "weather"}))
+
+
+def test_channels_are_those_that_the_settings_name() -> None:
+    assert open_channels(Settings()) == ()
+    webhook = {"alert_webhook_url": "https://hook/x", "alert_webhook_secret": "hunter2"}
+    mail = {
+        "alert_smtp_url": "smtps://mod:hunter2@mail",
+        "alert_mail_from": "m@example.org",
+        "alert_mail_to": ("ops@example.org", "lead@example.org"),
+    }
+    posted, mailed = open_channels(Settings(**webhook, **mail, alert_timeout=3))
+    assert isinstance(posted, WebhookChannel)
+    assert isinstance(mailed, MailChannel)
+    assert (posted.url, posted.secret) == ("https://hook/x", "hunter2")
+    assert (mailed.server.host, mailed.server.tls) == ("mail", True)
+    assert mailed.recipients == ("ops@example.org", "lead@example.org")
+    assert posted.patience.timeout == mailed.patience.timeout == 3
+    assert "hunter2" not in repr((posted, mailed))
+
+
+def test_opening_touches_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with open_resources(Settings(home=home)):
+        pass
+    assert not home.exists()
+
+
+def test_windows_end_on_the_day_and_history_before_it() -> None:
+    with open_resources(Settings(window_days=3, history_days=2)) as at:
+        window, before = at.window(TUESDAY), at.days_before(TUESDAY)
+    assert window == [TUESDAY - datetime.timedelta(days=back) for back in (2, 1, 0)]
+    assert before == [TUESDAY - datetime.timedelta(days=back) for back in (2, 1)]
+
+
+def test_the_deployed_fraction_is_among_those_reported_once() -> None:
+    with open_resources(Settings(review_fraction=0.07)) as at:
+        assert 0.07 in at.alphas
+        assert list(at.alphas) == sorted(set(at.alphas))
+    with open_resources(Settings(review_fraction=0.05)) as at:
+        assert at.alphas.count(0.05) == 1
+
+
+def test_the_policy_is_that_of_the_settings() -> None:
+    settings = Settings(
+        review_fraction=0.2, slice_share=0.3, strategy="hybrid", toxic_share=0.4, max_text_length=9
+    )
+    with open_resources(settings) as at:
+        policy = at.policy
+        assert (policy.review_fraction, policy.slice_share) == (0.2, 0.3)
+        assert (policy.strategy, policy.toxic_share) == ("hybrid", 0.4)
+        assert at.thresholds.max_text_length == 9
+
+
+def test_a_given_salt_is_used_and_nothing_is_kept(tmp_path: Path) -> None:
+    with open_resources(Settings(home=tmp_path / "home", sampling_salt="given")) as at:
+        assert at.sampling_salt == "given"
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_salt_of_its_own_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
+    def salt(_: int) -> str:
+        with open_resources(Settings(home=tmp_path)) as at:
+            return at.sampling_salt
+
+    with ThreadPoolExecutor(8) as pool:
+        salts = set(pool.map(salt, range(32)))
+    assert len(salts) == 1
+    assert len(salts.pop()) == 64
+    kept = tmp_path / "secrets" / "sampling_salt"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert [path.name for path in kept.parent.iterdir()] == ["sampling_salt"]
+
+
+def test_a_salt_that_cannot_be_kept_names_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file where a folder should be")
+    with (
+        open_resources(Settings(home=tmp_path / "home")) as at,
+        pytest.raises(SettingsError, match="MODWATCH_SAMPLING_SALT or MODWATCH_HOME"),
+    ):
+        _ = at.sampling_salt
+
+
+def test_a_rejected_day_keeps_its_verdict_and_names_its_page(tmp_path: Path) -> None:
+    rows = next(Community(seed=1, comments_per_day=50).read(MONDAY))
+    broken = check_comments(profile_comments([rows], day=TUESDAY)).verdict
+    assert broken.rejected
+    with open_resources(Settings(home=tmp_path)) as at:
+        with pytest.raises(DayRejectedError, match=r"rejected.* page is .*2026-01-06/index\.html"):
+            at.keep_verdict(broken)
+        assert at.checks.load("comments", TUESDAY) == broken
+        assert at.checks.read_page(TUESDAY)
+        assert (Path(at.settings.checks_root) / "index.html").exists()
+        assert at.verdicts_before("comments", TUESDAY) == []
+        assert at.verdicts_before("comments", TUESDAY + datetime.timedelta(days=1)) == [broken]
+
+
+def test_earlier_ids_are_those_before_the_day(install: Install) -> None:
+    home = install()
+    home.run("ingest", "check_comments")
+    with open_resources(home.settings) as at:
+        assert sum(len(ids) for ids in at.earlier_ids(MONDAY)) == 0
+        assert sum(len(ids) for ids in at.earlier_ids(TUESDAY)) == at.lake.count("comments", MONDAY)
+
+
+def test_a_model_is_fetched_once_for_all_tasks(install: Install) -> None:
+    home = install()
+    with open_resources(home.settings) as at:
+        version = at.champion_version()
+        first, again = at.scorer(version), at.scorer(version)
+        assert first.model_version == again.model_version == version
+        assert len(list(at.settings.models_folder.iterdir())) == 1
+
+
+def test_without_a_url_the_database_is_embedded_migrated_and_stopped() -> None:
+    # Not pytest's folder, which is closed to other users: the server of a root has its own.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        with open_resources(Settings(home=Path(folder))) as at, at.database.connect() as connection:
+            assert connection.scalar(text("SELECT count(*) FROM review_item")) == 0
+        assert [p for p in psutil.process_iter() if folder in _command(p)] == []
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
