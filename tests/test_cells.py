@@ -1,10 +1,10 @@
 """No cell is taken for a formula, and what was done to it can be undone."""
 
 import pytest
+from formulas import FORMULAS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formulas import FORMULAS
 from modwatch.cells import neutral, original
 
 HARMLESS = ["fine", "", "a=b", "1", "2026-01-01", "é", "😀", "x\n=1", "(-1)", "c-1"]

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from email.utils import formatdate
 
 import pytest
+from receivers import closed_port, webhook
 
 from modwatch.webhooks import Answer, post, signature
-from receivers import closed_port, webhook
 
 NOW = 1_767_600_000.9
 

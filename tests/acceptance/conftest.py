@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-
 from daily_job import DailyJob, daily_job
 
 

@@ -19,7 +19,7 @@ from review.labelling import label_all
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 PLAN = ["audit", "plan", "january", str(MONDAY), str(TUESDAY), "--labels", "100", "--seed", "s"]
-GOLDEN = Path(__file__).parent / "golden" / "dsa" / "automated_means.csv"
+GOLDEN = Path(__file__).parents[1] / "golden" / "dsa" / "automated_means.csv"
 
 
 @pytest.fixture

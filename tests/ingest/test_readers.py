@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from published import real_data
 
 from modwatch.errors import SourceError
 from modwatch.ingest.readers import column_names, file_format, read_records
-from published import real_data
 
 
 def written(folder: Path, name: str, content: bytes) -> Path:

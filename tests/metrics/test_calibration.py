@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from brute_force import repeated
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, brier_score_loss, roc_auc_score
 
-from brute_force import repeated
 from modwatch.errors import MetricInputError
 from modwatch.metrics import calibration as c
 from modwatch.metrics.classification import accuracy

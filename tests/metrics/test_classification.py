@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from brute_force import columns, repeated, rows, times
 from hypothesis import given
 from sklearn import metrics as sk
 
-from brute_force import columns, repeated, rows, times
 from modwatch.errors import MetricInputError
 from modwatch.metrics import classification as c
 

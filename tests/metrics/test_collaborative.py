@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from brute_force import alphas, columns, every_review, places, repeated, reviewed_part, rows, times
+from brute_force import auprc as literal_auprc
+from brute_force import auroc as literal_auroc
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from brute_force import alphas, columns, every_review, places, repeated, reviewed_part, rows, times
-from brute_force import auprc as literal_auprc
-from brute_force import auroc as literal_auroc
 from modwatch.metrics import collaborative as c
 from modwatch.metrics.classification import accuracy, auprc, auroc
 from modwatch.metrics.strategies import STRATEGIES, review_scores

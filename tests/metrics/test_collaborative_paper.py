@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from brute_force import alphas, columns, places, rows, times
 from hypothesis import given
 from sklearn.metrics import roc_auc_score
 
-from brute_force import alphas, columns, places, rows, times
 from modwatch.metrics import calibration
 from modwatch.metrics import collaborative as c
 from modwatch.metrics.classification import accuracy, prevalence

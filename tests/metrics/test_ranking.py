@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from brute_force import alphas, columns, every_review, places, precision_at, reviewed_part, rows
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from brute_force import repeated, times
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brute_force import repeated, times
 from modwatch.errors import MetricInputError
 from modwatch.metrics.strategies import STRATEGIES, review_scores
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
 from installation import Installation
-from modwatch.orchestration import TASK_DEFAULTS, TaskFailureNotifier, daily, monthly
 from receivers import Webhook, webhook
+
+from modwatch.orchestration import TASK_DEFAULTS, TaskFailureNotifier, daily, monthly
 
 DAY = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
 WORDS = "an invented remark about a neighbour"

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from published import real_data
 
 from modwatch.quality import Thresholds, accepted_rows, check_comments, profile_comments, rejection
-from published import real_data
 
 
 def reasons(checked):

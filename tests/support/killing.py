@@ -22,7 +22,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _LIMIT_SECONDS = 60
 _PRELOADED = [
     "killing",
-    "modwatch.cli",
+    "modwatch.cli.main",
     "modwatch.ingest.community",
     "modwatch.models.registry",
     "modwatch.pipeline",

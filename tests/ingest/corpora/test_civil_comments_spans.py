@@ -1,8 +1,9 @@
 from collections import Counter
 
+from published import real_data
+
 from modwatch.ingest.corpora import load
 from modwatch.ingest.corpora.civil_comments_spans import spans
-from published import real_data
 
 
 def test_votes_are_turned_round_and_spans_joined(tmp_path):

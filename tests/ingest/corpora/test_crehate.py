@@ -1,5 +1,6 @@
-from modwatch.ingest.corpora import load
 from published import real_data
+
+from modwatch.ingest.corpora import load
 
 WHO = "Australia,29.0,4.0,Asian,male,Independent,Buddhism,heterosexual"
 RAW = (

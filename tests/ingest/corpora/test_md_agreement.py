@@ -1,10 +1,10 @@
 import json
 
 import pytest
+from published import real_data
 
 from modwatch.errors import SourceError
 from modwatch.ingest.corpora import load
-from published import real_data
 
 
 def entry(**changes: object) -> dict:

@@ -1,5 +1,6 @@
-from modwatch.ingest.corpora import load
 from published import real_data
+
+from modwatch.ingest.corpora import load
 
 COMMENTS = "rev_id\tcomment\tyear\tlogged_in\tns\tsample\tsplit\n"
 PEOPLE = "worker_id\tgender\tenglish_first_language\tage_group\teducation\n"

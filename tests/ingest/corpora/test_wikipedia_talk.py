@@ -1,8 +1,8 @@
 import pytest
+from published import real_data
 
 from modwatch.ingest.corpora import load, training_corpus
 from modwatch.ingest.corpora.wikipedia_talk import normalise
-from published import real_data
 
 
 def test_the_three_forms_are_told_apart_by_their_columns(tmp_path):

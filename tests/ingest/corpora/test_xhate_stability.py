@@ -1,8 +1,8 @@
 import pytest
+from published import real_data
 
 from modwatch.errors import SourceError
 from modwatch.ingest.corpora import load
-from published import real_data
 
 HEADER = "row, condition, annotator, label1, label2\n"
 

@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from formulas import FORMULAS
 from sqlalchemy import Engine, text
 
-from formulas import FORMULAS
 from modwatch.cells import original
 from modwatch.errors import QueueError
 from modwatch.review import queue

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from desk import Desk
+from receivers import closed_port, webhook
 from sqlalchemy import Engine, text
 
-from desk import Desk
 from modwatch.review.database import connect
 from modwatch.review.outbox.deliverer import DecisionWebhook, Deliverer
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import Moderator
 from modwatch.webhooks import Answer
-from receivers import closed_port, webhook
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from desk import Desk, shift_deliveries
+from receivers import Webhook, closed_port, webhook
 from sqlalchemy import Engine, select, text
 
-from desk import Desk, shift_deliveries
 from modwatch.review.outbox.deliverer import DecisionWebhook
 from modwatch.review.outbox.deliveries import CLAIM, LONGEST_PAUSE, Round, deliver
 from modwatch.review.outbox.health import dead_letters, resend
@@ -23,7 +24,6 @@ from modwatch.review.outbox.relay import relay_decisions
 from modwatch.review.people import Moderator
 from modwatch.review.tables import outbox_delivery
 from modwatch.webhooks import Answer
-from receivers import Webhook, closed_port, webhook
 
 SECRET = "s3cret"
 SENT = Answer(status=200)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from desk import Desk
 from sqlalchemy import Engine
 
-from desk import Desk
 from modwatch.errors import QueueError
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.feed import feed

@@ -2,9 +2,9 @@ import datetime as dt
 from collections.abc import Callable
 
 import pytest
+from desk import Desk, shift_deliveries
 from sqlalchemy import Engine
 
-from desk import Desk, shift_deliveries
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.deliveries import deliver
 from modwatch.review.outbox.health import dead_letters, delivery_state, resend

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from desk import Desk
 from sqlalchemy import Connection, Engine, select, text
 
-from desk import Desk
 from modwatch.errors import DatabaseError, LeaseConflictError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import append
