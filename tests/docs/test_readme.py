@@ -38,4 +38,4 @@ def test_the_path_names_queue_operations(name: str) -> None:
     sorted(set(re.findall(r"`(score_comments|monitor_collaboration)\.(\w+)`", README))),
 )
 def test_the_path_names_tasks(dag: str, task: str) -> None:
-    assert f'stop("{task}")' in (ROOT / "dags" / f"{dag}.py").read_text()
+    assert f"task_of(daily.{task})" in (ROOT / "dags" / f"{dag}.py").read_text()
