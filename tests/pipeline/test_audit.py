@@ -111,7 +111,7 @@ def test_what_waits_for_a_lead_is_told() -> None:
     progress = AuditProgress(waiting=3, escalated=2, decided=1_500, withdrawn=1)
     found = Labelling(progress=progress, deadline=deadline, since=deadline)
     assert found.text == (
-        "1,500 of 1,506 comments are decided, 2 wait for a lead; the deadline is "
+        "1,500 of 1,506 comments are decided, 2 are escalated to a lead; the deadline is "
         "2026-01-20 12:00 UTC."
     )
 

@@ -170,7 +170,3 @@ def _migrate(_: argparse.Namespace) -> None:
 
 def _settings(_: argparse.Namespace) -> None:
     print(settings_table())
-
-
-if __name__ == "__main__":
-    program()

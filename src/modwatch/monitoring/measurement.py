@@ -112,6 +112,15 @@ def refresh_queue(at: Resources, day: datetime.date) -> None:
         at.lake.replace("drift", day, [rows], feature="queue")
 
 
+def reported_fractions(*deployed: float) -> list[float]:
+    """Return the review fractions to report, the deployed ones among them.
+
+    >>> reported_fractions(0.07, 0.05)
+    [0.001, 0.005, 0.01, 0.02, 0.05, 0.07, 0.1, 0.15, 0.2]
+    """
+    return sorted({*REVIEW_FRACTIONS, *deployed})
+
+
 def _prevalence(table: pd.DataFrame) -> float | None:
     """Return the prevalence among the labels; None when that is insufficient."""
     values = table.loc[table["metric"] == "prevalence", "value"].dropna()
@@ -141,7 +150,7 @@ def _estimates(
     """
     return measure_days(
         labelled,
-        alphas=sorted({*REVIEW_FRACTIONS, policy.review_fraction, fraction}),
+        alphas=reported_fractions(policy.review_fraction, fraction),
         strategies=strategies,
         threshold=scores.threshold,
         toxic_share=policy.toxic_share,
