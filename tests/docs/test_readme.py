@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from modwatch.pipeline import daily
+from modwatch.audits.audit import Audit
+from modwatch.pipeline import audit, daily
 from modwatch.settings import settings_table
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +26,16 @@ def test_links_lead_somewhere(link: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`daily\.(\w+)`", README))))
 def test_the_path_names_functions(name: str) -> None:
     assert callable(getattr(daily, name))
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`audit\.(?!py`)(\w+)`", README))))
+def test_the_path_of_an_audit_names_functions(name: str) -> None:
+    assert callable(getattr(audit, name))
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`Audit\.(\w+)`", README))))
+def test_the_path_of_an_audit_names_methods(name: str) -> None:
+    assert callable(getattr(Audit, name))
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`(review\.[\w.]+)`", README))))
