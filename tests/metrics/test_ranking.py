@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from brute_force import alphas, columns, every_review, places, precision_at, reviewed_part, rows
 from modwatch.metrics.ranking import Sweep, davis_goadrich, dot, mean, reviews, slots
 
 masses = st.floats(0, 1e6)
