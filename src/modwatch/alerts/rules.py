@@ -125,7 +125,7 @@ def load_rules(path: Path | None = None) -> tuple[Rule, ...]:
     >>> len({rule.name for rule in load_rules()}) == len(load_rules()) > 10
     True
     """
-    shipped = resources.files("modwatch.tracking") / "rules.toml"
+    shipped = resources.files("modwatch.alerts") / "rules.toml"
     defaults = {rule.name: rule for rule in _parsed(shipped.read_text("utf-8"), "Modwatch").rules}
     if path is None:
         return tuple(defaults.values())

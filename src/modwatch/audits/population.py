@@ -33,9 +33,10 @@ def survey(
     columns = [*_SCORE, *_MODEL]
     surveyed = []
     for day in tqdm(days, desc="Reading scores", unit="day", disable=None):
+        comments = lake.count("comments", day)
         batches = lake.read("scores", day, columns=columns, role="champion")
         counted = _CountedDay(day, batches, flagged, unflagged)
-        surveyed.append(counted.summary(day_digest(counted), lake.count("comments", day)))
+        surveyed.append(counted.summary(day_digest(counted), comments))
     return tuple(surveyed), flagged.counts(), unflagged.counts()
 
 
