@@ -34,7 +34,7 @@ def main() -> None:
 def _in_one_process(day: datetime.date) -> float:
     """Return the seconds that the stops up to the queue take in a process of their own."""
     begun = time.perf_counter()
-    command = [sys.executable, "-m", "modwatch.cli", "run", "day", day.isoformat()]
+    command = [sys.executable, "-m", "modwatch", "run", "day", day.isoformat()]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - begun
 

@@ -56,41 +56,30 @@ Every task can be killed, retried and cleared: what is sealed stays as it is.
 
 from airflow.sdk import dag
 
-from modwatch.orchestration import monthly
+from modwatch.orchestration import monthly_schedule
 from modwatch.orchestration.audit_form import FORM
-from modwatch.orchestration.audits import AuditLabels, AuditQuestion, audit_stop, plan_stop
+from modwatch.orchestration.audits import (
+    Approval,
+    AuditLabels,
+    SignOff,
+    draw,
+    estimate,
+    plan,
+    publish,
+    track,
+)
 
 
-@dag(doc_md=__doc__, tags=["modwatch", "audit"], params=FORM, **monthly("0 7 1 * *"))
+@dag(doc_md=__doc__, tags=["modwatch", "audit"], params=FORM, **monthly_schedule("0 7 1 * *"))
 def audit_recall():
     """Audit recall and precision; the module's docstring is the runbook."""
-    plan = plan_stop()
-    draw = audit_stop("draw")
-    estimate = audit_stop("estimate")
-    publish = audit_stop("publish", form=["service"])
-    track = audit_stop("track")
-
     audit = plan()
-    approve = AuditQuestion(
-        task_id="approve",
-        subject="Approve the plan of audit",
-        audit=audit,
-        step="approve",
-        action="approved",
-        answer="Approve",
-    )
+    approve = Approval(task_id="approve", audit=audit)
     label, label_again = (
-        AuditLabels(task_id=name, subject="Wait for the labels of audit", audit=audit, stage=stage)
+        AuditLabels(task_id=name, audit=audit, stage=stage)
         for name, stage in (("label", 1), ("label_again", 2))
     )
-    sign_off = AuditQuestion(
-        task_id="sign_off",
-        subject="Sign the result of audit",
-        audit=audit,
-        step="sign_off",
-        action="signed_off",
-        answer="Sign",
-    )
+    sign_off = SignOff(task_id="sign_off", audit=audit)
     drawn_again = draw.override(task_id="draw_again")(audit, stage=2)
     approve >> draw(audit, stage=1) >> label >> drawn_again >> label_again
     label_again >> estimate(audit) >> sign_off >> publish(audit) >> track(audit)

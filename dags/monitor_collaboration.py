@@ -46,18 +46,19 @@ for MLflow: they go out even when it is down.
 
 from airflow.sdk import dag
 
-from modwatch.orchestration import daily, stop
+from modwatch.orchestration import daily_schedule, task_of
+from modwatch.pipeline import daily
 
 
-@dag(doc_md=__doc__, tags=["modwatch", "daily"], **daily("0 6 * * *"))
+@dag(doc_md=__doc__, tags=["modwatch", "daily"], **daily_schedule("0 6 * * *"))
 def monitor_collaboration():
     """Measure the trailing window; the module's docstring is the runbook."""
-    collect_labels = stop("collect_labels")
-    measure = stop("measure")
-    detect_drift = stop("detect_drift")
-    raise_alerts = stop("raise_alerts")
-    publish = stop("publish")
-    deliver_alerts = stop("deliver_alerts")
+    collect_labels = task_of(daily.collect_labels)
+    measure = task_of(daily.measure)
+    detect_drift = task_of(daily.detect_drift)
+    raise_alerts = task_of(daily.raise_alerts)
+    publish = task_of(daily.publish)
+    deliver_alerts = task_of(daily.deliver_alerts)
 
     judged = collect_labels() >> measure() >> detect_drift() >> raise_alerts()
     judged >> [publish(), deliver_alerts()]

@@ -33,18 +33,19 @@ compared with the days before it.
 
 from airflow.sdk import dag
 
-from modwatch.orchestration import daily, stop
+from modwatch.orchestration import daily_schedule, task_of
+from modwatch.pipeline import daily
 
 
-@dag(doc_md=__doc__, tags=["modwatch", "daily"], **daily("@daily"))
+@dag(doc_md=__doc__, tags=["modwatch", "daily"], **daily_schedule("@daily"))
 def score_comments():
     """Score one day; the module's docstring is the runbook."""
-    ingest = stop("ingest")
-    check_comments = stop("check_comments")
-    plan_shards = stop("plan_shards")
-    score_shard = stop("score_shard")
-    check_scores = stop("check_scores")
-    route = stop("route")
+    ingest = task_of(daily.ingest)
+    check_comments = task_of(daily.check_comments)
+    plan_shards = task_of(daily.plan_shards)
+    score_shard = task_of(daily.score_shard)
+    check_scores = task_of(daily.check_scores)
+    route = task_of(daily.route)
 
     shards = plan_shards()
     ingest() >> check_comments() >> shards

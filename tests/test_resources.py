@@ -110,14 +110,6 @@ def test_windows_end_on_the_day_and_history_before_it() -> None:
     assert before == [TUESDAY - datetime.timedelta(days=back) for back in (2, 1)]
 
 
-def test_the_deployed_fraction_is_among_those_reported_once() -> None:
-    with open_resources(Settings(review_fraction=0.07)) as at:
-        assert 0.07 in at.alphas
-        assert list(at.alphas) == sorted(set(at.alphas))
-    with open_resources(Settings(review_fraction=0.05)) as at:
-        assert at.alphas.count(0.05) == 1
-
-
 def test_the_policy_is_that_of_the_settings() -> None:
     settings = Settings(
         review_fraction=0.2, slice_share=0.3, strategy="hybrid", toxic_share=0.4, max_text_length=9

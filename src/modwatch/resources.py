@@ -19,7 +19,6 @@ import pyarrow as pa
 from modwatch.errors import DayRejectedError, SettingsError
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import SCORES
-from modwatch.metrics.collaborative import REVIEW_FRACTIONS
 from modwatch.quality.store import CheckStore
 from modwatch.quality.thresholds import Thresholds
 from modwatch.quality.verdict import Suite, Verdict
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from modwatch.alerts.channels import Channel
     from modwatch.alerts.rules import Rule
+    from modwatch.audits.store import AuditStore
     from modwatch.ingest.sources import Source
     from modwatch.review.queue.lanes import Lanes
     from modwatch.scoring.scorer import Scorer
@@ -63,6 +63,17 @@ class Resources:
     def checks(self) -> CheckStore:
         """Verdicts and pages of the daily checks."""
         return CheckStore(root=self.settings.checks_root)
+
+    @property
+    def audit_store(self) -> "AuditStore":
+        """The evidence of audits."""
+        from modwatch.audits.store import AuditStore
+        from modwatch.review.queue.audits import audit_lock
+
+        return AuditStore(
+            root=f"{self.settings.lake_root.rstrip('/')}/_audits",
+            lock=lambda audit: audit_lock(self.database, audit),
+        )
 
     @cached_property
     def source(self) -> "Source":
@@ -197,16 +208,6 @@ class Resources:
         self.checks.save_page(None, render_index(every))
         if verdict.rejected:
             raise DayRejectedError(f"{rejection(verdict)}; the page is {place}")
-
-    @property
-    def alphas(self) -> tuple[float, ...]:
-        """The review fractions to report, the deployed one among them."""
-        return tuple(sorted({*REVIEW_FRACTIONS, self.settings.review_fraction}))
-
-    @property
-    def strategies(self) -> tuple[str, ...]:
-        """The review strategies to report of a day, the deployed one among them."""
-        return tuple(dict.fromkeys(("uncertainty", "toxicity", self.settings.strategy)))
 
     def _database_url(self) -> str:
         if self.settings.database_url is not None:

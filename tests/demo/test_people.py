@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from small_audits import plan_audit
 from sqlalchemy import text
 
-from modwatch.audits import auditing
 from modwatch.audits.request import AuditRequest
 from modwatch.demo import people as demo_people
 from modwatch.demo.datasets import demo_data
@@ -26,6 +26,7 @@ from modwatch.demo.people import (
     label_audit,
     visitor_token,
 )
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.review.checks.answers import check_answers
 from modwatch.review.checks.gold import add_gold
@@ -46,9 +47,9 @@ def audit_of_monday(at: Resources, **changes: Any) -> None:
     """Plan and draw an audit of 80 comments."""
     day = {"first": MONDAY, "last": MONDAY, "labels": 80, "seed": "s"}
     request = AuditRequest(**{"audit": "demo", **day, **changes})
-    auditing.plan(at, request, actor="eva")
-    auditing.approve(at, "demo", actor="eve")
-    auditing.draw_stage(at, "demo")
+    plan_audit(at, request, actor="eva")
+    open_audit(at, "demo").approve(actor="eve")
+    open_audit(at, "demo").draw()
 
 
 @pytest.fixture
@@ -176,7 +177,7 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) 
     assert others > 0
     people = hire_auditors(staffed.database)
     decided = label_audit(staffed, people)
-    assert auditing.progress(staffed, "demo") == AuditProgress(decided=80)
+    assert open_audit(staffed, "demo").progress() == AuditProgress(decided=80)
     assert counts(staffed.database, MONDAY).waiting == others
     labels = audit_labels(staffed.database, "demo")
     assert {row["labeller"] for row in labels} <= {*AUDITORS}
@@ -184,7 +185,7 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) 
     assert len({(row["comment_id"], row["labeller"]) for row in said}) == len(said)
     assert decided >= len(labels) >= 80
     assert label_audit(staffed, people) == 0
-    assert auditing.seal_labels(staffed, "demo") == 80
+    assert open_audit(staffed, "demo").seal() == 80
 
 
 @pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
@@ -195,7 +196,7 @@ def test_auditors_know_the_truth_and_the_lead_settles_where_they_differ(staffed:
         for number, person in enumerate(hire_auditors(staffed.database))
     ]
     label_audit(staffed, contrary)
-    assert auditing.progress(staffed, "demo").left == 0
+    assert open_audit(staffed, "demo").progress().left == 0
     truth = dict(known_labels(staffed.lake))
     labels = audit_labels(staffed.database, "demo")
     settled = {row["comment_id"]: row for row in labels if row["action"] == "adjudicate"}

@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
-from small_audits import label_everything
+from small_audits import label_everything, plan_audit
 
-from modwatch.audits import auditing
+from modwatch.audits.audit import Audit
 from modwatch.audits.request import AuditRequest
 from modwatch.demo import audit_summary, summary
 from modwatch.demo.audit_summary import audit_table, true_figures
-from modwatch.metrics.agreement import gold_accuracy
+from modwatch.metrics.agreement import observed_agreement
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.settings import Settings
 
@@ -79,7 +80,7 @@ def test_the_desk_is_told_in_a_line(queue_url: str) -> None:
 
 
 def test_a_figure_of_agreement_stands_with_its_interval() -> None:
-    assert summary._agreement(gold_accuracy(np.ones(50), np.ones(50))) == (
+    assert summary._agreement(observed_agreement(np.ones(50), np.ones(50))) == (
         "100.0% (94.2% to 100.0%) of 50"
     )
 
@@ -95,7 +96,7 @@ def put_day(at: Resources, day: datetime.date, flagged: str, truth: str) -> None
 def planned(at: Resources, last: datetime.date = TUESDAY, labels: int = 8) -> dict[str, float]:
     """Return the truth of the days that an audit is planned for."""
     request = AuditRequest(audit="demo", first=MONDAY, last=last, labels=labels)
-    plan = auditing.plan(at, replace(request, options=replace(request.options, bins=1)), actor="e")
+    plan = plan_audit(at, replace(request, options=replace(request.options, bins=1)), actor="e")
     return true_figures(at, plan)
 
 
@@ -168,17 +169,17 @@ def audited(at: Resources) -> None:
     for day in (MONDAY, TUESDAY):
         put_comments(at.lake, day, 400, label=[int(n > 150 and n % 3 > 0) for n in range(400)])
     request = AuditRequest(audit="demo", first=MONDAY, last=TUESDAY, labels=200, seed="s")
-    auditing.plan(at, request, actor="eva")
-    auditing.approve(at, "demo", actor="eve")
-    auditing.draw_stage(at, "demo")
+    plan_audit(at, request, actor="eva")
+    open_audit(at, "demo").approve(actor="eve")
+    open_audit(at, "demo").draw()
     label_everything(at)
-    auditing.seal_labels(at, "demo")
-    auditing.estimate(at, "demo")
+    open_audit(at, "demo").seal()
+    open_audit(at, "demo").estimate()
 
 
 def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resources) -> None:
     audited(small)
-    result = auditing.result_of(small, "demo")
+    result = open_audit(small, "demo").result
     heads, _, *rows, _, last = audit_table(small).splitlines()
     assert [cell.strip() for cell in heads.strip("|").split("|")] == [
         *("audit", "estimate [95 % interval]", "truth", "within", "labels"),
@@ -188,7 +189,7 @@ def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resource
         *("precision", "recall", "f1", "accuracy", "prevalence unflagged", "prevalence"),
     ]
     found = {each["metric"].replace("_", " "): each for each in result["figures"]}
-    truth = true_figures(small, auditing.plan_of(small, "demo"))
+    truth = true_figures(small, open_audit(small, "demo").plan)
     assert {name: row[1] for name, row in cells.items()} == {
         name.replace("_", " "): f"{value:.4f}" for name, value in truth.items()
     }
@@ -196,7 +197,7 @@ def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resource
     assert all(row[2] == "yes" for row in cells.values())
     assert last == (
         "The audit: 200 of 800 comments labelled blind; a random sample would need "
-        f"{result['random_labels']:,} for the same error. modwatch audit verify: nothing is wrong."
+        f"{result['random_labels']:,} for the same error. modwatch audit verify: no problems found."
     )
 
 
@@ -204,9 +205,9 @@ def test_what_a_random_sample_would_need_may_be_unknown(
     small: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited(small)
-    real = auditing.result_of(small, "demo")
+    real = open_audit(small, "demo").result
     unknown = {**real, "random_labels": None}
-    monkeypatch.setattr(auditing, "result_of", lambda at, audit: unknown)
+    monkeypatch.setattr(Audit, "result", unknown)
     assert "would need more than can be told for the same error" in audit_table(small)
 
 

@@ -16,8 +16,9 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from modwatch.errors import DayRejectedError
+from modwatch.lake.day_scores import day_scores
 from modwatch.lake.schemas import TABLES
-from modwatch.monitoring import publication, tables
+from modwatch.monitoring import publication
 from modwatch.resources import open_resources
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -48,7 +49,7 @@ def test_a_run_tells_the_days_facts_as_the_lake_has_them(install: Install) -> No
     client, run = day_run(home.settings.mlflow_url)
     facts = run.data.metrics
     with open_resources(home.settings) as at:
-        scores = tables.day_scores(at.lake, MONDAY)
+        scores = day_scores(at.lake, MONDAY)
         assert facts["day/comments"] == at.lake.count("comments", MONDAY)
         assert facts["day/quarantined"] == at.lake.count("quarantine", MONDAY) > 0
         assert facts["day/flagged_share"] == pytest.approx(scores.flagged.mean())

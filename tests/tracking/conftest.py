@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from modwatch.lake.schemas import DRIFT, MEASUREMENTS
-from modwatch.metrics.what_if import what_if
+from modwatch.metrics.what_if import what_if_table
 from modwatch.tracking.facts import DayFacts, DayPictures, DayTables, ScoreHistogram
 
 _START_SECONDS = 120
@@ -123,7 +123,7 @@ def full_tables() -> Callable[..., DayTables]:
             day_before=made_up_measurements(day - timedelta(days=1)),
             window_before=made_up_measurements(day - timedelta(days=1), 0.01),
             drift=made_up_drift(day, 4),
-            what_if=what_if(
+            what_if=what_if_table(
                 window,
                 comments_per_day=2000,
                 seconds_per_decision=21.0,

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from modwatch.audit.plan import AuditPlan
-from modwatch.audits import auditing, verification
 from modwatch.demo.audit import AUDIT
-from modwatch.monitoring import tables
+from modwatch.lake.day_scores import day_scores
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources
 
 _TOLD = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged", "prevalence")
@@ -16,12 +16,13 @@ _TOLD = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged", "preva
 
 def audit_table(at: Resources) -> str:
     """Return the figures of the demo's audit, the truth beside them, and whether it verifies."""
-    if AUDIT not in auditing.store(at).names():
+    if AUDIT not in at.audit_store.names():
         return "There is no audit."
-    result, truth = auditing.result_of(at, AUDIT), true_figures(at, auditing.plan_of(at, AUDIT))
+    audit = open_audit(at, AUDIT)
+    result, truth = audit.result, true_figures(at, audit.plan)
     figures = {figure["metric"]: figure for figure in result["figures"]}
     rows = [[name.replace("_", " "), *_cells(figures[name], truth[name])] for name in _TOLD]
-    problems = verification.check(at, AUDIT)
+    problems = audit.verify()
     needed = result["random_labels"]
     heads = ["audit", "estimate [95 % interval]", "truth", "within", "labels"]
     return (
@@ -36,7 +37,7 @@ def true_figures(at: Resources, plan: AuditPlan) -> dict[str, float]:
     """Return every figure of the audit's period, from the labels that came with the comments."""
     flagged, positive = [], []
     for day in plan.population:
-        scores = tables.day_scores(at.lake, day.day)
+        scores = day_scores(at.lake, day.day)
         rows = at.lake.table("comments", day.day, columns=["comment_id", "label"]).to_pandas()
         known = rows.set_index("comment_id")["label"].loc[scores.comment_id.to_pylist()]
         flagged.append(scores.flagged)

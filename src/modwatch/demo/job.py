@@ -48,7 +48,7 @@ def run_demo(name: str, *, once: bool) -> int:
 
 def train_champion(demo: Demo) -> None:
     """Train the champion in a process of its own, relaying its progress."""
-    command = [sys.executable, "-m", "modwatch.cli", "train", "--data", demo.data.name]
+    command = [sys.executable, "-m", "modwatch", "train", "--data", demo.data.name]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         for line in process.stdout or ():

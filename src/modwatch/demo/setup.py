@@ -150,5 +150,5 @@ def _mlflow(url: str, database_url: str, home: Path) -> Service:
 
 
 def _console(url: str) -> Service:
-    command = [sys.executable, "-m", "modwatch.cli", "console"]
+    command = [sys.executable, "-m", "modwatch", "console"]
     return Service(name="console", command=command, ready_url=f"{url}/readyz")

@@ -11,11 +11,11 @@ from sqlalchemy import Engine, func, select
 
 from modwatch.demo.audit_summary import audit_table, markdown_table
 from modwatch.demo.datasets import DemoData
-from modwatch.metrics.agreement import Agreement
+from modwatch.lake.day_scores import day_scores
 from modwatch.metrics.classification import auprc, auroc
-from modwatch.metrics.estimate import measure_days
-from modwatch.metrics.labelled import LabelledDay, fully_labelled
-from modwatch.monitoring import tables
+from modwatch.metrics.estimate import Estimate
+from modwatch.metrics.estimation.labelled_day import LabelledDay, fully_labelled
+from modwatch.metrics.estimation.measure import measure_days
 from modwatch.resources import Resources, open_resources
 from modwatch.review.checks.agreement import agreement_report
 from modwatch.review.queue import verify_log
@@ -89,16 +89,16 @@ def _measured(at: Resources, days: Sequence[LabelledDay]) -> pd.DataFrame:
     first = at.lake.days("scores")[0]
     return measure_days(
         days,
-        alphas=[at.settings.review_fraction],
+        review_fractions=[at.settings.review_fraction],
         strategies=[at.settings.strategy],
-        threshold=tables.day_scores(at.lake, first).threshold,
+        threshold=day_scores(at.lake, first).threshold,
     )
 
 
 def _truth(at: Resources, day: datetime.date) -> LabelledDay:
     """Return the day with the labels that came with its comments."""
-    scores = tables.day_scores(at.lake, day)
-    return fully_labelled(scores.prob.astype(np.float64), _labels(at, day, scores.comment_id))
+    scores = day_scores(at.lake, day)
+    return fully_labelled(_labels(at, day, scores.comment_id), scores.prob.astype(np.float64))
 
 
 def _labels(at: Resources, day: datetime.date, ids: pa.ChunkedArray) -> NDArray[np.int8]:
@@ -170,7 +170,7 @@ def _desk(engine: Engine) -> str:
     )
 
 
-def _agreement(found: Agreement) -> str:
+def _agreement(found: Estimate) -> str:
     """Return `value (low to high) of n`, or why there is no figure."""
     if found.value is None:
         return f"insufficient ({found.reason})"
@@ -198,7 +198,7 @@ def _stream(
     """Return labels (N,), probabilities (N,) and texts of all scored comments."""
     labels, probs, texts = [], [], list[str]()
     for day in data.day_list():
-        scores = tables.day_scores(at.lake, day)
+        scores = day_scores(at.lake, day)
         rows = at.lake.table("comments", day, columns=["comment_id", "text", "label"]).to_pandas()
         rows = rows.set_index("comment_id").loc[scores.comment_id.to_pylist()]
         labels.append(rows["label"].to_numpy(np.int8))

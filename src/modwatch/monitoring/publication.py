@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from modwatch.alerts.alerting import standing_alerts
+from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.metrics.profile import BINS, Counts, pooled
-from modwatch.metrics.what_if import what_if
+from modwatch.metrics.what_if import what_if_table
 from modwatch.monitoring import profiles, tables
-from modwatch.monitoring.tables import DayScores
 from modwatch.monitoring.windows import Window, seconds_per_decision, windows
 from modwatch.quality.verdict import Status
 from modwatch.resources import Resources
@@ -34,7 +34,7 @@ def stale_days(at: Resources, days: list[datetime.date]) -> list[datetime.date]:
 
 def publish(at: Resources, day: datetime.date) -> str:
     """Publish the measurement of `day` in place of an earlier one; return the run's id."""
-    scores = tables.day_scores(at.lake, day)
+    scores = day_scores(at.lake, day)
     (window,) = windows(at.lake, [at.window(day)])
     facts = _facts(at, day, scores, window)
     return runs.publish_day(
@@ -126,7 +126,7 @@ def _what_if(
 ) -> pd.DataFrame:
     """Return what other settings would bring on a day such as those of the window."""
     comments = [at.lake.count("scores", day, role="champion") for day in window.days]
-    return what_if(
+    return what_if_table(
         estimates,
         comments_per_day=float(np.mean(comments)),
         seconds_per_decision=seconds_per_decision(at.lake, window.days),

@@ -137,5 +137,5 @@ class DayPictures:
     scores: ScoreHistogram | None = None
     #: One row a bin with the columns `mean_prob`, `positive_rate`, `count` and, where known,
     #: `low` and `high`: the ends of the 95 % interval of `positive_rate`; as
-    #: `metrics.estimate.reliability_estimates` returns them.
+    #: `modwatch.metrics.reliability_estimates` returns them.
     reliability: pd.DataFrame | None = None

@@ -1,4 +1,4 @@
-"""One estimate after the other from one sample: which statistic, which guard, which interval."""
+"""All estimates of one sample: the statistic, the conditions and the interval of each metric."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,52 +6,43 @@ from typing import Any
 
 import numpy as np
 
-from modwatch.metrics.curves import Areas
+from modwatch.metrics.estimate import Estimate
+from modwatch.metrics.estimation.areas import Areas
+from modwatch.metrics.estimation.population import Domain, Ranks
+from modwatch.metrics.estimation.ratios import Side, mean_credit
+from modwatch.metrics.estimation.sample import Sample
 from modwatch.metrics.inputs import Floats
 from modwatch.metrics.intervals import interval
-from modwatch.metrics.population import Domain, Standing
-from modwatch.metrics.sample import Sample
-from modwatch.metrics.shares import Side, mean_credit
 
-#: Labels of either class that areas under curves need.
+#: Labels of either class that areas under curves require.
 MINIMUM_OF_A_CLASS = 5
 
-#: Width of the interval beyond which an area under a curve is not told: half of all it could be.
+#: Width of the interval beyond which an area is insufficient: half of its range.
 WIDEST_AREA = 0.5
 
-#: Effective labels that the expected calibration error needs: with fewer it measures noise.
+#: Effective labels that the expected calibration error requires; with fewer it measures noise.
 MINIMUM_FOR_CALIBRATION = 100
 
 _BINS = 15
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """One estimate of one metric. Value and interval are None when `status` is insufficient."""
+class MetricEstimate(Estimate):
+    """An estimate of one metric; `n` counts the labels used."""
 
     metric: str
-    #: None for metrics that have no strategy.
+    #: None for metrics without a strategy.
     strategy: str | None
-    #: None for metrics that have no review fraction.
+    #: Review fraction; None for metrics without one.
     alpha: float | None
-    value: float | None
-    #: 95 % interval.
-    low: float | None
-    high: float | None
-    #: Labels used.
-    n: int
-    #: Labels of equal weight that would tell as much: (Σw)²/Σw² (Kish).
+    #: Labels of equal weight with the same information: (Σw)²/Σw² (Kish).
     effective_n: float
-    #: ok | insufficient
-    status: str
-    #: Why it is insufficient; empty when ok.
-    reason: str
-    #: Labels that came in, of those asked for; 1 when none was asked for.
+    #: Labels received over labels requested; 1 if none was requested.
     completion: float
 
 
 class Estimator:
-    """The estimates of one sample."""
+    """All estimates of one sample."""
 
     def __init__(self, sample: Sample, *, threshold: float, seed: int) -> None:
         self._sample = sample
@@ -61,8 +52,8 @@ class Estimator:
         self._wrong = ((self._flagged.part > 0) != (sample.label == 1)).astype(np.float64)
         self._by_prob = Areas(sample, sample.label, sample.prob, seed=seed)
 
-    def of_the_model(self) -> Iterator[Estimate]:
-        """Yield the estimates that have no review fraction."""
+    def of_the_model(self) -> Iterator[MetricEstimate]:
+        """Yield the estimates without a review fraction."""
         sample, everything, flagged = self._sample, self._everything, self._flagged
         yield self._mean("accuracy", self._wrong, everything, flip=True)
         yield self._mean("prevalence", sample.label, everything)
@@ -70,20 +61,20 @@ class Estimator:
         yield self._share("recall_flagged", sample.label, flagged, "toxic comment")
         yield self._mean("brier", (sample.label - sample.prob) ** 2, everything)
         yield self._calibration_error()
-        nothing = sample.nothing()
-        standing = sample.standing(np.asarray)
-        yield from self._areas("", self._by_prob, sample.label, nothing, standing)
+        nothing = sample.without(everything)
+        ranks = sample.ranks(np.asarray)
+        yield from self._areas("", self._by_prob, sample.label, nothing, ranks)
         areas = Areas(sample, self._wrong, _uncertainty(sample.prob), seed=self._seed)
-        standing = sample.standing(_uncertainty)
-        yield from self._areas("calibration_", areas, self._wrong, nothing, standing)
+        ranks = sample.ranks(_uncertainty)
+        yield from self._areas("calibration_", areas, self._wrong, nothing, ranks)
         yield self._completion()
 
     def of_the_team(
-        self, strategy: str, alpha: float, reviewed: Domain, standing: Standing
-    ) -> Iterator[Estimate]:
-        """Yield the estimates of model and moderators at one strategy and α.
+        self, strategy: str, alpha: float, reviewed: Domain, ranks: Ranks
+    ) -> Iterator[MetricEstimate]:
+        """Yield the collaborative estimates at one strategy and review fraction.
 
-        `standing` is by probability, among what is not `reviewed`.
+        `ranks` are by probability, among the comments outside `reviewed`.
         """
         kept = self._sample.without(reviewed)
         whole = self._everything.mass
@@ -91,7 +82,7 @@ class Estimator:
         yield self._mean("oc_accuracy", self._wrong, kept, over=whole, flip=True, **at)
         yield self._mean("review_efficiency", self._wrong, reviewed, **at)
         yield self._share("review_effectiveness", self._wrong, reviewed, "wrong decision", **at)
-        yield from self._areas("oc_", self._by_prob, self._sample.label, reviewed, standing, **at)
+        yield from self._areas("oc_", self._by_prob, self._sample.label, reviewed, ranks, **at)
 
     def _mean(
         self,
@@ -102,8 +93,8 @@ class Estimator:
         over: float | None = None,
         flip: bool = False,
         **at: Any,
-    ) -> Estimate:
-        """Return the total of the outcome over a domain as a part of the mass `over`."""
+    ) -> MetricEstimate:
+        """Return the total of the outcome over a domain, divided by the mass `over`."""
         mass = domain.mass if over is None else over
         if mass <= 0:
             return self._insufficient(metric, "no comment to measure it on", domain, **at)
@@ -118,8 +109,8 @@ class Estimator:
 
     def _share(
         self, metric: str, outcome: Floats, domain: Domain, noun: str, **at: Any
-    ) -> Estimate:
-        """Return how much of the outcome's total lies in the domain."""
+    ) -> MetricEstimate:
+        """Return the share of the outcome's total that lies in the domain."""
         outside = self._sample.without(domain)
         if reason := self._sample.lacks(domain) or self._sample.lacks(outside):
             return self._insufficient(metric, reason, self._everything, **at)
@@ -142,9 +133,9 @@ class Estimator:
         curves: Areas,
         positive: Floats,
         reviewed: Domain,
-        standing: Standing,
+        ranks: Ranks,
         **at: Any,
-    ) -> Iterator[Estimate]:
+    ) -> Iterator[MetricEstimate]:
         """Yield the areas under both curves."""
         domain, kept = self._everything, self._sample.without(reviewed)
         names = prefix + "auroc", prefix + "auprc"
@@ -153,23 +144,23 @@ class Estimator:
         reason = next((why for part in parts if (why := self._sample.lacks(part))), "")
         if not (reason or self._sample.complete) and fewest < MINIMUM_OF_A_CLASS:
             reason = f"{fewest} labels of the rarer class; {MINIMUM_OF_A_CLASS} are needed"
-        areas = None if reason else curves.at(reviewed, standing)
+        areas = None if reason else curves.at(reviewed, ranks)
         if areas is None:
             reason = reason or "a class is missing"
             yield from (self._insufficient(name, reason, domain, **at) for name in names)
             return
         for name, (value, (low, high)) in zip(names, areas, strict=True):
             if high - low > WIDEST_AREA:
-                reason = f"it may lie anywhere in {high - low:.2f}; more labels are needed"
+                reason = f"the interval is {high - low:.2f} wide; more labels are needed"
                 yield self._insufficient(name, reason, domain, **at)
             else:
                 yield self._ok(name, value, low, high, domain, **at)
 
-    def _calibration_error(self) -> Estimate:
-        """Return the expected calibration error, too large by its noise when labels are few.
+    def _calibration_error(self) -> MetricEstimate:
+        """Return the expected calibration error, biased upwards by noise if labels are few.
 
-        It is at least the distance of mean confidence, which is known, from accuracy: the low end
-        comes from there. The high end is that of the sum over bins, noise and all.
+        It is at least the distance of mean confidence, which is known, from accuracy; this gives
+        the low end. The high end is that of the sum over bins, including noise.
         """
         domain = self._everything
         reason = self._sample.lacks(domain) or ("" if domain.mass else "no comment")
@@ -198,8 +189,8 @@ class Estimator:
         bounds = (nearest / domain.mass, interval(high)[1] / domain.mass)
         return self._ok("ece", value / domain.mass, *bounds, domain)
 
-    def _completion(self) -> Estimate:
-        """Return the part of the routed comments that has a label: a count, not an estimate."""
+    def _completion(self) -> MetricEstimate:
+        """Return the share of the routed comments with a label: a count, not an estimate."""
         if not self._sample.routed:
             return self._insufficient("completion", "no comment was routed", self._everything)
         value = self._completed
@@ -216,31 +207,30 @@ class Estimator:
 
     def _ok(
         self, metric: str, value: float, low: float, high: float, domain: Domain, **at: Any
-    ) -> Estimate:
+    ) -> MetricEstimate:
         # Rounding may carry a quotient of sums past 0 or 1.
-        value, low, high = (min(max(each, 0.0), 1.0) for each in (value, low, high))
-        bounds = {"value": value, "low": min(low, value), "high": max(high, value)}
-        return self._estimate(metric, bounds, "", domain, **at)
+        return MetricEstimate.of(value, (low, high), **self._fields(metric, domain, **at))
 
-    def _insufficient(self, metric: str, reason: str, domain: Domain, **at: Any) -> Estimate:
-        return self._estimate(metric, {}, reason, domain, **at)
+    def _insufficient(self, metric: str, reason: str, domain: Domain, **at: Any) -> MetricEstimate:
+        return MetricEstimate.insufficient(reason, **self._fields(metric, domain, **at))
 
-    def _estimate(
-        self, metric: str, bounds: dict[str, float], reason: str, domain: Domain, **at: Any
-    ) -> Estimate:
-        return Estimate(
-            metric=metric,
-            strategy=at.get("strategy"),
-            alpha=at.get("alpha"),
-            value=bounds.get("value"),
-            low=bounds.get("low"),
-            high=bounds.get("high"),
-            n=int((domain.part > 0).sum()),
-            effective_n=self._effective(domain),
-            status="ok" if bounds else "insufficient",
-            reason=reason,
-            completion=self._completed,
-        )
+    def _fields(
+        self,
+        metric: str,
+        domain: Domain,
+        *,
+        strategy: str | None = None,
+        alpha: float | None = None,
+    ) -> dict[str, Any]:
+        """Return the fields of an estimate that do not depend on its value."""
+        return {
+            "metric": metric,
+            "strategy": strategy,
+            "alpha": alpha,
+            "n": int((domain.part > 0).sum()),
+            "effective_n": self._effective(domain),
+            "completion": self._completed,
+        }
 
 
 def _uncertainty(prob: Floats) -> Floats:

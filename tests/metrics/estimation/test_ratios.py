@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from modwatch.metrics.estimation.ratios import Side, mean_credit
 from modwatch.metrics.intervals import PartialTotal, mid_p
-from modwatch.metrics.shares import Side, mean_credit
 
 
 def side(events, rows, credit, *, span=1e6):

@@ -1,6 +1,6 @@
 """Estimates from partial labels: exact where all is known, honest where little is."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,16 +8,15 @@ import pytest
 
 from modwatch.errors import MetricInputError
 from modwatch.metrics import calibration, classification, collaborative
-from modwatch.metrics.estimate import (
+from modwatch.metrics.estimation.labelled_day import LabelledDay, fully_labelled
+from modwatch.metrics.estimation.measure import (
     COLUMNS,
-    measure_day,
     measure_days,
-    measure_truth,
     reliability_estimates,
 )
+from modwatch.metrics.estimation.sample import Sample
 from modwatch.metrics.intervals import mid_p
-from modwatch.metrics.labelled import LabelledDay, fully_labelled
-from modwatch.metrics.sample import Sample
+from modwatch.metrics.strategies import review_scores
 
 
 def cell(table, metric, strategy=None, alpha=None):
@@ -32,7 +31,7 @@ def cell(table, metric, strategy=None, alpha=None):
 def test_where_all_is_known_every_metric_is_the_plain_one(make_community):
     prob, label = make_community(np.random.default_rng(1), 500, 0.1)
     prob = prob.round(2)
-    truth = measure_truth(prob=prob, label=label, alphas=[0.05])
+    truth = measure_days([fully_labelled(label, prob)], review_fractions=[0.05])
     plain = {
         "accuracy": classification.accuracy,
         "auroc": classification.auroc,
@@ -47,9 +46,9 @@ def test_where_all_is_known_every_metric_is_the_plain_one(make_community):
     for name, metric in plain.items():
         assert cell(truth, name)["value"] == pytest.approx(metric(label, prob), abs=1e-12)
     for strategy in ("uncertainty", "toxicity"):
-        score = collaborative.review_scores(prob, strategy)
+        score = review_scores(prob, strategy)
         for name in collaborative.METRICS:
-            expected = getattr(collaborative, name)(label, prob, score, 0.05)
+            expected = getattr(collaborative, name)(label, prob, score, review_fraction=0.05)
             assert cell(truth, name, strategy, 0.05)["value"] == pytest.approx(expected, abs=1e-12)
     known = truth[truth["status"] == "ok"]
     assert (known["high"] - known["low"]).max() == pytest.approx(0, abs=1e-12)
@@ -58,10 +57,10 @@ def test_where_all_is_known_every_metric_is_the_plain_one(make_community):
 def test_efficiency_of_the_routed_top_is_exact(make_community, review):
     rng = np.random.default_rng(2)
     prob, label = make_community(rng, 2000, 0.05)
-    table = measure_days([review(rng, prob, label)], alphas=[0.05])
+    table = measure_days([review(rng, prob, label)], review_fractions=[0.05])
     row = cell(table, "review_efficiency", "uncertainty", 0.05)
-    score = collaborative.review_scores(prob, "uncertainty")
-    truth = collaborative.review_efficiency(label, prob, score, 0.05)
+    score = review_scores(prob, "uncertainty")
+    truth = collaborative.review_efficiency(label, prob, score, review_fraction=0.05)
     assert row["value"] == row["low"] == row["high"] == pytest.approx(truth)
     assert row["n"] == 100
 
@@ -82,7 +81,9 @@ def test_a_stratum_without_labels_makes_the_estimate_insufficient(make_community
     assert row["status"] == "insufficient"
     assert "stratum 3" in row["reason"]
     assert all(row.isna()[["value", "low", "high"]])
-    top = cell(measure_days([third], alphas=[0.05]), "review_efficiency", "uncertainty", 0.05)
+    top = cell(
+        measure_days([third], review_fractions=[0.05]), "review_efficiency", "uncertainty", 0.05
+    )
     assert top["status"] == "ok"  # the top was reviewed whatever happened elsewhere
 
 
@@ -112,13 +113,13 @@ def test_an_empty_day_and_an_unrouted_one_have_no_numbers():
         assert (table["status"] == "insufficient").all()
         assert table["value"].isna().all()
         assert (table["reason"] != "").all()
-    assert (measure_days([empty, fully_labelled(np.array([0.9]), np.array([1]))])["n"] <= 1).all()
+    assert (measure_days([empty, fully_labelled([1], [0.9])])["n"] <= 1).all()
 
 
 def test_the_table_is_that_of_measurements_and_repeats_itself(make_community, review):
     rng = np.random.default_rng(6)
     day = review(rng, *make_community(rng, 1000, 0.1), completion=0.9)
-    table = measure_day(**asdict(day), seed=3)
+    table = measure_days([day], seed=3)
     assert tuple(table.columns) == COLUMNS
     assert table.equals(measure_days([day], seed=3))
     assert not table.duplicated(["metric", "strategy", "alpha"]).any()
@@ -143,13 +144,13 @@ def test_row_order_changes_no_estimate(make_community, review):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"prob": np.array([0.5, 0.5])}, "lengths"),
+        ({"prob": np.array([0.5, 0.5])}, "inconsistent numbers"),
         ({"prob": np.array([0.5, 0.5, 2.0])}, r"\[0, 1\]"),
         ({"label": np.array([1, 0, 7])}, "0 and 1"),
-        ({"population": np.array([1, 3])}, "counts 4 comments and 3"),
-        ({"stratum": np.array([0, 1, 5])}, "no stratum"),
+        ({"population": np.array([1, 3])}, "counts 4 comments, but 3"),
+        ({"stratum": np.array([0, 1, 5])}, "has no stratum"),
         ({"stratum": np.array([1, 1, 1])}, "more labels than sample"),
-        ({"population": np.array([1])}, "lengths"),
+        ({"population": np.array([1])}, "inconsistent numbers"),
     ],
 )
 def test_a_day_that_contradicts_its_design_is_refused(change, told):
@@ -161,23 +162,23 @@ def test_a_day_that_contradicts_its_design_is_refused(change, told):
         "population": np.array([1, 2]),
         "sample": np.array([1, 2]),
     }
-    measure_day(**good)
+    LabelledDay(**good)
     with pytest.raises(MetricInputError, match=told):
-        measure_day(**(good | change))
+        LabelledDay(**(good | change))
 
 
 @pytest.mark.parametrize("over_confident", [False, True])
 @pytest.mark.parametrize("prevalence", [0.05, 0.2])
 def test_intervals_cover(make_community, review, prevalence, over_confident):
     rng = np.random.default_rng(8)
-    asked = {"alphas": [0.1], "strategies": ["uncertainty"]}
+    asked = {"review_fractions": [0.1], "strategies": ["uncertainty"]}
     names = ["accuracy", "oc_accuracy", "review_efficiency", "oc_auroc"]
     hits = []
     for seed in range(25):
         days = [make_community(rng, 1000, prevalence, over_confident=over_confident) for _ in "ab"]
         routed = [review(rng, *day, completion=0.9, slice_share=0.3) for day in days]
         estimate = measure_days(routed, seed=seed, **asked).set_index("metric").loc[names]
-        truth = measure_days([fully_labelled(*day) for day in days], **asked)
+        truth = measure_days([fully_labelled(label, prob) for prob, label in days], **asked)
         value = truth.set_index("metric").loc[names, "value"]
         inside = ((estimate["low"] <= value) & (value <= estimate["high"])).astype(float)
         hits.append(inside.where(estimate["status"] == "ok").to_numpy(float))
@@ -200,8 +201,8 @@ def test_totals_are_unbiased_over_draws(make_community, review, completion):
 
 def test_the_reliability_diagram_of_a_known_day_is_the_plain_curve(make_community):
     prob, label = make_community(np.random.default_rng(10), 400, 0.3)
-    found = reliability_estimates([fully_labelled(prob, label)], bins=10)
-    plain = calibration.reliability_curve(label, prob, bins=10)
+    found = reliability_estimates([fully_labelled(label, prob)], n_bins=10)
+    plain = calibration.reliability_curve(label, prob, n_bins=10)
     for name in ("lower", "upper", "mean_prob", "positive_rate", "count"):
         here, there = (table[name].to_numpy(float, na_value=-1) for table in (found, plain))
         assert here == pytest.approx(there, abs=1e-12)
@@ -214,7 +215,7 @@ def test_the_reliability_diagram_of_a_known_day_is_the_plain_curve(make_communit
 def test_a_bin_without_labels_has_no_rate_and_few_labels_a_wide_one(make_community, review):
     rng = np.random.default_rng(11)
     day = review(rng, *make_community(rng, 2000, 0.05))
-    bins = reliability_estimates([day], bins=10)
+    bins = reliability_estimates([day], n_bins=10)
     assert set(bins["status"]) == {"ok", "insufficient"}
     assert (
         bins.loc[bins["status"] == "insufficient", ["positive_rate", "low", "high"]]
@@ -241,9 +242,9 @@ def test_weights_fit_the_known_scores(make_community, review):
 def test_areas_are_unbiased_over_draws(make_community, review):
     rng = np.random.default_rng(13)
     prob, label = make_community(rng, 4000, 0.2, over_confident=True)
-    asked = {"alphas": [0.1], "strategies": ["uncertainty"]}
+    asked = {"review_fractions": [0.1], "strategies": ["uncertainty"]}
     names = ["oc_auroc", "oc_auprc", "auroc", "auprc"]
-    truth = measure_days([fully_labelled(prob, label)], **asked).set_index("metric")
+    truth = measure_days([fully_labelled(label, prob)], **asked).set_index("metric")
     found = []
     for _ in range(60):
         day = review(rng, prob, label, completion=0.9, slice_share=0.7)
@@ -257,12 +258,14 @@ def test_scores_that_say_nothing_have_areas_all_the_same(make_community, review)
     """Constant scores: AUROC is one half, and one more positive does not change that."""
     label = np.array([0, 1, 0, 1, 1, 0])
     score = np.full(label.size, 0.25)
-    table = measure_days([fully_labelled(np.full(label.size, 0.5), label)], alphas=[0, 0.5])
+    table = measure_days(
+        [fully_labelled(label, np.full(label.size, 0.5))], review_fractions=[0, 0.5]
+    )
     for name, metric in (("auroc", collaborative.oc_auroc), ("auprc", collaborative.oc_auprc)):
         assert cell(table, name)["value"] == pytest.approx(0.5)
         for alpha in (0, 0.5):
             found = cell(table, f"oc_{name}", "uncertainty", alpha)["value"]
-            assert found == pytest.approx(metric(label, score, score, alpha))
+            assert found == pytest.approx(metric(label, score, score, review_fraction=alpha))
     rng = np.random.default_rng(14)
     _, label = make_community(rng, 2000, 0.3)
     row = cell(measure_days([review(rng, np.full(2000, 0.4), label)]), "auroc")

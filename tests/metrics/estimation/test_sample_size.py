@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 from modwatch.errors import MetricInputError
-from modwatch.metrics.estimate import measure_days
-from modwatch.metrics.labelled import LabelledDay
-from modwatch.metrics.planner import labels_for_width, plan_slice
-from modwatch.metrics.sample import Sample
+from modwatch.metrics.estimation.labelled_day import LabelledDay
+from modwatch.metrics.estimation.measure import measure_days
+from modwatch.metrics.estimation.sample import Sample
+from modwatch.metrics.estimation.sample_size import labels_for_width, plan_slice
 
 
 @pytest.mark.parametrize(("rate", "width"), [(0.5, 0.1), (0.2, 0.05), (0.05, 0.02)])
@@ -29,10 +29,10 @@ def test_a_small_population_needs_fewer_labels():
 
 def test_the_planned_slice_gives_the_planned_width(make_community, review):
     rng = np.random.default_rng(1)
-    asked = {"alphas": [0.1], "strategies": ["uncertainty"]}
+    asked = {"review_fractions": [0.1], "strategies": ["uncertainty"]}
     days = [make_community(rng, 4000, 0.2) for _ in range(3)]
     now = [review(rng, *day, slice_share=0.2) for day in days]
-    plan = plan_slice(now, alpha=0.1, widths=[0.05]).set_index("metric").loc["accuracy"]
+    plan = plan_slice(now, review_fraction=0.1, widths=[0.05]).set_index("metric").loc["accuracy"]
     assert plan["labels"] > 1.5 * plan["labels_now"]
     share = plan["labels"] / sum(int(day.sample.sum()) for day in now)
     # The same top, and the slice that was planned beside it.
@@ -47,7 +47,7 @@ def test_the_planned_slice_gives_the_planned_width(make_community, review):
 def test_narrower_takes_more_labels_and_what_cannot_be_is_missing(make_community, review):
     rng = np.random.default_rng(2)
     day = review(rng, *make_community(rng, 3000, 0.1), slice_share=0.3)
-    plan = plan_slice([day], alpha=0.1, widths=[0.5, 0.05, 0.0001])
+    plan = plan_slice([day], review_fraction=0.1, widths=[0.5, 0.05, 0.0001])
     for _, rows in plan.groupby("metric"):
         needed = rows.sort_values("width")["labels"]
         assert needed.dropna().is_monotonic_decreasing
@@ -59,13 +59,13 @@ def test_narrower_takes_more_labels_and_what_cannot_be_is_missing(make_community
 @pytest.mark.parametrize("width", [0, -0.1, 1.5, float("nan")])
 def test_a_width_that_cannot_be_is_refused(width):
     with pytest.raises(MetricInputError, match="width"):
-        plan_slice([], alpha=0.1, widths=[width])
+        plan_slice([], review_fraction=0.1, widths=[width])
     with pytest.raises(MetricInputError, match="width"):
         labels_for_width(0.5, width)
 
 
 def test_without_labels_nothing_is_planned():
-    assert plan_slice([], alpha=0.1).empty
+    assert plan_slice([], review_fraction=0.1).empty
 
 
 def test_no_row_is_repeated_beyond_what_it_stands_for(make_community, review):
@@ -76,7 +76,7 @@ def test_no_row_is_repeated_beyond_what_it_stands_for(make_community, review):
     many = Sample([day], repeat=16)
     assert many.label.size < many.size
     assert (np.bincount(day.stratum[day.rows(16)]) <= day.population).all()
-    plan = plan_slice([day], alpha=0.1, widths=[0.3, 0.1, 0.01])
+    plan = plan_slice([day], review_fraction=0.1, widths=[0.3, 0.1, 0.01])
     assert (plan["labels"].dropna() <= prob.size).all()
 
 
@@ -90,11 +90,11 @@ def test_where_everything_would_have_a_label_any_width_is_reached():
         population=np.array([0, 20]),
         sample=np.array([0, 10]),
     )
-    plan = plan_slice([day], alpha=0.1, widths=[0.001]).set_index("metric")
+    plan = plan_slice([day], review_fraction=0.1, widths=[0.001]).set_index("metric")
     assert plan.loc["accuracy", "labels"] == 20
 
 
 def test_more_labels_than_anybody_can_have_are_refused():
     assert labels_for_width(0.5, 0.0005) > 10**7
-    with pytest.raises(MetricInputError, match="ask for a wider interval"):
+    with pytest.raises(MetricInputError, match="pass a larger width"):
         labels_for_width(0.5, 1e-7)
