@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from modwatch.alerts import alerting
-from modwatch.alerts.messages import Alert, question_alert, reminder_alert
+from modwatch.alerts.delivery import notify
+from modwatch.alerts.messages import Alert, approval_alert, reminder_alert
 from modwatch.audit import files
 from modwatch.audit.dsa.statement import refuse_unusable
 from modwatch.audit.evidence import Event, moment, stopped
@@ -128,7 +128,7 @@ def ask(at: Resources, audit: str, action: str, *, page: str) -> str:
     `page` is where the answer is given, what is returned is Markdown.
     """
     last = _going_on(at, audit)[-1]
-    _tell(at, question_alert(audit, action, page), moment(last.at).date())
+    _notify(at, approval_alert(audit, action, page), moment(last.at).date())
     if action == "approved":
         return plan_in_words(auditing.plan_of(at, audit))
     told = result_in_words(auditing.result_of(at, audit), auditing.store(at).place(audit))
@@ -149,7 +149,7 @@ def remind(at: Resources, audit: str, stage: int, number: int) -> None:
         deadline=found.deadline,
         links={"review queue": at.settings.console_url},
     )
-    _tell(at, alert, found.since.date())
+    _notify(at, alert, found.since.date())
 
 
 def estimate(at: Resources, audit: str) -> str:
@@ -179,7 +179,7 @@ def track(at: Resources, audit: str) -> str:
     kept, result = auditing.store(at), auditing.result_of(at, audit)
     return audit_runs.publish_audit(
         result,
-        words=result_in_words(result, kept.place(audit)),
+        description=result_in_words(result, kept.place(audit)),
         files={name: each for name, each in kept.read(audit).items() if name in files.SHOWN},
         tracking_uri=at.settings.mlflow_url,
     )
@@ -199,12 +199,12 @@ def done(at: Resources, audit: str, action: str) -> bool:
     return any(event.action == action for event in _going_on(at, audit))
 
 
-def _tell(at: Resources, alert: Alert, day: datetime.date) -> None:
-    """Tell people; what a channel does not take is kept, and no reason to hold an audit up."""
+def _notify(at: Resources, alert: Alert, day: datetime.date) -> None:
+    """Send an alert; a failed channel must not block the audit, and is tried again later."""
     try:
-        alerting.tell(at, alert, day, topic="audit")
+        notify(at.database, at.alert_channels, alert, day, topic="audit")
     except AlertError as exc:
-        _log.warning("A message of an audit was not delivered: %s", exc)
+        _log.warning("An alert of an audit was not delivered: %s", exc)
 
 
 def _going_on(at: Resources, audit: str) -> list[Event]:

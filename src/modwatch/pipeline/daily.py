@@ -190,32 +190,62 @@ def detect_drift(at: Resources, day: datetime.date) -> int:
 
 
 def raise_alerts(at: Resources, day: datetime.date) -> int:
-    """Judge the figures by the alert rules; return how many messages people have to get."""
-    from modwatch.alerts import alerting
+    """Evaluate the alert rules up to the day; return how many new alerts were posted."""
+    from modwatch.alerts.evaluation import evaluate
+    from modwatch.tracking.links import alert_links
 
-    return alerting.raise_alerts(at, day)
+    settings = at.settings
+    return evaluate(
+        at.lake,
+        at.checks,
+        at.database,
+        day,
+        rules=at.alert_rules,
+        channels=at.alert_channels,
+        window_days=settings.window_days,
+        links=alert_links(
+            mlflow_url=settings.mlflow_url,
+            console_url=settings.console_url,
+            airflow_url=settings.airflow_url,
+        ),
+    )
 
 
 def publish(at: Resources, day: datetime.date) -> int:
     """Publish the days of the window that MLflow does not show yet; return how many days."""
     from modwatch.monitoring import publication
 
-    stale = publication.stale_days(at, at.window(day))
+    settings = at.settings
+    stale = publication.stale_days(
+        at.lake,
+        at.checks,
+        {past: at.window(past) for past in at.window(day)},
+        mlflow_url=settings.mlflow_url,
+    )
     for past in stale:
-        publication.publish(at, past)
-    publication.publish_timeline(at)
+        publication.publish(
+            at.lake,
+            at.checks,
+            past,
+            window=at.window(past),
+            references={"trailing": at.days_before(past), "fixed": at.reference_days(past)},
+            mlflow_url=settings.mlflow_url,
+            console_url=settings.console_url,
+            airflow_url=settings.airflow_url,
+        )
+    publication.publish_timeline(settings.mlflow_url)
     return len(stale)
 
 
 def deliver_alerts(at: Resources, _day: datetime.date) -> int:
-    """Send the alerts that some channel has not got yet; return how many were sent.
+    """Send the alerts that are pending on any channel; return how many were sent.
 
     Raises:
-        AlertError: a channel did not take them; they are kept for the next call.
+        AlertError: a channel failed; its alerts stay pending.
     """
-    from modwatch.alerts import alerting
+    from modwatch.alerts.delivery import deliver
 
-    return alerting.deliver(at)
+    return deliver(at.database, at.alert_channels)
 
 
 def train(

@@ -1,9 +1,7 @@
-"""The figures of a day, for people who decide from them within seconds.
+"""The charts of a day and of the timeline, one per module.
 
-Every figure says which day and model it shows, and draws intervals; what has not enough data is
-absent or hatched, with a note. One picture a module.
-
-matplotlib is used through its objects: no global state, no window system.
+Every chart names its day and model and draws intervals; an estimate without enough data is omitted
+or hatched, with a note. matplotlib is used through its objects: no global state, no display.
 """
 
 from datetime import date
@@ -22,7 +20,7 @@ from modwatch.tracking.figures.what_if import what_if
 def day_figures(
     day: date, tables: DayTables, facts: DayFacts, pictures: DayPictures
 ) -> dict[str, Figure]:
-    """Return the figures of a day by name; those without data to draw from are left out."""
+    """Return the figures of a day by name; those without data are left out."""
     title = f"{day}, model {facts.model_version or 'unknown'}"
     window = f"{facts.pooled_days} of the {facts.window_days} days to {title}"
     figures = {"collaboration": collaboration(tables.measurements, facts, title=title)}

@@ -1,4 +1,4 @@
-"""The drift strip: which day, which feature, which way, how much."""
+"""The drift chart: effect size and direction by feature and day."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import date
@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from modwatch.tracking.effects import drift_effects
-from modwatch.tracking.keys import known
-from modwatch.tracking.style import (
+from modwatch.tracking.figures.style import (
     BLUE,
     GREY,
     GRID,
@@ -28,29 +27,30 @@ from modwatch.tracking.style import (
     plain,
     shortened,
 )
+from modwatch.tracking.keys import known
 
 _ARROWS = {"higher": "↑", "lower": "↓", "both": "↕"}
 _COLOURS = LinearSegmentedColormap.from_list("effect", ["#FFFFFF", "#FBE3B5", ORANGE, VERMILLION])
-# Three times what is first noted is as bad as a colour can tell.
+# The colour scale ends at three times the size from which an effect is noted.
 _WORST = 3.0
 _MOST_ROWS = 14
 
 _LEGEND = (
-    "PSI of scores, Jensen–Shannon of mixes, change of shares, ratio of volumes;\n"
-    "bold: worth a look; hatched: too few comments"
+    "PSI of scores, Jensen–Shannon divergence of mixes, change of shares, ratio of volumes;\n"
+    "bold: noted effect; hatched: too few comments"
 )
 
 _ASSUMPTION = (
-    "CBPE supposes that probabilities are calibrated and that the same words still mean the same:\n"
-    "it sees no label, so it cannot see a model that is confidently wrong."
+    "CBPE assumes calibrated probabilities. It uses no labels, so it cannot detect\n"
+    "a model that is confidently wrong."
 )
 
 
 def drift_strip(drift: pd.DataFrame, measurements: pd.DataFrame, *, title: str) -> Figure:
-    """Return effect sizes by feature and day, and the accuracy that CBPE expects, below.
+    """Return effect sizes by feature and day, and below them the accuracy estimated by CBPE.
 
-    `drift` has the columns of `records.DRIFT`, for the trailing days; `measurements` are of the
-    last of them. Cells show the effect size and its direction; hatched ones had too few comments.
+    `drift` has the columns of `lake.schemas.DRIFT`, for the trailing days; `measurements` are those
+    of the last day. Cells show effect size and direction; hatched cells have too few comments.
     """
     days = every_day(drift["dt"].min(), drift["dt"].max())
     effects = drift_effects(drift)
@@ -61,14 +61,14 @@ def drift_strip(drift: pd.DataFrame, measurements: pd.DataFrame, *, title: str) 
     upper, lower = figure.subplots(2, 1, height_ratios=[max(len(rows), 3), 7])
     _strip(upper, effects, rows, days)
     left_out = effects["name"].nunique() - len(rows)
-    words = _LEGEND + (f"; {left_out} quieter rows are in the table" if left_out else "")
-    upper.set_xlabel(words, fontsize=8.5, color=GREY, loc="left")
+    legend = _LEGEND + (f"; {left_out} smaller effects are in the table" if left_out else "")
+    upper.set_xlabel(legend, fontsize=8.5, color=GREY, loc="left")
     _performance(lower, drift, measurements, days)
     return figure
 
 
 def _rows_to_show(effects: pd.DataFrame) -> list[str]:
-    """Return the names of the effects to show, in order: the worst ones, if there are too many."""
+    """Return the names of the effects to show, in order; the largest, if there are too many."""
     worst = effects.groupby("name", sort=False)["severity"].max().fillna(0.0)
     kept = worst.sort_values(ascending=False, kind="stable").index[:_MOST_ROWS]
     return [str(name) for name in worst.index if name in set(kept)]
@@ -77,7 +77,7 @@ def _rows_to_show(effects: pd.DataFrame) -> list[str]:
 def _strip(axes: Axes, effects: pd.DataFrame, rows: list[str], days: Sequence[date]) -> None:
     axes.set_title("Effect size and direction", loc="left", fontsize=11)
     if not rows:
-        note(axes, "nothing to compare with yet")
+        note(axes, "no reference days yet")
         return
     places = {day: place for place, day in enumerate(days)}
     heights = {name: height for height, name in enumerate(rows)}
@@ -91,7 +91,7 @@ def _strip(axes: Axes, effects: pd.DataFrame, rows: list[str], days: Sequence[da
 
 
 def _cell(axes: Axes, x: int, y: int, cell: Mapping[Hashable, Any]) -> None:
-    """Draw one effect: its colour says how bad, its words how much and which way."""
+    """Draw one effect: the colour shows severity, the text size and direction."""
     severity = cell["severity"]
     corner = (x - 0.47, y - 0.45)
     box = partial(Rectangle, corner, 0.94, 0.9, linewidth=0.5)
@@ -101,14 +101,14 @@ def _cell(axes: Axes, x: int, y: int, cell: Mapping[Hashable, Any]) -> None:
     colour = _COLOURS(min(severity / _WORST, 1.0))
     axes.add_patch(box(facecolor=colour, edgecolor=GRID))
     arrow = _ARROWS.get(cell["direction"], "")
-    words = f"{arrow}{_effect(cell['metric'], cell['value'])}"
+    text = f"{arrow}{_effect(cell['metric'], cell['value'])}"
     weight = "bold" if severity >= 1 else "normal"
     colour = "black" if severity >= 1 else GREY
-    axes.text(x, y, words, ha="center", va="center", fontsize=7.5, color=colour, weight=weight)
+    axes.text(x, y, text, ha="center", va="center", fontsize=7.5, color=colour, weight=weight)
 
 
 def _effect(metric: str, value: float) -> str:
-    """Return an effect size as short as it can be read.
+    """Return an effect size in a few characters.
 
     >>> _effect("psi", 0.123), _effect("volume_ratio", 1.52), _effect("flagged_share_change", -0.02)
     ('.12', '×1.5', '−2.0%')
@@ -123,7 +123,7 @@ def _effect(metric: str, value: float) -> str:
 def _performance(
     axes: Axes, drift: pd.DataFrame, measurements: pd.DataFrame, days: Sequence[date]
 ) -> None:
-    """Draw the accuracy that CBPE expects of each day, and the last day's by its labels."""
+    """Draw the CBPE estimate of every day, and the last day's estimate from its labels."""
     axes.set_title("Accuracy of the model alone", loc="left", fontsize=11)
     expected = drift[drift["metric"].eq("cbpe_accuracy") & known(drift)].set_index("dt")
     seen = measurements[measurements["metric"].eq("accuracy") & known(measurements)]
@@ -135,7 +135,7 @@ def _performance(
             expected[name].reindex(list(days)).to_numpy(dtype=np.float64)
             for name in ("value", "low", "high")
         )
-        axes.plot(value, color=BLUE, marker="o", markersize=4, label="expected by CBPE")
+        axes.plot(value, color=BLUE, marker="o", markersize=4, label="estimated by CBPE")
         axes.fill_between(range(len(days)), low, high, color=BLUE, alpha=0.15, linewidth=0)
     if len(seen):
         _seen(axes, len(days) - 1, seen.iloc[0])
@@ -148,7 +148,7 @@ def _performance(
 
 
 def _seen(axes: Axes, place: int, row: "pd.Series[Any]") -> None:
-    """Draw what the labels of the last day say."""
+    """Draw the estimate from the labels of the last day."""
     value, low, high = (np.array([row[name]], np.float64) for name in ("value", "low", "high"))
     axes.errorbar(
         [place + 0.15],

@@ -1,18 +1,18 @@
-"""The reliability diagram: does a probability of 0.8 come true in eight of ten cases?"""
+"""The reliability diagram: observed against predicted probability."""
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from modwatch.tracking.style import BLUE, GREY, distances, note, plain
+from modwatch.tracking.figures.style import BLUE, GREY, distances, note, plain
 
 
 def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
-    """Return the reliability diagram: observed against predicted, with the labels behind it.
+    """Return the reliability diagram, with the number of labels per bin.
 
     Source: Kivlichan et al. (2021), appendix C. `bins` is described at `DayPictures.reliability`;
-    a bin without labels, or without an estimate, is absent. Points are not joined: a bin of one
+    bins without labels or without an estimate are omitted. Points are not joined: a bin with one
     label would draw a peak.
     """
     filled = bins[(bins["count"] > 0) & bins["positive_rate"].notna()]

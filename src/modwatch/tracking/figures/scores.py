@@ -1,4 +1,4 @@
-"""How the day's scores spread, beside those of the days that it is compared with."""
+"""The score distribution of the day and of its references."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -7,15 +7,15 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from modwatch.tracking.facts import ScoreHistogram
-from modwatch.tracking.style import BLUE, GREY, VERMILLION, plain
+from modwatch.tracking.figures.style import BLUE, GREY, VERMILLION, plain
 
 _REFERENCES = {"trailing": ("trailing days", GREY, "-"), "fixed": ("first days", "black", ":")}
 
 
 def score_histogram(scores: ScoreHistogram, *, title: str) -> Figure:
-    """Return the shares of comments by predicted probability, the day's and its references'.
+    """Return the shares of comments by predicted probability, of the day and its references.
 
-    Shares, on one log scale, so that a day lies on a reference of any size unless scores moved.
+    Shares are on a log scale: without drift, the day overlaps with references of any size.
     """
     figure = Figure(figsize=(9, 4.8), layout="constrained")
     axes = figure.subplots()
@@ -24,8 +24,8 @@ def score_histogram(scores: ScoreHistogram, *, title: str) -> Figure:
     label = f"this day ({total:,} comments)"
     axes.stairs(_shares(scores.counts), scores.edges, fill=True, color=BLUE, alpha=0.5, label=label)
     for name, counts in scores.references.items():
-        words, colour, line = _REFERENCES.get(name, (name, GREY, "--"))
-        label = f"{words} ({int(counts.sum()):,})"
+        title_of, colour, line = _REFERENCES.get(name, (name, GREY, "--"))
+        label = f"{title_of} ({int(counts.sum()):,})"
         shares = _shares(counts)
         axes.stairs(shares, scores.edges, color=colour, linestyle=line, linewidth=1.5, label=label)
     _threshold(axes, scores.threshold)
@@ -47,7 +47,7 @@ def _shares(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _limits(scores: ScoreHistogram) -> tuple[float, float]:
-    """Return the axis: from half a comment, of whichever has most, to a little above the peak."""
+    """Return the axis limits: from half a comment of the largest sample to above the peak."""
     every = [scores.counts, *scores.references.values()]
     most = max(1, *(int(counts.sum()) for counts in every))
     peak = max(float(_shares(counts).max(initial=0)) for counts in every)

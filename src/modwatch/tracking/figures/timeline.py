@@ -1,4 +1,4 @@
-"""The figure of the timeline: every metric over the days, with intervals."""
+"""The timeline chart: every metric over the days, with intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from modwatch.tracking.client import Rows
+from modwatch.tracking.figures.style import BLUE, GREY, GRID, every_day, plain
 from modwatch.tracking.keys import DAY_GROUP, INTERVAL_GROUP, interval_keys, metric_title
-from modwatch.tracking.points import Rows
-from modwatch.tracking.style import BLUE, GREY, GRID, every_day, plain
 
 _COLUMNS = 4
 
-#: Groups whose axes hold 0; those of estimates hold their intervals.
+#: Groups whose axes include 0; the axes of estimates fit the intervals.
 _WITH_ZERO = ("day/", "drift/", "review/")
 
-#: Groups from top to bottom: what a reader asks first.
+#: Groups from top to bottom, the most important first.
 _ORDER = ("collaboration", "model", DAY_GROUP, "review", "drift", "day")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Panel:
-    """A metric: the key of the line, and that of the day's own estimate beside it."""
+    """The key of a metric, and that of the same metric from single days."""
 
     key: str
     of_the_day: str | None = None
@@ -33,7 +33,7 @@ class _Panel:
 def timeline_figure(rows: Rows) -> Figure:
     """Return every metric over the days, a panel each, with its 95 % interval where it has one.
 
-    The day's own estimates stand as dots beside the line of the window's.
+    Estimates from single days are dots behind the line of the window's estimates.
     """
     panels = _panels({key for row in rows.values() for key in row})
     height = max(-(-len(panels) // _COLUMNS), 1)
@@ -52,7 +52,7 @@ def timeline_figure(rows: Rows) -> Figure:
 
 
 def _panels(keys: set[str]) -> list[_Panel]:
-    """Return a panel a metric; a day's own estimate stands in that of the window, if any."""
+    """Return one panel per metric; estimates from single days share that of the window, if any."""
     of_the_day = {key.partition("/")[2]: key for key in keys if key.startswith(f"{DAY_GROUP}/")}
     places = {group: place for place, group in enumerate(_ORDER)}
     drawn, beside = [], set[str]()
@@ -90,7 +90,7 @@ def _draw(axes: Axes, panel: _Panel, rows: Rows) -> None:
 def _estimate(
     key: str, rows: Rows, days: Sequence[date]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return value, low and high (D,) of a metric; NaN where it is not known."""
+    """Return value, low and high (D,) of a metric; NaN where it is unknown."""
     low, high = interval_keys(key)
     of = {name: [rows.get(day, {}).get(name, np.nan) for day in days] for name in (key, low, high)}
     return np.array(of[key]), np.array(of[low]), np.array(of[high])
