@@ -10,7 +10,7 @@ from modwatch.alerts.messages import ActiveAlert
 from modwatch.errors import MetricInputError, TrackingError
 from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking.client import connect, experiment_id, runs_tagged
-from modwatch.tracking.facts import DayPictures, DayTables
+from modwatch.tracking.facts import DayTables
 from modwatch.tracking.keys import MAX_KEYS, day_metrics, deployed_estimates
 from modwatch.tracking.runs import publish_day, published_days
 
@@ -24,14 +24,13 @@ def metrics_of(tables, facts):
 
 @pytest.fixture
 def publish(mlflow_url, experiment, measure, facts):
-    """Publish a day without pictures: `publish(day, shift=0.0)`."""
+    """Publish a day: `publish(day, shift=0.0)`."""
 
     def publish_made_up(day, shift=0.0):
         return publish_day(
             day,
             tables=DayTables(measurements=measure(day, shift)),
             facts=facts,
-            pictures=DayPictures(),
             tracking_uri=mlflow_url,
             experiment=experiment,
         )
@@ -59,9 +58,8 @@ def test_a_run_says_all_about_its_day(
     facts = dataclasses.replace(facts, alerts=(incident,))
     run_id = publish_day(
         DAY,
-        tables=full_tables(DAY),
+        tables=dataclasses.replace(full_tables(DAY), **pictures),
         facts=facts,
-        pictures=pictures,
         tracking_uri=mlflow_url,
         experiment=experiment,
     )
@@ -119,7 +117,6 @@ def test_tables_are_shown_as_they_are(mlflow_url, experiment, full_tables, facts
         DAY,
         tables=tables,
         facts=facts,
-        pictures=DayPictures(),
         tracking_uri=mlflow_url,
         experiment=experiment,
     )
@@ -140,7 +137,6 @@ def test_a_check_page_is_kept_and_linked(mlflow_url, experiment, measure, facts,
         DAY,
         tables=DayTables(measurements=measure(DAY)),
         facts=dataclasses.replace(facts, check_page_url=None),
-        pictures=DayPictures(),
         check_page="<p>fine</p>",
         tracking_uri=mlflow_url,
         experiment=experiment,
@@ -200,7 +196,6 @@ def test_an_empty_day_has_a_run(mlflow_url, experiment, facts, live):
         DAY,
         tables=DayTables(measurements=pd.DataFrame(columns=MEASUREMENTS.names)),
         facts=dataclasses.replace(facts, comments=0, flagged=0, routed=0, labelled=0),
-        pictures=DayPictures(),
         tracking_uri=mlflow_url,
         experiment=experiment,
     )
@@ -218,7 +213,6 @@ def test_refused_measurements_leave_the_old_run(
             DAY,
             tables=DayTables(measurements=measure(DAY).drop(columns="metric")),
             facts=facts,
-            pictures=DayPictures(),
             tracking_uri=mlflow_url,
             experiment=experiment,
         )
@@ -231,7 +225,6 @@ def test_no_server_is_a_tracking_error(free_port, measure, facts):
             DAY,
             tables=DayTables(measurements=measure(DAY)),
             facts=facts,
-            pictures=DayPictures(),
             tracking_uri=f"http://127.0.0.1:{free_port}",
         )
 

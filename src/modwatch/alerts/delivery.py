@@ -7,6 +7,7 @@ killed, the next call of `deliver` sends the rest, under the same idempotency ke
 import datetime
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 from sqlalchemy import Engine
 
@@ -28,15 +29,10 @@ def outbox_message(
     alert: Alert, day: datetime.date, *, topic: str, series: str = "", sequence: int = 1
 ) -> OutboxMessage:
     """Return `alert` as a message of the outbox; without a `series` it is one of its own."""
-    payload = {
-        "title": alert.title,
-        "text": alert.text,
-        "facts": dict(alert.facts),
-        "links": dict(alert.links),
-    }
-    series = series or alert.key
+    payload, series = asdict(alert), series or alert.key
+    key = payload.pop("key")
     return OutboxMessage(
-        key=alert.key, topic=topic, series=series, sequence=sequence, dt=day, payload=payload
+        key=key, topic=topic, series=series, sequence=sequence, dt=day, payload=payload
     )
 
 

@@ -3,7 +3,7 @@
 import datetime
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from modwatch.alerts.incidents import MetricValue, Transition
@@ -222,7 +222,4 @@ def _of(subject: str) -> str:
 
 
 def _value_facts(value: MetricValue | None) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    names = ("metric", "feature", "reference", "value", "low", "high", "n", "status")
-    return {"day": value.day.isoformat(), **{name: getattr(value, name) for name in names}}
+    return {**asdict(value), "day": value.day.isoformat()} if value else None

@@ -19,7 +19,7 @@ from modwatch.monitoring.windows import seconds_per_decision, windows
 from modwatch.quality.store import CheckStore
 from modwatch.quality.verdict import Status
 from modwatch.tracking import runs, timeline
-from modwatch.tracking.facts import DayFacts, DayPictures, DayTables, ScoreHistogram
+from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram
 
 _WORST: tuple[Status, ...] = ("rejected", "warned", "passed")
 
@@ -108,18 +108,15 @@ def publish(
         airflow_run_url=f"{airflow_url}/dags/score_comments/runs",
         digest=content.digest,
     )
-    pictures = DayPictures()
-    if model:
-        histogram = _histogram(lake, scores.column("prob").to_numpy(), references, **model)
-        pictures = DayPictures(scores=histogram, reliability=curve if len(curve) else None)
-    choices = _what_if(lake, measured.days, content.tables.window, facts)
+    histogram = model and _histogram(lake, scores.column("prob").to_numpy(), references, **model)
+    read = replace(
+        content.tables,
+        what_if=_what_if(lake, measured.days, content.tables.window, facts),
+        scores=histogram,
+        reliability=curve if model and len(curve) else None,
+    )
     return runs.publish_day(
-        day,
-        tables=replace(content.tables, what_if=choices),
-        facts=facts,
-        pictures=pictures,
-        check_page=checks.read_page(day),
-        tracking_uri=mlflow_url,
+        day, tables=read, facts=facts, check_page=checks.read_page(day), tracking_uri=mlflow_url
     )
 
 

@@ -57,7 +57,7 @@ def describe_timeline(first: date, last: date, days: int) -> str:
 def day_tags(facts: DayFacts, estimates: DeployedEstimates, drift: str) -> dict[str, str]:
     """Return the tags by which an ops engineer sorts and filters the list of runs."""
     missing = len(estimates.missing) + estimates.missing_elsewhere
-    tags = {
+    return {
         "digest": facts.digest,
         "checks": facts.checks,
         "labels": "complete" if facts.labelled >= facts.routed else "incomplete",
@@ -66,9 +66,6 @@ def day_tags(facts: DayFacts, estimates: DeployedEstimates, drift: str) -> dict[
         "drift": drift,
         "alerts": alert_tag(facts.alerts),
     }
-    if facts.published_at is not None:
-        tags["published_at"] = facts.published_at.isoformat(timespec="seconds")
-    return tags
 
 
 def alert_tag(alerts: Sequence[ActiveAlert]) -> str:

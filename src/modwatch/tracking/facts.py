@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from types import MappingProxyType
 
 import numpy as np
@@ -55,8 +54,6 @@ class DayFacts:
     check_page_url: str | None = None
     queue_url: str | None = None
     airflow_run_url: str | None = None
-    #: When the run was published (UTC).
-    published_at: datetime | None = None
 
     @property
     def flagged_share(self) -> float | None:
@@ -71,25 +68,6 @@ class DayFacts:
 
 def _empty(schema: pa.Schema) -> Callable[[], pd.DataFrame]:
     return lambda: pd.DataFrame(schema.empty_table().to_pandas())
-
-
-@dataclass(frozen=True, kw_only=True)
-class DayTables:
-    """The tables of a day's page; the part of a table without rows is left out."""
-
-    #: Estimates of the day; like the next three, with the columns of `lake.schemas.MEASUREMENTS`.
-    measurements: pd.DataFrame
-    #: Estimates of the window that ends with the day.
-    window: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
-    #: Estimates of the day before, and of the window that ends with it.
-    day_before: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
-    window_before: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
-    #: Drift and queue metrics of the trailing days, the day itself last: `lake.schemas.DRIFT`.
-    drift: pd.DataFrame = field(default_factory=_empty(DRIFT))
-    #: Costs and outcomes of other settings: `metrics.what_if.COLUMNS`.
-    what_if: pd.DataFrame | None = None
-    #: The window's estimates corrected for annotator error: `lake.schemas.MODERATOR_ERROR`.
-    moderator_error: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,11 +103,25 @@ class ScoreHistogram:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DayPictures:
-    """Further data for the day's figures; None leaves a figure out."""
+class DayTables:
+    """The tables of a day's page; the part of a table without rows is left out."""
 
+    #: Estimates of the day; like the next three, with the columns of `lake.schemas.MEASUREMENTS`.
+    measurements: pd.DataFrame
+    #: Estimates of the window that ends with the day.
+    window: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
+    #: Estimates of the day before, and of the window that ends with it.
+    day_before: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
+    window_before: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
+    #: Drift and queue metrics of the trailing days, the day itself last: `lake.schemas.DRIFT`.
+    drift: pd.DataFrame = field(default_factory=_empty(DRIFT))
+    #: Costs and outcomes of other settings: `metrics.what_if.COLUMNS`.
+    what_if: pd.DataFrame | None = None
+    #: The window's estimates corrected for annotator error: `lake.schemas.MODERATOR_ERROR`.
+    moderator_error: pd.DataFrame | None = None
+    #: None on a day without comments.
     scores: ScoreHistogram | None = None
-    #: One row a bin with the columns `mean_prob`, `positive_rate`, `count` and, where known,
-    #: `low` and `high`: the ends of the 95 % interval of `positive_rate`; as
-    #: `metrics.estimate.reliability_estimates` returns them.
+    #: One row per bin with the columns `mean_prob`, `positive_rate`, `count` and, where known,
+    #: `low` and `high`: the 95 % interval of `positive_rate`; from
+    #: `metrics.estimate.reliability_estimates`.
     reliability: pd.DataFrame | None = None

@@ -106,12 +106,7 @@ _ESTIMATES = (
 )
 
 #: Every key that a day's run or the timeline may have.
-KEYS = (
-    *_COUNTS,
-    *_DRIFT,
-    *_ESTIMATES,
-    *(end for key in _ESTIMATES for end in interval_keys(key)),
-)
+KEYS = (*_COUNTS, *_DRIFT, *_ESTIMATES, *(end for key in _ESTIMATES for end in interval_keys(key)))
 
 _TITLES = {
     "oc_accuracy": "OC-Acc",
@@ -180,8 +175,13 @@ def known(measurements: pd.DataFrame) -> "pd.Series[bool]":
 
 def checked_tables(tables: DayTables) -> DayTables:
     """Return the tables, each table of estimates `checked`."""
-    names = ("measurements", "window", "day_before", "window_before")
-    return replace(tables, **{name: checked(getattr(tables, name)) for name in names})
+    return replace(
+        tables,
+        measurements=checked(tables.measurements),
+        window=checked(tables.window),
+        day_before=checked(tables.day_before),
+        window_before=checked(tables.window_before),
+    )
 
 
 def deployed_estimates(tables: DayTables, facts: DayFacts) -> DeployedEstimates:

@@ -17,7 +17,7 @@ from modwatch.tracking.client import (
 )
 from modwatch.tracking.description import day_tags, describe_day
 from modwatch.tracking.effects import drift_status
-from modwatch.tracking.facts import DayFacts, DayPictures, DayTables
+from modwatch.tracking.facts import DayFacts, DayTables
 from modwatch.tracking.keys import KEYS, checked_tables, day_metrics, deployed_estimates
 from modwatch.tracking.links import artifact_url
 
@@ -36,7 +36,6 @@ def publish_day(
     *,
     tables: DayTables,
     facts: DayFacts,
-    pictures: DayPictures,
     check_page: str | None = None,
     tracking_uri: str,
     experiment: str = "modwatch",
@@ -59,7 +58,7 @@ def publish_day(
     estimates = deployed_estimates(tables, facts)
     metrics = day_metrics(estimates, tables.drift, facts)
     drift = drift_status(tables.drift)
-    figures = day_figures(day, tables, facts, pictures)
+    figures = day_figures(day, tables, facts)
     tags = _KIND | {"day": day.isoformat()}
     params = {
         "model_version": facts.model_version,
@@ -112,11 +111,10 @@ def published_digests(tracking_uri: str, experiment: str = "modwatch") -> dict[d
 
 
 def _finished(tracking_uri: str, experiment: str) -> list[tuple[date, "Run"]]:
-    """Return the finished days' runs; of two of a day, as after a crash, the later one last."""
+    """Return the finished days' runs; there may be two of a day after a crash."""
     with connect(tracking_uri) as client:
         runs = runs_tagged(client, experiment_id(client, experiment), _KIND)
     finished = [run for run in runs if run.info.status == "FINISHED"]
-    finished.sort(key=lambda run: (run.data.tags["day"], run.data.tags.get("published_at", "")))
     return [(date.fromisoformat(run.data.tags["day"]), run) for run in finished]
 
 

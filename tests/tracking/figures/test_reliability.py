@@ -20,11 +20,11 @@ def test_filled_bins_are_shown_with_their_counts(curves, words, draw):
 
 
 def test_intervals_are_drawn_where_there_are_any(pictures, curves):
-    assert "observed, 95 % intervals" in curves(reliability(pictures.reliability, title=""), 0)
+    assert "observed, 95 % intervals" in curves(reliability(pictures["reliability"], title=""), 0)
 
 
 def test_a_bin_without_an_estimate_is_absent(pictures, curves):
-    bins = pictures.reliability.copy()
+    bins = pictures["reliability"].copy()
     bins.loc[4, ["positive_rate", "low", "high"]] = np.nan
     [drawn] = curves(reliability(bins, title=""), 0).values()
     assert len(drawn) == 4

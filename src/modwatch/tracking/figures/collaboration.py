@@ -12,7 +12,7 @@ from modwatch.tracking.figures.style import (
     DEPLOYED,
     GREY,
     GRID,
-    distances,
+    error_bars,
     note,
     strategy_style,
 )
@@ -72,22 +72,10 @@ def _curve_panel(axes: Axes, metric: str, rows: pd.DataFrame, deployed: float) -
 
 def _curve(axes: Axes, strategy: str, curve: pd.DataFrame) -> None:
     colour, line, marker = strategy_style(strategy)
-    alpha, value, low, high = (
-        curve[name].to_numpy(dtype=np.float64) for name in ("alpha", "value", "low", "high")
-    )
-    x = alpha * ASIDE.get(strategy, 1.0)
-    axes.errorbar(
-        x,
-        value,
-        yerr=distances(value, low, high),
-        color=colour,
-        linestyle=line,
-        marker=marker,
-        markersize=5,
-        elinewidth=1,
-        label=strategy,
-    )
-    axes.fill_between(x, low, high, color=colour, alpha=0.08, linewidth=0)
+    x = curve["alpha"].to_numpy(dtype=np.float64) * ASIDE.get(strategy, 1.0)
+    look = {"color": colour, "linestyle": line, "marker": marker, "markersize": 5, "elinewidth": 1}
+    error_bars(axes, x, curve, label=strategy, **look)
+    axes.fill_between(x, curve["low"], curve["high"], color=colour, alpha=0.08, linewidth=0)
 
 
 def _fraction_axis(axes: Axes, alphas: list[float], deployed: float) -> None:
@@ -121,22 +109,13 @@ def _key_panel(axes: Axes, measurements: pd.DataFrame, facts: DayFacts) -> None:
     axes.axis("off")
     for strategy in measurements["strategy"].dropna().unique():
         colour, line, marker = strategy_style(strategy)
-        axes.plot(
-            [], [], color=colour, linestyle=line, marker=marker, label=f"review by {strategy}"
-        )
+        label = f"review by {strategy}"
+        axes.plot([], [], color=colour, linestyle=line, marker=marker, label=label)
     deployed = f"deployed: {facts.strategy}, {100 * facts.review_fraction:g} %"
     axes.plot([], [], color=GREY, linestyle=DEPLOYED, label=deployed)
     axes.legend(loc="upper left", frameon=False, fontsize=11)
-    axes.text(
-        0.02,
-        0.4,
-        _basis(measurements),
-        transform=axes.transAxes,
-        va="top",
-        fontsize=10,
-        color=GREY,
-        linespacing=1.5,
-    )
+    text = axes.text(0.02, 0.4, _basis(measurements), transform=axes.transAxes, color=GREY)
+    text.set(va="top", fontsize=10, linespacing=1.5)
 
 
 def _basis(measurements: pd.DataFrame) -> str:

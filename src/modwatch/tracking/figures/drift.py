@@ -21,7 +21,7 @@ from modwatch.tracking.figures.style import (
     VERMILLION,
     counted,
     day_axis,
-    distances,
+    error_bars,
     every_day,
     note,
     plain,
@@ -138,25 +138,12 @@ def _performance(
         axes.plot(value, color=BLUE, marker="o", markersize=4, label="estimated by CBPE")
         axes.fill_between(range(len(days)), low, high, color=BLUE, alpha=0.15, linewidth=0)
     if len(seen):
-        _seen(axes, len(days) - 1, seen.iloc[0])
+        label = "estimated from labels, 95 % interval"
+        place = [len(days) - 1 + 0.15]
+        error_bars(axes, place, seen.iloc[0], color="black", fmt="D", markersize=5, label=label)
     axes.set_xlabel(_ASSUMPTION, fontsize=8.5, color=GREY, loc="left")
     axes.grid(visible=True, axis="y", color=GRID)
     axes.margins(y=0.15)
     axes.legend(loc="lower left", frameon=False, fontsize=9)
     day_axis(axes, days)
     plain(axes)
-
-
-def _seen(axes: Axes, place: int, row: "pd.Series[Any]") -> None:
-    """Draw the estimate from the labels of the last day."""
-    value, low, high = (np.array([row[name]], np.float64) for name in ("value", "low", "high"))
-    axes.errorbar(
-        [place + 0.15],
-        value,
-        yerr=distances(value, low, high),
-        color="black",
-        marker="D",
-        markersize=5,
-        linestyle="none",
-        label="estimated from labels, 95 % interval",
-    )

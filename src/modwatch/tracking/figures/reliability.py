@@ -11,7 +11,7 @@ from modwatch.tracking.figures.style import BLUE, GREY, distances, note, plain
 def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
     """Return the reliability diagram, with the number of labels per bin.
 
-    Source: Kivlichan et al. (2021), appendix C. `bins` is described at `DayPictures.reliability`;
+    Source: Kivlichan et al. (2021), appendix C. `bins` is described at `DayTables.reliability`;
     bins without labels or without an estimate are omitted. Points are not joined: a bin with one
     label would draw a peak.
     """

@@ -4,13 +4,15 @@ Colours are those of Okabe and Ito (2008), which are safe for colour-blind reade
 the same colour, line and marker everywhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 DPI = 110
 
@@ -81,6 +83,19 @@ def day_axis(axes: Axes, days: Sequence[date]) -> None:
     places = range(len(days) - 1, -1, -apart)
     axes.set_xticks(list(places), [f"{days[place]:%d %b}" for place in places])
     axes.set_xlim(min(-0.6, len(days) - _FEWEST_DAYS - 0.6), len(days) - 0.4)
+
+
+def error_bars(
+    axes: Axes,
+    x: ArrayLike,
+    rows: "Mapping[str, Any] | pd.DataFrame | pd.Series[Any]",
+    **style: Any,
+) -> None:
+    """Draw `value` with the interval from `low` to `high`, each a number or (B,), at `x`."""
+    value, low, high = (
+        np.atleast_1d(np.asarray(rows[name], np.float64)) for name in ("value", "low", "high")
+    )
+    axes.errorbar(x, value, yerr=distances(value, low, high), **style)
 
 
 def distances(

@@ -1,7 +1,6 @@
 """The timeline chart: every metric over the days, with intervals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
@@ -22,12 +21,8 @@ _WITH_ZERO = ("day/", "drift/", "review/")
 _ORDER = ("collaboration", "model", DAY_GROUP, "review", "drift", "day")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Panel:
-    """The key of a metric, and that of the same metric from single days."""
-
-    key: str
-    of_the_day: str | None = None
+#: The key of a metric, and that of the same metric from single days, if any.
+_Panel = tuple[str, str | None]
 
 
 def timeline_figure(rows: Rows) -> Figure:
@@ -62,23 +57,23 @@ def _panels(keys: set[str]) -> list[_Panel]:
             continue
         day = of_the_day.get(metric) if group != DAY_GROUP else None
         beside.add(day or key)
-        drawn.append(_Panel(key=key, of_the_day=day))
+        drawn.append((key, day))
     return drawn
 
 
 def _draw(axes: Axes, panel: _Panel, rows: Rows) -> None:
-    days = every_day(min(rows), max(rows))
-    group, _, metric = panel.key.partition("/")
-    if panel.of_the_day is not None:
-        value, low, high = _estimate(panel.of_the_day, rows, days)
+    days, (key, of_the_day) = every_day(min(rows), max(rows)), panel
+    group, _, metric = key.partition("/")
+    if of_the_day is not None:
+        value, low, high = _estimate(of_the_day, rows, days)
         axes.vlines(np.arange(len(days)), low, high, color=GREY, alpha=0.3, linewidth=1)
         axes.plot(value, color=GREY, marker="o", markersize=3, linestyle="none", alpha=0.6)
-    value, low, high = _estimate(panel.key, rows, days)
+    value, low, high = _estimate(key, rows, days)
     axes.plot(value, color=BLUE, marker="o", markersize=3)
     axes.fill_between(range(len(days)), low, high, color=BLUE, alpha=0.2, linewidth=0)
     axes.vlines(np.arange(len(days)), low, high, color=BLUE, alpha=0.15, linewidth=1)
     axes.set_title(f"{metric_title(metric)} ({group.replace('_', ' ')})", loc="left", fontsize=10)
-    if panel.key.startswith(_WITH_ZERO):
+    if key.startswith(_WITH_ZERO):
         least, most = (float(end(value, initial=0)) for end in (np.nanmin, np.nanmax))
         axes.set_ylim(1.15 * least, 1.15 * most if most > least else 1)
     ticks = range(0, len(days), -(-len(days) // 5))

@@ -10,7 +10,7 @@ from modwatch.tracking.figures.style import (
     DEPLOYED,
     GREY,
     GRID,
-    distances,
+    error_bars,
     note,
     plain,
     strategy_style,
@@ -78,19 +78,8 @@ def _deployed(axes: Axes, table: pd.DataFrame, cost: str, metric: str) -> None:
     if pd.isna(row[metric]):
         axes.plot([], [], color=GREY, linestyle=DEPLOYED, label=label)
         return
-    value, low, high = (
-        np.array([row[name]], np.float64) for name in (metric, f"{metric}_low", f"{metric}_high")
-    )
-    axes.errorbar(
-        [float(row[cost])],
-        value,
-        yerr=distances(value, low, high),
-        color="black",
-        marker="*",
-        markersize=15,
-        linestyle="none",
-        label=label,
-    )
+    estimate = {"value": row[metric], "low": row[f"{metric}_low"], "high": row[f"{metric}_high"]}
+    error_bars(axes, [row[cost]], estimate, color="black", fmt="*", markersize=15, label=label)
 
 
 def _cost_axis(axes: Axes, table: pd.DataFrame, cost: str, label: str) -> None:
