@@ -160,7 +160,7 @@ def test_each_reminder_is_told_once_and_none_when_nobody_is_waited_for(
         path.remind(heard, "small", 1, number)
     assert told.keys == ["audit/small/1/1", "audit/small/1/2"]
     [title, _] = [request.json["title"] for request in told.requests]
-    assert re.fullmatch(r"info: audit small waits for 120 labels until .* UTC", title)
+    assert re.fullmatch(r"\[info\] Audit small: 120 labels missing, deadline .* UTC", title)
     label_everything(heard)
     path.seal(heard, "small", 1)
     path.remind(heard, "small", 1, 3)
