@@ -124,7 +124,7 @@ def _series(
 
 
 def _active_incident(last: OutboxMessage | None) -> Incident | None:
-    """Return the incident that receivers hold to be active, from the last message to them."""
+    """Return the incident that receivers see as active, from the last message to them."""
     if last is None or last.payload["facts"]["event"] != "opened":
         return None
     since = datetime.date.fromisoformat(last.payload["facts"]["since"])

@@ -145,7 +145,7 @@ def incidents(
 def reconciled_incidents(
     rule: AlertRule, series: Sequence[MetricValue], notified: Incident | None
 ) -> list[Incident]:
-    """Return the incidents of a series, given the one that receivers hold to be active.
+    """Return the incidents of a series, given the one that receivers see as active.
 
     Labels come late and values change, so that the series may no longer show that incident. If a
     value now contradicts it, it is dropped. If none does, because the values of its first days
@@ -164,7 +164,7 @@ def transitions(
     today: datetime.date,
     current: MetricValue | None,
 ) -> list[Transition]:
-    """Return what to notify receivers of, who hold `notified` to be active, when `found` is true.
+    """Return what to notify receivers of, given the one they see as active.
 
     Receivers are notified of every active incident once, and once of its end: *recovered*, or
     *withdrawn* if the values no longer support it (on `today`, with the `current` value of the day

@@ -203,11 +203,7 @@ def raise_alerts(at: Resources, day: datetime.date) -> int:
         rules=at.alert_rules,
         channels=at.alert_channels,
         window_days=settings.window_days,
-        links=alert_links(
-            mlflow_url=settings.mlflow_url,
-            console_url=settings.console_url,
-            airflow_url=settings.airflow_url,
-        ),
+        links=alert_links(settings.mlflow_url, settings.console_url, settings.airflow_url),
     )
 
 

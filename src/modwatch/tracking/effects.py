@@ -37,7 +37,7 @@ def drift_effects(drift: pd.DataFrame) -> pd.DataFrame:
     """Return the effects of a drift table with a name and a severity ≥ 0, one per row.
 
     `drift` has the columns of `lake.schemas.DRIFT`. Added are `name`, of feature and reference;
-    `severity`, the size over `NOTED`, where 1 is noted and 2 is a shift; `surely`, the severity of
+    `severity`, the size over `NOTED`, where 1 is noted and 2 is a shift; `bound`, the severity of
     the interval bound nearer to no effect. Both are missing where the effect is insufficient.
     Features are in a fixed order.
 
@@ -55,10 +55,10 @@ def drift_effects(drift: pd.DataFrame) -> pd.DataFrame:
     low, high = _severity(rows, "low"), _severity(rows, "high")
     # An interval that includes no effect counts as none; without an interval, the value counts.
     nearer = np.where(low * high > 0, np.fmin(np.abs(low), np.abs(high)), 0.0)
-    surely = np.where(np.isnan(low) | np.isnan(high), np.abs(severity), nearer)
+    bound = np.where(np.isnan(low) | np.isnan(high), np.abs(severity), nearer)
     order = {name: place for place, name in enumerate(_NAMES.values())}
     rank = [order.get(str(name).rpartition(", ")[0], len(order)) for name in rows["name"]]
-    rows = rows.assign(severity=np.abs(severity), surely=np.where(known(rows), surely, np.nan))
+    rows = rows.assign(severity=np.abs(severity), bound=np.where(known(rows), bound, np.nan))
     return rows.assign(rank=rank).sort_values(["rank", "name"], kind="stable").drop(columns="rank")
 
 
@@ -69,13 +69,13 @@ def drift_status(drift: pd.DataFrame) -> tuple[str, str]:
     interval bound nearer to no effect, so that noise is not reported as drift.
     """
     effects = drift_effects(drift[drift["dt"] == drift["dt"].max()])
-    surely = effects["surely"].to_numpy(dtype=np.float64)
-    if not np.isfinite(surely).any():
+    bound = effects["bound"].to_numpy(dtype=np.float64)
+    if not np.isfinite(bound).any():
         return "unknown", ""
-    worst = int(np.nanargmax(surely))
-    if surely[worst] < 1:
+    worst = int(np.nanargmax(bound))
+    if bound[worst] < 1:
         return "none", ""
-    return "shift" if surely[worst] >= 2 else "noted", str(effects["name"].iloc[worst])
+    return "shift" if bound[worst] >= 2 else "noted", str(effects["name"].iloc[worst])
 
 
 def _name(metric: str, feature: str, reference: str) -> str:

@@ -14,7 +14,7 @@ _TRAINING = "workflowType=machine_learning"
 
 
 def alert_links(
-    *, mlflow_url: str, console_url: str, airflow_url: str, experiment: str = "modwatch"
+    mlflow_url: str, console_url: str, airflow_url: str, *, experiment: str = "modwatch"
 ) -> Callable[[date], Mapping[str, str]]:
     """Return a function from a day to the pages to link from its alerts, by name.
 

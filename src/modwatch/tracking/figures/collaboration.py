@@ -7,15 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from modwatch.tracking.facts import DayFacts
-from modwatch.tracking.figures.style import (
-    ASIDE,
-    DEPLOYED,
-    GREY,
-    GRID,
-    error_bars,
-    note,
-    strategy_style,
-)
+from modwatch.tracking.figures import style
 from modwatch.tracking.keys import known, metric_title
 
 _CURVES = ("oc_auroc", "oc_auprc", "oc_accuracy", "review_efficiency", "review_effectiveness")
@@ -58,23 +50,23 @@ def _curve_panel(axes: Axes, metric: str, rows: pd.DataFrame, deployed: float) -
     axes.set_title(metric_title(metric), loc="left", fontweight="bold")
     numbers = rows[known(rows) & (rows["n"] >= _FEWEST)]
     if numbers.empty:
-        note(axes, "not enough data")
+        style.note(axes, "not enough data")
         return
     axes.set_ylabel(_AXIS_LABELS[metric])
     for strategy, curve in numbers.groupby("strategy", sort=False):
         _curve(axes, str(strategy), curve.sort_values("alpha"))
     _fraction_axis(axes, sorted(rows["alpha"].unique()), deployed)
-    axes.axvline(deployed, color=GREY, linewidth=1, linestyle=DEPLOYED)
+    axes.axvline(deployed, color=style.GREY, linewidth=1, linestyle=style.DEPLOYED)
     missing = len(rows) - len(numbers)
     note_text = f"; {missing} of {len(rows)} points omitted" if missing else " of comments"
     axes.set_xlabel(f"review fraction, %{note_text}")
 
 
 def _curve(axes: Axes, strategy: str, curve: pd.DataFrame) -> None:
-    colour, line, marker = strategy_style(strategy)
-    x = curve["alpha"].to_numpy(dtype=np.float64) * ASIDE.get(strategy, 1.0)
+    colour, line, marker = style.strategy_style(strategy)
+    x = curve["alpha"].to_numpy(dtype=np.float64) * style.ASIDE.get(strategy, 1.0)
     look = {"color": colour, "linestyle": line, "marker": marker, "markersize": 5, "elinewidth": 1}
-    error_bars(axes, x, curve, label=strategy, **look)
+    style.error_bars(axes, x, curve, label=strategy, **look)
     axes.fill_between(x, curve["low"], curve["high"], color=colour, alpha=0.08, linewidth=0)
 
 
@@ -84,7 +76,7 @@ def _fraction_axis(axes: Axes, alphas: list[float], deployed: float) -> None:
     axes.set_xticks(alphas, _spaced_labels(alphas, deployed), fontsize=9)
     axes.set_xlim(0.85 * alphas[0], 1.18 * alphas[-1])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.grid(visible=True, color=GRID)
+    axes.grid(visible=True, color=style.GRID)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -108,13 +100,13 @@ def _key_panel(axes: Axes, measurements: pd.DataFrame, facts: DayFacts) -> None:
     """Draw the legend and the sample sizes in place of a sixth panel."""
     axes.axis("off")
     for strategy in measurements["strategy"].dropna().unique():
-        colour, line, marker = strategy_style(strategy)
+        colour, line, marker = style.strategy_style(strategy)
         label = f"review by {strategy}"
         axes.plot([], [], color=colour, linestyle=line, marker=marker, label=label)
     deployed = f"deployed: {facts.strategy}, {100 * facts.review_fraction:g} %"
-    axes.plot([], [], color=GREY, linestyle=DEPLOYED, label=deployed)
+    axes.plot([], [], color=style.GREY, linestyle=style.DEPLOYED, label=deployed)
     axes.legend(loc="upper left", frameon=False, fontsize=11)
-    text = axes.text(0.02, 0.4, _basis(measurements), transform=axes.transAxes, color=GREY)
+    text = axes.text(0.02, 0.4, _basis(measurements), transform=axes.transAxes, color=style.GREY)
     text.set(va="top", fontsize=10, linespacing=1.5)
 
 

@@ -13,24 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from modwatch.tracking.effects import drift_effects
-from modwatch.tracking.figures.style import (
-    BLUE,
-    GREY,
-    GRID,
-    ORANGE,
-    VERMILLION,
-    counted,
-    day_axis,
-    error_bars,
-    every_day,
-    note,
-    plain,
-    shortened,
-)
+from modwatch.tracking.figures import style
 from modwatch.tracking.keys import known
 
 _ARROWS = {"higher": "↑", "lower": "↓", "both": "↕"}
-_COLOURS = LinearSegmentedColormap.from_list("effect", ["#FFFFFF", "#FBE3B5", ORANGE, VERMILLION])
+_COLOURS = LinearSegmentedColormap.from_list(
+    "effect", ["#FFFFFF", "#FBE3B5", style.ORANGE, style.VERMILLION]
+)
 # The colour scale ends at three times the size from which an effect is noted.
 _WORST = 3.0
 _MOST_ROWS = 14
@@ -52,17 +41,17 @@ def drift_strip(drift: pd.DataFrame, measurements: pd.DataFrame, *, title: str) 
     `drift` has the columns of `lake.schemas.DRIFT`, for the trailing days; `measurements` are those
     of the last day. Cells show effect size and direction; hatched cells have too few comments.
     """
-    days = every_day(drift["dt"].min(), drift["dt"].max())
+    days = style.every_day(drift["dt"].min(), drift["dt"].max())
     effects = drift_effects(drift)
     rows = _rows_to_show(effects)
     figure = Figure(figsize=(max(9.0, 3.2 + 0.62 * len(days)), 4.2 + 0.3 * max(len(rows), 3)))
     figure.set_layout_engine("constrained")
-    figure.suptitle(f"Drift: {counted(days)} to {title}", fontsize=14)
+    figure.suptitle(f"Drift: {style.counted(days)} to {title}", fontsize=14)
     upper, lower = figure.subplots(2, 1, height_ratios=[max(len(rows), 3), 7])
     _strip(upper, effects, rows, days)
     left_out = effects["name"].nunique() - len(rows)
     legend = _LEGEND + (f"; {left_out} smaller effects are in the table" if left_out else "")
-    upper.set_xlabel(legend, fontsize=8.5, color=GREY, loc="left")
+    upper.set_xlabel(legend, fontsize=8.5, color=style.GREY, loc="left")
     _performance(lower, drift, measurements, days)
     return figure
 
@@ -77,15 +66,15 @@ def _rows_to_show(effects: pd.DataFrame) -> list[str]:
 def _strip(axes: Axes, effects: pd.DataFrame, rows: list[str], days: Sequence[date]) -> None:
     axes.set_title("Effect size and direction", loc="left", fontsize=11)
     if not rows:
-        note(axes, "no reference days yet")
+        style.note(axes, "no reference days yet")
         return
     places = {day: place for place, day in enumerate(days)}
     heights = {name: height for height, name in enumerate(rows)}
     for cell in effects[effects["name"].isin(rows)].to_dict("records"):
         _cell(axes, places[cell["dt"]], heights[cell["name"]], cell)
-    day_axis(axes, days)
+    style.day_axis(axes, days)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_yticks(range(len(rows)), [shortened(name, 40) for name in rows], fontsize=9)
+    axes.set_yticks(range(len(rows)), [style.shortened(name, 40) for name in rows], fontsize=9)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
 
@@ -99,11 +88,11 @@ def _cell(axes: Axes, x: int, y: int, cell: Mapping[Hashable, Any]) -> None:
         axes.add_patch(box(facecolor="white", edgecolor="#BFBFBF", hatch="////"))
         return
     colour = _COLOURS(min(severity / _WORST, 1.0))
-    axes.add_patch(box(facecolor=colour, edgecolor=GRID))
+    axes.add_patch(box(facecolor=colour, edgecolor=style.GRID))
     arrow = _ARROWS.get(cell["direction"], "")
     text = f"{arrow}{_effect(cell['metric'], cell['value'])}"
     weight = "bold" if severity >= 1 else "normal"
-    colour = "black" if severity >= 1 else GREY
+    colour = "black" if severity >= 1 else style.GREY
     axes.text(x, y, text, ha="center", va="center", fontsize=7.5, color=colour, weight=weight)
 
 
@@ -128,22 +117,24 @@ def _performance(
     expected = drift[drift["metric"].eq("cbpe_accuracy") & known(drift)].set_index("dt")
     seen = measurements[measurements["metric"].eq("accuracy") & known(measurements)]
     if expected.empty and seen.empty:
-        note(axes, "not enough data")
+        style.note(axes, "not enough data")
         return
     if len(expected):
         value, low, high = (
             expected[name].reindex(list(days)).to_numpy(dtype=np.float64)
             for name in ("value", "low", "high")
         )
-        axes.plot(value, color=BLUE, marker="o", markersize=4, label="estimated by CBPE")
-        axes.fill_between(range(len(days)), low, high, color=BLUE, alpha=0.15, linewidth=0)
+        axes.plot(value, color=style.BLUE, marker="o", markersize=4, label="estimated by CBPE")
+        axes.fill_between(range(len(days)), low, high, color=style.BLUE, alpha=0.15, linewidth=0)
     if len(seen):
         label = "estimated from labels, 95 % interval"
         place = [len(days) - 1 + 0.15]
-        error_bars(axes, place, seen.iloc[0], color="black", fmt="D", markersize=5, label=label)
-    axes.set_xlabel(_ASSUMPTION, fontsize=8.5, color=GREY, loc="left")
-    axes.grid(visible=True, axis="y", color=GRID)
+        style.error_bars(
+            axes, place, seen.iloc[0], color="black", fmt="D", markersize=5, label=label
+        )
+    axes.set_xlabel(_ASSUMPTION, fontsize=8.5, color=style.GREY, loc="left")
+    axes.grid(visible=True, axis="y", color=style.GRID)
     axes.margins(y=0.15)
     axes.legend(loc="lower left", frameon=False, fontsize=9)
-    day_axis(axes, days)
-    plain(axes)
+    style.day_axis(axes, days)
+    style.plain(axes)

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from modwatch.tracking.figures.style import BLUE, GREY, distances, note, plain
+from modwatch.tracking.figures import style
 
 
 def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
@@ -25,16 +25,18 @@ def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
         f"Calibration: {title}\n{bins['count'].sum():,.0f} labelled comments", loc="left"
     )
     if filled.empty:
-        note(upper, "not enough data")
-        note(lower, "")
+        style.note(upper, "not enough data")
+        style.note(lower, "")
         return figure
-    upper.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":", label="perfect")
+    upper.plot([0, 1], [0, 1], color=style.GREY, linewidth=1, linestyle=":", label="perfect")
     bars = _bars(filled, observed)
     label = "observed" if bars is None else "observed, 95 % intervals"
-    upper.errorbar(predicted, observed, yerr=bars, color=BLUE, fmt="o", capsize=3, label=label)
+    upper.errorbar(
+        predicted, observed, yerr=bars, color=style.BLUE, fmt="o", capsize=3, label=label
+    )
     upper.legend(loc="lower right", frameon=False)
     upper.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), ylabel="observed share of toxic comments")
-    lower.bar(predicted, count, width=0.03, color=BLUE)
+    lower.bar(predicted, count, width=0.03, color=style.BLUE)
     for x, labels in zip(predicted, count, strict=True):
         lower.text(x, labels, f"{labels:,.0f}", ha="center", va="bottom", fontsize=8)
     lower.set(
@@ -43,7 +45,7 @@ def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
         ylabel="labels",
         xlabel="predicted probability of toxicity",
     )
-    plain(upper, lower)
+    style.plain(upper, lower)
     return figure
 
 
@@ -52,4 +54,4 @@ def _bars(bins: pd.DataFrame, observed: NDArray[np.float64]) -> NDArray[np.float
     if not {"low", "high"} <= set(bins.columns):
         return None
     low, high = (bins[name].to_numpy(dtype=np.float64) for name in ("low", "high"))
-    return distances(observed, low, high)
+    return style.distances(observed, low, high)

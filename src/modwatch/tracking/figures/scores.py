@@ -7,9 +7,12 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from modwatch.tracking.facts import ScoreHistogram
-from modwatch.tracking.figures.style import BLUE, GREY, VERMILLION, plain
+from modwatch.tracking.figures import style
 
-_REFERENCES = {"trailing": ("trailing days", GREY, "-"), "fixed": ("first days", "black", ":")}
+_REFERENCES = {
+    "trailing": ("trailing days", style.GREY, "-"),
+    "fixed": ("first days", "black", ":"),
+}
 
 
 def score_histogram(scores: ScoreHistogram, *, title: str) -> Figure:
@@ -22,9 +25,11 @@ def score_histogram(scores: ScoreHistogram, *, title: str) -> Figure:
     axes.set_title(f"Scores: {title}", loc="left")
     total = int(scores.counts.sum())
     label = f"this day ({total:,} comments)"
-    axes.stairs(_shares(scores.counts), scores.edges, fill=True, color=BLUE, alpha=0.5, label=label)
+    axes.stairs(
+        _shares(scores.counts), scores.edges, fill=True, color=style.BLUE, alpha=0.5, label=label
+    )
     for name, counts in scores.references.items():
-        title_of, colour, line = _REFERENCES.get(name, (name, GREY, "--"))
+        title_of, colour, line = _REFERENCES.get(name, (name, style.GREY, "--"))
         label = f"{title_of} ({int(counts.sum()):,})"
         shares = _shares(counts)
         axes.stairs(shares, scores.edges, color=colour, linestyle=line, linewidth=1.5, label=label)
@@ -37,7 +42,7 @@ def score_histogram(scores: ScoreHistogram, *, title: str) -> Figure:
         ylabel="share of comments (log scale)",
     )
     axes.legend(loc="upper right", frameon=False)
-    plain(axes)
+    style.plain(axes)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
     return figure
 
@@ -55,13 +60,13 @@ def _limits(scores: ScoreHistogram) -> tuple[float, float]:
 
 
 def _threshold(axes: Axes, threshold: float) -> None:
-    axes.axvline(threshold, color=VERMILLION, linewidth=1.5)
+    axes.axvline(threshold, color=style.VERMILLION, linewidth=1.5)
     left = threshold > 0.75  # no room to the right
     axes.text(
         threshold,
         0.72,
         f" flagged above {threshold:.2g} ",
-        color=VERMILLION,
+        color=style.VERMILLION,
         transform=axes.get_xaxis_transform(),
         va="top",
         ha="right" if left else "left",

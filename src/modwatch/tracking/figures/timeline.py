@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from modwatch.tracking.client import Rows
-from modwatch.tracking.figures.style import BLUE, GREY, GRID, every_day, plain
+from modwatch.tracking.figures import style
 from modwatch.tracking.keys import DAY_GROUP, INTERVAL_GROUP, interval_keys, metric_title
 
 _COLUMNS = 4
@@ -62,24 +62,24 @@ def _panels(keys: set[str]) -> list[_Panel]:
 
 
 def _draw(axes: Axes, panel: _Panel, rows: Rows) -> None:
-    days, (key, of_the_day) = every_day(min(rows), max(rows)), panel
+    days, (key, of_the_day) = style.every_day(min(rows), max(rows)), panel
     group, _, metric = key.partition("/")
     if of_the_day is not None:
         value, low, high = _estimate(of_the_day, rows, days)
-        axes.vlines(np.arange(len(days)), low, high, color=GREY, alpha=0.3, linewidth=1)
-        axes.plot(value, color=GREY, marker="o", markersize=3, linestyle="none", alpha=0.6)
+        axes.vlines(np.arange(len(days)), low, high, color=style.GREY, alpha=0.3, linewidth=1)
+        axes.plot(value, color=style.GREY, marker="o", markersize=3, linestyle="none", alpha=0.6)
     value, low, high = _estimate(key, rows, days)
-    axes.plot(value, color=BLUE, marker="o", markersize=3)
-    axes.fill_between(range(len(days)), low, high, color=BLUE, alpha=0.2, linewidth=0)
-    axes.vlines(np.arange(len(days)), low, high, color=BLUE, alpha=0.15, linewidth=1)
+    axes.plot(value, color=style.BLUE, marker="o", markersize=3)
+    axes.fill_between(range(len(days)), low, high, color=style.BLUE, alpha=0.2, linewidth=0)
+    axes.vlines(np.arange(len(days)), low, high, color=style.BLUE, alpha=0.15, linewidth=1)
     axes.set_title(f"{metric_title(metric)} ({group.replace('_', ' ')})", loc="left", fontsize=10)
     if key.startswith(_WITH_ZERO):
         least, most = (float(end(value, initial=0)) for end in (np.nanmin, np.nanmax))
         axes.set_ylim(1.15 * least, 1.15 * most if most > least else 1)
     ticks = range(0, len(days), -(-len(days) // 5))
     axes.set_xticks(list(ticks), [f"{days[place]:%d %b}" for place in ticks])
-    axes.grid(visible=True, color=GRID)
-    plain(axes)
+    axes.grid(visible=True, color=style.GRID)
+    style.plain(axes)
 
 
 def _estimate(

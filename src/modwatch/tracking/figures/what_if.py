@@ -6,15 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from modwatch.tracking.figures.style import (
-    DEPLOYED,
-    GREY,
-    GRID,
-    error_bars,
-    note,
-    plain,
-    strategy_style,
-)
+from modwatch.tracking.figures import style
 from modwatch.tracking.keys import metric_title
 
 _PANELS = {
@@ -37,7 +29,7 @@ def what_if(table: pd.DataFrame, *, title: str) -> Figure:
         axes.set_title(metric_title(metric), loc="left", fontweight="bold")
         rows = table[table[metric].notna() & (table[cost] > 0)]
         if rows.empty:
-            note(axes, "not enough data")
+            style.note(axes, "not enough data")
             continue
         axes.set_ylabel(label)
         for strategy, curve in rows.groupby("strategy", sort=False):
@@ -58,7 +50,7 @@ def what_if(table: pd.DataFrame, *, title: str) -> Figure:
 
 
 def _curve(axes: Axes, strategy: str, metric: str, curve: pd.DataFrame, cost: str) -> None:
-    colour, line, marker = strategy_style(strategy)
+    colour, line, marker = style.strategy_style(strategy)
     x, value, low, high = (
         curve[name].to_numpy(dtype=np.float64, na_value=np.nan)
         for name in (cost, metric, f"{metric}_low", f"{metric}_high")
@@ -73,13 +65,15 @@ def _deployed(axes: Axes, table: pd.DataFrame, cost: str, metric: str) -> None:
     if rows.empty:
         return
     row = rows.iloc[0]
-    axes.axvline(row[cost], color=GREY, linewidth=1, linestyle=DEPLOYED, zorder=0)
+    axes.axvline(row[cost], color=style.GREY, linewidth=1, linestyle=style.DEPLOYED, zorder=0)
     label = f"deployed: {row['strategy']}, {100 * row['alpha']:g} %"
     if pd.isna(row[metric]):
-        axes.plot([], [], color=GREY, linestyle=DEPLOYED, label=label)
+        axes.plot([], [], color=style.GREY, linestyle=style.DEPLOYED, label=label)
         return
     estimate = {"value": row[metric], "low": row[f"{metric}_low"], "high": row[f"{metric}_high"]}
-    error_bars(axes, [row[cost]], estimate, color="black", fmt="*", markersize=15, label=label)
+    style.error_bars(
+        axes, [row[cost]], estimate, color="black", fmt="*", markersize=15, label=label
+    )
 
 
 def _cost_axis(axes: Axes, table: pd.DataFrame, cost: str, label: str) -> None:
@@ -96,8 +90,8 @@ def _cost_axis(axes: Axes, table: pd.DataFrame, cost: str, label: str) -> None:
     axes.set_xticks(list(shown), list(shown.values()), fontsize=9)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel(f"{label}  (below: review fraction)")
-    axes.grid(visible=True, color=GRID)
-    plain(axes)
+    axes.grid(visible=True, color=style.GRID)
+    style.plain(axes)
 
 
 def _short(number: float) -> str:
