@@ -121,7 +121,6 @@ class DayTables:
     moderator_error: pd.DataFrame | None = None
     #: None on a day without comments.
     scores: ScoreHistogram | None = None
-    #: One row per bin with the columns `mean_prob`, `positive_rate`, `count` and, where known,
-    #: `low` and `high`: the 95 % interval of `positive_rate`; from
-    #: `metrics.estimate.reliability_estimates`.
+    #: One row per bin with the columns `mean_prob`, `count`, `positive_rate` and its 95 % interval
+    #: `low`, `high`; from `metrics.estimate.reliability_estimates`.
     reliability: pd.DataFrame | None = None

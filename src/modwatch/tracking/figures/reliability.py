@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from modwatch.tracking.figures import style
 
@@ -16,9 +15,7 @@ def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
     label would draw a peak.
     """
     filled = bins[(bins["count"] > 0) & bins["positive_rate"].notna()]
-    predicted, observed, count = (
-        filled[name].to_numpy(dtype=np.float64) for name in ("mean_prob", "positive_rate", "count")
-    )
+    predicted, count = (filled[name].to_numpy(dtype=np.float64) for name in ("mean_prob", "count"))
     figure = Figure(figsize=(6.5, 7), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     upper.set_title(
@@ -29,11 +26,9 @@ def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
         style.note(lower, "")
         return figure
     upper.plot([0, 1], [0, 1], color=style.GREY, linewidth=1, linestyle=":", label="perfect")
-    bars = _bars(filled, observed)
-    label = "observed" if bars is None else "observed, 95 % intervals"
-    upper.errorbar(
-        predicted, observed, yerr=bars, color=style.BLUE, fmt="o", capsize=3, label=label
-    )
+    rows = filled.rename(columns={"positive_rate": "value"})
+    look = {"color": style.BLUE, "fmt": "o", "capsize": 3, "label": "observed, 95 % intervals"}
+    style.error_bars(upper, predicted, rows, **look)
     upper.legend(loc="lower right", frameon=False)
     upper.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), ylabel="observed share of toxic comments")
     lower.bar(predicted, count, width=0.03, color=style.BLUE)
@@ -47,11 +42,3 @@ def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
     )
     style.plain(upper, lower)
     return figure
-
-
-def _bars(bins: pd.DataFrame, observed: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return (2, B) distances of the interval's ends from the observed share, or None."""
-    if not {"low", "high"} <= set(bins.columns):
-        return None
-    low, high = (bins[name].to_numpy(dtype=np.float64) for name in ("low", "high"))
-    return style.distances(observed, low, high)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 DPI = 110
 
@@ -91,22 +91,12 @@ def error_bars(
     rows: "Mapping[str, Any] | pd.DataFrame | pd.Series[Any]",
     **style: Any,
 ) -> None:
-    """Draw `value` with the interval from `low` to `high`, each a number or (B,), at `x`."""
+    """Draw `value` at `x` with the interval from `low` to `high`, if any; each a number or (B,)."""
     value, low, high = (
         np.atleast_1d(np.asarray(rows[name], np.float64)) for name in ("value", "low", "high")
     )
-    axes.errorbar(x, value, yerr=distances(value, low, high), **style)
-
-
-def distances(
-    value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return (2, B): the lengths of an interval below and above the value; 0 where there is none.
-
-    >>> distances(np.array([0.5]), np.array([0.25]), np.array([np.nan])).tolist()
-    [[0.25], [0.0]]
-    """
-    return np.maximum(np.nan_to_num(np.stack([value - low, high - value])), 0.0)
+    lengths = np.maximum(np.nan_to_num(np.stack([value - low, high - value])), 0.0)
+    axes.errorbar(x, value, yerr=lengths, **style)
 
 
 def shortened(name: str, width: int = 28) -> str:
