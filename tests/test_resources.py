@@ -92,7 +92,7 @@ def test_channels_are_those_that_the_settings_name() -> None:
     assert (posted.url, posted.secret) == ("https://hook/x", "hunter2")
     assert (mailed.server.host, mailed.server.tls) == ("mail", True)
     assert mailed.recipients == ("ops@example.org", "lead@example.org")
-    assert posted.patience.timeout == mailed.patience.timeout == 3
+    assert posted.retry.timeout == mailed.retry.timeout == 3
     assert "hunter2" not in repr((posted, mailed))
 
 

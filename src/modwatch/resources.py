@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from modwatch.alerts.channels import Channel
-    from modwatch.alerts.rules import Rule
+    from modwatch.alerts.rules import AlertRule
     from modwatch.audits.store import AuditStore
     from modwatch.ingest.sources import Source
     from modwatch.review.queue.lanes import Lanes
@@ -149,7 +149,7 @@ class Resources:
         return LocalScorer(folder, model_version=version, threads=self.settings.torch_threads)
 
     @cached_property
-    def alert_rules(self) -> "tuple[Rule, ...]":
+    def alert_rules(self) -> "tuple[AlertRule, ...]":
         """What alerts are raised about; raises SettingsError when a rule is impossible."""
         from modwatch.alerts.rules import load_rules
 
@@ -262,22 +262,22 @@ def open_source(settings: Settings) -> "Source":
 
 def open_channels(settings: Settings) -> "tuple[Channel, ...]":
     """Return the channels of alerts that the settings name."""
-    from modwatch.alerts.channels import Patience
+    from modwatch.alerts.channels import Retry
     from modwatch.alerts.mail import MailChannel, SmtpServer
     from modwatch.alerts.webhook import WebhookChannel
 
-    patience = Patience(timeout=settings.alert_timeout)
+    retry = Retry(timeout=settings.alert_timeout)
     channels: list[Channel] = []
     if settings.alert_webhook_url:
         url = settings.alert_webhook_url.get_secret_value()
         secret = settings.alert_webhook_secret.get_secret_value()
-        channels.append(WebhookChannel(url=url, secret=secret, patience=patience))
+        channels.append(WebhookChannel(url=url, secret=secret, retry=retry))
     if settings.alert_smtp_url:
         mail = MailChannel(
             server=SmtpServer.of(settings.alert_smtp_url.get_secret_value()),
             sender=settings.alert_mail_from,
             recipients=settings.alert_mail_to,
-            patience=patience,
+            retry=retry,
         )
         channels.append(mail)
     return tuple(channels)

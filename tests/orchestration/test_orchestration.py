@@ -74,7 +74,7 @@ def test_a_failed_task_is_told_by_name_without_its_words(server: Webhook) -> Non
     [request] = server.requests
     assert WORDS not in request.body.decode()
     said = request.json
-    assert said["title"] == "critical: score_comments.score_shard of 2026-01-05 failed"
+    assert said["title"] == "[critical] score_comments.score_shard failed for 2026-01-05"
     names = ("event", "severity", "dag", "task", "run", "day", "error")
     assert [said[name] for name in names] == [
         *("failed", "critical", "score_comments", "score_shard", "backfill__2026-01-05"),

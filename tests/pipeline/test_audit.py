@@ -162,7 +162,7 @@ def test_each_reminder_is_told_once_and_none_when_nobody_is_waited_for(
         path.remind(heard, "small", 1, number)
     assert told.keys == ["audit/small/1/1", "audit/small/1/2"]
     [title, _] = [request.json["title"] for request in told.requests]
-    assert re.fullmatch(r"info: audit small waits for 120 labels until .* UTC", title)
+    assert re.fullmatch(r"\[info\] Audit small: 120 labels missing, deadline .* UTC", title)
     label_everything(heard)
     open_audit(heard, "small").seal(1)
     path.remind(heard, "small", 1, 3)
@@ -178,7 +178,7 @@ def test_a_channel_that_refuses_holds_nothing_up_and_is_told_later(
     assert "to label" in path.ask(heard, "small", "approved", page="http://airflow/x")
     go_to(heard, "draw")
     path.remind(heard, "small", 1, 1)  # the question is tried once more, and refused as well
-    assert caplog.text.count("A notification of an audit was not delivered") == 2
+    assert caplog.text.count("An alert of an audit was not delivered") == 2
     assert "hunter2" not in caplog.text
     path.remind(heard, "small", 1, 1)
     assert told.keys[3:] == ["audit/small/approved", "audit/small/1/1"]

@@ -36,7 +36,7 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
 
     def notify(self, context: Mapping[str, Any]) -> None:
         """Send the alert; raises AlertError when a channel did not take it."""
-        from modwatch.alerts import alerting
+        from modwatch.alerts.delivery import report_failure
         from modwatch.alerts.messages import failure_alert
         from modwatch.resources import open_resources
 
@@ -51,7 +51,7 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
             log_url=task.log_url,
         )
         with open_resources() as at:
-            alerting.report_failure(at, failure, day)
+            report_failure(lambda: at.database, at.alert_channels, failure, day)
 
 
 #: What every task of every DAG has; `tests/dags/test_policy.py` holds them to it.

@@ -13,8 +13,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from modwatch.alerts import alerting
-from modwatch.alerts.messages import Alert, question_alert, reminder_alert
+from modwatch.alerts.delivery import notify
+from modwatch.alerts.messages import Alert, approval_alert, reminder_alert
 from modwatch.audit import files
 from modwatch.audit.dsa.statement import refuse_unusable
 from modwatch.audit.evidence import moment
@@ -59,7 +59,7 @@ def ask(resources: Resources, name: str, action: str, *, page: str) -> str:
     """
     audit = open_audit(resources, name)
     audit.done(action)  # raises if the audit was cancelled
-    _notify(resources, question_alert(name, action, page), moment(audit.chain[-1].at).date())
+    _notify(resources, approval_alert(name, action, page), moment(audit.chain[-1].at).date())
     if action == "approved":
         return plan_in_words(audit.plan)
     text = result_in_words(audit.result, audit.store.place(name))
@@ -89,15 +89,15 @@ def track(resources: Resources, name: str) -> str:
     audit.done("published")  # raises if the audit was cancelled
     return audit_runs.publish_audit(
         audit.result,
-        words=result_in_words(audit.result, audit.store.place(name)),
+        description=result_in_words(audit.result, audit.store.place(name)),
         files={name: each for name, each in audit.folder.items() if name in files.SHOWN},
         tracking_uri=resources.settings.mlflow_url,
     )
 
 
 def _notify(resources: Resources, alert: Alert, day: datetime.date) -> None:
-    """Notify every channel; what a channel does not take is kept and does not delay the audit."""
+    """Send an alert; a failed channel must not block the audit, and is tried again later."""
     try:
-        alerting.tell(resources, alert, day, topic="audit")
+        notify(resources.database, resources.alert_channels, alert, day, topic="audit")
     except AlertError as exc:
-        _log.warning("A notification of an audit was not delivered: %s", exc)
+        _log.warning("An alert of an audit was not delivered: %s", exc)

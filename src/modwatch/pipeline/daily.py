@@ -201,32 +201,54 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
 
 
 def raise_alerts(resources: "Resources", day: datetime.date) -> int:
-    """Evaluate the alert rules; return how many notifications are due."""
-    from modwatch.alerts import alerting
+    """Evaluate the alert rules up to the day; return how many new alerts were posted."""
+    from modwatch.alerts.evaluation import evaluate
+    from modwatch.tracking.links import alert_links
 
-    return alerting.raise_alerts(resources, day)
+    settings = resources.settings
+    return evaluate(
+        resources.lake,
+        resources.checks,
+        resources.database,
+        day,
+        rules=resources.alert_rules,
+        channels=resources.alert_channels,
+        window_days=settings.window_days,
+        links=alert_links(settings.mlflow_url, settings.console_url, settings.airflow_url),
+    )
 
 
 def publish(resources: "Resources", day: datetime.date) -> int:
     """Publish the days of the window that are new or changed to MLflow; return how many days."""
     from modwatch.monitoring import publication
 
-    stale = publication.stale_days(resources, _window(resources, day))
+    lake, checks, settings = resources.lake, resources.checks, resources.settings
+    windows = {past: _window(resources, past) for past in _window(resources, day)}
+    stale = publication.stale_days(lake, checks, windows, mlflow_url=settings.mlflow_url)
     for past in stale:
-        publication.publish(resources, past)
-    publication.publish_timeline(resources)
+        publication.publish(
+            lake,
+            checks,
+            past,
+            window=windows[past],
+            references=_references(resources, past),
+            mlflow_url=settings.mlflow_url,
+            console_url=settings.console_url,
+            airflow_url=settings.airflow_url,
+        )
+    publication.publish_timeline(settings.mlflow_url)
     return len(stale)
 
 
 def deliver_alerts(resources: "Resources", _day: datetime.date) -> int:
-    """Send the notifications that are due on each channel; return how many were sent.
+    """Send the alerts that are pending on any channel; return how many were sent.
 
     Raises:
-        AlertError: a channel failed; its notifications are kept for the next call.
+        AlertError: a channel failed; its alerts stay pending.
     """
-    from modwatch.alerts import alerting
+    from modwatch.alerts.delivery import deliver
 
-    return alerting.deliver(resources)
+    return deliver(resources.database, resources.alert_channels)
 
 
 def plan_slice(
@@ -266,6 +288,11 @@ def train(
 def _window(resources: "Resources", day: datetime.date) -> list[datetime.date]:
     """Return the trailing days that are measured again with `day`, oldest first."""
     return days.trailing(day, resources.settings.window_days)
+
+
+def _references(resources: "Resources", day: datetime.date) -> dict[str, list[datetime.date]]:
+    """Return the days that a day is compared with, by the name of the reference."""
+    return {"fixed": resources.reference_days(day), "trailing": resources.days_before(day)}
 
 
 #: The steps that take a day and nothing else, in order.

@@ -4,8 +4,8 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
+from modwatch.tracking.figures.timeline import timeline_figure
 from modwatch.tracking.keys import INTERVAL_GROUP, KEYS
-from modwatch.tracking.timeline_figure import timeline_figure
 
 ROWS = {
     date(2026, 1, 31): {"model/accuracy": 0.8, "single_day/accuracy": 0.7, "day/comments": 10.0},

@@ -1,16 +1,18 @@
-"""How every figure looks: colours, resolution, bare axes, days along the bottom.
+"""The style of all charts: colours, resolution, axes, day labels.
 
-Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart; a strategy has
+Colours are those of Okabe and Ito (2008), which are safe for colour-blind readers. A strategy has
 the same colour, line and marker everywhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 DPI = 110
 
@@ -28,11 +30,11 @@ _STRATEGIES = {
     "hybrid": (GREEN, "-.", "^"),
 }
 _OTHER_STRATEGY = (GREY, ":", "D")
-# Strategies stand a little aside of each other, so that their intervals can be told apart.
+# Strategies are offset, so that their intervals do not overlap.
 ASIDE = {"uncertainty": 0.95, "toxicity": 1.05}
 
 _DAY_LABELS = 8
-# A single day is not to fill the whole width.
+# A single day does not fill the whole width.
 _FEWEST_DAYS = 5
 
 
@@ -42,7 +44,7 @@ def strategy_style(strategy: str) -> tuple[str, str, str]:
 
 
 def plain(*panels: Axes) -> None:
-    """Take away what carries no data, and write counts as people do."""
+    """Remove the frame, and format counts on log axes with thousands separators."""
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
         if axes.get_yscale() == "log":
@@ -50,14 +52,14 @@ def plain(*panels: Axes) -> None:
 
 
 def note(axes: Axes, text: str) -> None:
-    """Write a note in the middle of a panel that has nothing to draw, and take its ticks away."""
+    """Write a note in the middle of an empty panel, and remove its ticks."""
     axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=GREY)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_color(GRID)
 
 
 def every_day(first: date, last: date) -> list[date]:
-    """Return all days from first to last: a day that is not known is a gap, not a line.
+    """Return all days from first to last: a missing day is a gap, not a line.
 
     >>> len(every_day(date(2026, 1, 30), date(2026, 2, 1)))
     3
@@ -67,7 +69,7 @@ def every_day(first: date, last: date) -> list[date]:
 
 
 def counted(days: Sequence[date]) -> str:
-    """Return how many days these are, in words.
+    """Return the number of days as text.
 
     >>> counted([date(2026, 1, 5)])
     '1 day'
@@ -76,26 +78,29 @@ def counted(days: Sequence[date]) -> str:
 
 
 def day_axis(axes: Axes, days: Sequence[date]) -> None:
-    """Label places 0, 1, … of the x-axis with days: the last one always, few enough to be read."""
+    """Label positions 0, 1, … of the x-axis with a few of the days, the last one always."""
     apart = -(-len(days) // _DAY_LABELS)
     places = range(len(days) - 1, -1, -apart)
     axes.set_xticks(list(places), [f"{days[place]:%d %b}" for place in places])
     axes.set_xlim(min(-0.6, len(days) - _FEWEST_DAYS - 0.6), len(days) - 0.4)
 
 
-def distances(
-    value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return (2, B): how far an interval reaches below and above; 0 where there is none.
-
-    >>> distances(np.array([0.5]), np.array([0.25]), np.array([np.nan])).tolist()
-    [[0.25], [0.0]]
-    """
-    return np.maximum(np.nan_to_num(np.stack([value - low, high - value])), 0.0)
+def error_bars(
+    axes: Axes,
+    x: ArrayLike,
+    rows: "Mapping[str, Any] | pd.DataFrame | pd.Series[Any]",
+    **style: Any,
+) -> None:
+    """Draw `value` at `x` with the interval from `low` to `high`, if any; each a number or (B,)."""
+    value, low, high = (
+        np.atleast_1d(np.asarray(rows[name], np.float64)) for name in ("value", "low", "high")
+    )
+    lengths = np.maximum(np.nan_to_num(np.stack([value - low, high - value])), 0.0)
+    axes.errorbar(x, value, yerr=lengths, **style)
 
 
 def shortened(name: str, width: int = 28) -> str:
-    """Return the name, its middle left out when it is longer than `width`.
+    """Return the name, with its middle elided if it is longer than `width`.
 
     >>> shortened("author_id"), shortened("abcdefghij", width=7)
     ('author_id', 'abc…hij')

@@ -1,4 +1,4 @@
-"""The figures of alerts, from tables as the stops write them."""
+"""The metric values that alert rules watch, from tables as the pipeline writes them."""
 
 import datetime
 import math
@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from modwatch.alerts.figures import figures
-from modwatch.alerts.incidents import Figure
+from modwatch.alerts.incidents import MetricValue
+from modwatch.alerts.metrics import metric_values
 from modwatch.lake.schemas import TABLES
 from modwatch.quality.verdict import CommentsStatistics, RuleResult, ScoresStatistics, Verdict
 from modwatch.resources import Resources, open_resources
@@ -42,7 +42,7 @@ def estimate(metric: str, value: float | None = 0.9, **fields: Any) -> dict[str,
 
 
 def test_nothing_gives_nothing(at: Resources) -> None:
-    assert figures(at, MONDAY, TUESDAY) == []
+    assert metric_values(at.lake, at.checks, MONDAY, TUESDAY) == []
 
 
 def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(at: Resources) -> None:
@@ -58,7 +58,10 @@ def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(at: Resou
             estimate("oc_accuracy", 0.94, strategy="toxicity", alpha=0.1 + 0.2),  # no 0.3 exactly
             day=day,
         )
-    found = [(each.day, each.metric, each.value) for each in figures(at, MONDAY, TUESDAY)]
+    found = [
+        (each.day, each.metric, each.value)
+        for each in metric_values(at.lake, at.checks, MONDAY, TUESDAY)
+    ]
     assert sorted(found) == [
         (MONDAY, "accuracy", 0.9),
         (MONDAY, "oc_accuracy", 0.91),
@@ -69,28 +72,28 @@ def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(at: Resou
 
 def test_the_window_has_names_of_its_own(at: Resources) -> None:
     put(at, "window_measurements", estimate("accuracy", None))
-    assert figures(at, MONDAY, MONDAY) == [
-        Figure(day=MONDAY, metric="window_accuracy", value=None, n=40, status="insufficient")
+    assert metric_values(at.lake, at.checks, MONDAY, MONDAY) == [
+        MetricValue(day=MONDAY, metric="window_accuracy", value=None, n=40, status="insufficient")
     ]
 
 
 def test_drift_keeps_feature_and_reference(at: Resources) -> None:
     put(at, "drift", estimate("psi", 0.3, feature="prob", reference="fixed"))
-    [figure] = figures(at, MONDAY, MONDAY)
-    assert (figure.subject, figure.value, figure.n) == ("prob,fixed", 0.3, 40)
-    assert (figure.low, figure.high) == pytest.approx((0.2, 0.35))
+    [found] = metric_values(at.lake, at.checks, MONDAY, MONDAY)
+    assert (found.subject, found.value, found.n) == ("prob,fixed", 0.3, 40)
+    assert (found.low, found.high) == pytest.approx((0.2, 0.35))
 
 
 def test_a_number_that_is_none_is_none(at: Resources) -> None:
     put(at, "measurements", {**estimate("accuracy"), "value": math.nan, "low": -math.inf})
-    [figure] = figures(at, MONDAY, MONDAY)
-    assert (figure.value, figure.low) == (None, None)
+    [found] = metric_values(at.lake, at.checks, MONDAY, MONDAY)
+    assert (found.value, found.low) == (None, None)
 
 
 def test_other_days_are_left_out(at: Resources) -> None:
     put(at, "drift", estimate("psi", feature="prob"))
     at.checks.save(verdict("passed"))
-    assert figures(at, TUESDAY, TUESDAY) == []
+    assert metric_values(at.lake, at.checks, TUESDAY, TUESDAY) == []
 
 
 @pytest.mark.parametrize(
@@ -102,10 +105,12 @@ def test_other_days_are_left_out(at: Resources) -> None:
         (["rejected"], {"checks_rejected": 1}),  # one incident, not two
     ],
 )
-def test_verdicts_are_figures(at: Resources, statuses: list[str], expected: dict[str, int]) -> None:
+def test_validation_results_are_metric_values(
+    at: Resources, statuses: list[str], expected: dict[str, int]
+) -> None:
     for suite, status in zip(("comments", "scores"), statuses, strict=False):
         at.checks.save(verdict(status, suite))
-    found = {each.metric: each.value for each in figures(at, MONDAY, MONDAY)}
+    found = {each.metric: each.value for each in metric_values(at.lake, at.checks, MONDAY, MONDAY)}
     assert found == expected
 
 

@@ -13,11 +13,14 @@ from killing import run
 from receivers import Webhook, closed_port, mail_server, webhook
 
 from conftest import Registry
-from modwatch.alerts import alerting
-from modwatch.alerts.messages import alert_tag, failure_alert
+from modwatch.alerts.delivery import deliver, report_failure
+from modwatch.alerts.evaluation import active_alerts
+from modwatch.alerts.messages import ActiveAlert, failure_alert
 from modwatch.errors import AlertError, SettingsError
 from modwatch.lake.schemas import DRIFT
+from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
+from modwatch.tracking.description import alert_tag
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -102,8 +105,12 @@ def events(server: Webhook) -> list[tuple[str, str]]:
     return [(request.json["event"], request.json["day"]) for request in server.requests]
 
 
+def active_on(at: Resources, when: datetime.date) -> tuple[ActiveAlert, ...]:
+    return active_alerts(at.lake.table("alerts", when))
+
+
 def judge(at: Resources, number: int) -> tuple[int, int]:
-    return alerting.raise_alerts(at, day(number)), alerting.deliver(at)
+    return daily.raise_alerts(at, day(number)), deliver(at.database, at.alert_channels)
 
 
 def test_one_incident_is_one_alert_and_one_recovery(at: Resources, server: Webhook) -> None:
@@ -128,10 +135,10 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(
     judge(at, 0)
     [request] = server.requests
     said = request.json
-    assert said["title"] == "warning: shifted (prob,fixed) opened, since 2026-01-05"
+    assert said["title"] == "[warning] shifted (prob,fixed) opened: psi 0.31, since 2026-01-05"
     assert said["text"].splitlines() == [
-        "Psi (prob,fixed) 0.31 (0.26 to 0.36, n = 500); the lower end must not be above 0.2.",
-        "Since 2026-01-05; opened (2026-01-05).",
+        "psi (prob,fixed) is 0.31 (95% CI 0.26 to 0.36, n = 500); threshold: lower bound > 0.2.",
+        "Incident opened on 2026-01-05; first day beyond the threshold: 2026-01-05.",
         "Look at: Look at the scores.",
     ]
     assert said["figure"]["value"] == 0.31
@@ -142,23 +149,23 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(
 def test_what_stands_is_kept_by_day_for_the_days_run(at: Resources) -> None:
     for number, value in enumerate([0.1, 0.3, None, 0.05]):
         put(at, number, value)
-    alerting.raise_alerts(at, day(3))
-    assert [alert_tag(alerting.standing_alerts(at, day(n))) for n in range(4)] == [
+    daily.raise_alerts(at, day(3))
+    assert [alert_tag(active_on(at, day(n))) for n in range(4)] == [
         "none", "warning: shifted", "warning: shifted", "none",
     ]  # fmt: skip
-    [standing] = alerting.standing_alerts(at, day(1))
+    [standing] = active_on(at, day(1))
     assert standing.line.startswith("**warning**: `shifted` (prob,fixed) since 2026-01-06: psi")
-    [unknown] = alerting.standing_alerts(at, day(2))
-    assert "could not be estimated" in unknown.words
+    [unknown] = active_on(at, day(2))
+    assert "could not be estimated" in unknown.description
 
 
 def test_nothing_is_written_again_that_has_not_changed(at: Resources) -> None:
     put(at, 0, 0.3)
-    alerting.raise_alerts(at, day(0))
+    daily.raise_alerts(at, day(0))
     before = table_rows(at.lake, "alerts")
     log = Path(at.settings.lake_root) / "alerts" / "_delta_log"
     versions = sorted(log.iterdir())
-    alerting.raise_alerts(at, day(0))
+    daily.raise_alerts(at, day(0))
     assert table_rows(at.lake, "alerts") == before
     assert sorted(log.iterdir()) == versions
 
@@ -172,8 +179,8 @@ def test_late_labels_may_take_an_incident_back_but_not_silently(
     put(at, 1, 0.15)
     assert judge(at, 1) == (1, 1)
     assert events(server)[-1] == ("withdrawn", "2026-01-06")
-    assert "in hindsight it never was" in server.requests[-1].json["text"]
-    assert alerting.standing_alerts(at, day(0)) == ()
+    assert "no longer meet the condition" in server.requests[-1].json["text"]
+    assert active_on(at, day(0)) == ()
     put(at, 0, 0.3)
     assert judge(at, 1) == (1, 1)
     assert server.keys[-1] == "shifted[prob,fixed]/2026-01-05/3-opened"
@@ -199,7 +206,7 @@ def test_an_earlier_day_run_again_takes_nothing_later_back(at: Resources, server
 
 def test_without_tables_there_is_nothing_to_tell(at: Resources) -> None:
     assert judge(at, 0) == (0, 0)
-    assert alerting.standing_alerts(at, day(0)) == ()
+    assert active_on(at, day(0)) == ()
 
 
 def test_the_rules_of_modwatch_run_on_an_empty_installation(home: Installation) -> None:
@@ -217,7 +224,7 @@ def test_a_rule_that_is_gone_closes_what_it_opened(
         assert judge(later, 1) == (1, 1)
         assert judge(later, 1) == (0, 0)
     assert server.requests[-1].json["event"] == "withdrawn"
-    assert "no longer in force" in server.requests[-1].json["text"]
+    assert "The rule was removed" in server.requests[-1].json["text"]
 
 
 def test_an_impossible_rule_stops_before_anything_is_told(
@@ -226,7 +233,7 @@ def test_an_impossible_rule_stops_before_anything_is_told(
     put(at, 0, 0.3)
     (home.settings.alert_rules or Path()).write_text(RULES.replace("0.2", '"much"'))
     with pytest.raises(SettingsError, match=r"rule 'shifted': open\.bound"):
-        alerting.raise_alerts(at, day(0))
+        daily.raise_alerts(at, day(0))
 
 
 # Receivers that fail
@@ -239,15 +246,15 @@ def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(
     down = f"smtp://127.0.0.1:{closed_port()}"
     with open_resources(home.but(**to(server), **mail, alert_smtp_url=down).settings) as at:
         put(at, 0, 0.3)
-        alerting.raise_alerts(at, day(0))
+        daily.raise_alerts(at, day(0))
         with pytest.raises(AlertError, match=r"mail server.*ConnectionRefusedError"):
-            alerting.deliver(at)
+            deliver(at.database, at.alert_channels)
     assert events(server) == [("opened", "2026-01-05")]
     with mail_server() as post:
         up = f"smtp://127.0.0.1:{post.port}"
         with open_resources(home.but(**to(server), **mail, alert_smtp_url=up).settings) as at:
-            assert alerting.deliver(at) == 1
-            assert alerting.deliver(at) == 0
+            assert deliver(at.database, at.alert_channels) == 1
+            assert deliver(at.database, at.alert_channels) == 0
     assert len(post.messages) == len(server.requests) == 1
     assert "shifted" in post.messages[0]
 
@@ -255,18 +262,18 @@ def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(
 def test_a_refused_alert_holds_up_its_own_series_only(home: Installation) -> None:
     with webhook(400) as server, open_resources(home.but(**to(server)).settings) as at:
         put(at, 0, 0.3)
-        alerting.raise_alerts(at, day(0))
+        daily.raise_alerts(at, day(0))
         put(at, 1, 0.05)
-        alerting.raise_alerts(at, day(1))
+        daily.raise_alerts(at, day(1))
         put(at, 2, 0.3, feature="uncertainty")
-        alerting.raise_alerts(at, day(2))
+        daily.raise_alerts(at, day(2))
         with pytest.raises(AlertError, match="answer 400"):
-            alerting.deliver(at)
+            deliver(at.database, at.alert_channels)
         assert server.keys == [
             "shifted[prob,fixed]/2026-01-05/1-opened",
             "shifted[uncertainty,fixed]/2026-01-07/1-opened",
         ]
-        assert alerting.deliver(at) == 2  # and then in order
+        assert deliver(at.database, at.alert_channels) == 2  # and then in order
         assert [event for event, _ in events(server)[2:]] == ["opened", "recovered"]
 
 
@@ -274,9 +281,9 @@ def test_a_receiver_that_is_down_is_not_asked_for_every_alert(home: Installation
     with webhook(*[500] * 9) as server, open_resources(home.but(**to(server)).settings) as at:
         for number, feature in enumerate(("prob", "uncertainty", "language")):
             put(at, number, 0.3, feature=feature)
-        assert alerting.raise_alerts(at, day(2)) == 3
+        assert daily.raise_alerts(at, day(2)) == 3
         with pytest.raises(AlertError, match="answer 500"):
-            alerting.deliver(at)
+            deliver(at.database, at.alert_channels)
         assert len(server.requests) == 3  # attempts with one alert
 
 
@@ -315,7 +322,7 @@ def test_killed_while_delivering(home: Installation, answers: list[int | None]) 
         killed = home.but(**changes)
         with open_resources(killed.settings) as at:
             put(at, 0, 0.3)
-            alerting.raise_alerts(at, day(0))
+            daily.raise_alerts(at, day(0))
 
         def waits() -> bool:
             return bool(server.requests) if answers == [None] else not post.says["EHLO"]
@@ -323,8 +330,8 @@ def test_killed_while_delivering(home: Installation, answers: list[int | None]) 
         env = {**killed.env, "MODWATCH_ALERT_MAIL_TO": json.dumps(mail["alert_mail_to"])}
         assert run(["run", "deliver_alerts", str(day(0))], env, until=waits).killed
         with open_resources(killed.settings) as at:
-            assert alerting.deliver(at) == (2 if answers == [None] else 1)
-            assert alerting.deliver(at) == 0
+            assert deliver(at.database, at.alert_channels) == (2 if answers == [None] else 1)
+            assert deliver(at.database, at.alert_channels) == 0
     assert len(post.messages) == 1
     assert len(set(server.keys)) == 1
     assert len(server.keys) == (2 if answers == [None] else 1)
@@ -347,7 +354,7 @@ def test_a_failed_task_is_told_once_whatever_many_shards_fail(
     at: Resources, server: Webhook
 ) -> None:
     for _ in range(3):
-        alerting.report_failure(at, FAILURE, FIRST)
+        report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
     [request] = server.requests
     assert request.json["links"] == {"log": "http://airflow/log"}
     assert request.json["error"] == "LakeError"
@@ -358,7 +365,7 @@ def test_a_failed_task_is_told_even_when_the_database_is_down(
 ) -> None:
     dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
     with open_resources(home.but(**to(server), database_url=dead).settings) as at:
-        alerting.report_failure(at, FAILURE, FIRST)
+        report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
     assert server.keys == [FAILURE.key]
 
 
@@ -372,7 +379,7 @@ def test_a_failed_task_is_told_by_the_channels_that_work_when_the_database_is_do
         up = {**to(server), "alert_webhook_url": nobody, "database_url": dead, **mail}
         install = home.but(**up, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
         with open_resources(install.settings) as at, pytest.raises(AlertError, match="webhook"):
-            alerting.report_failure(at, FAILURE, FIRST)
+            report_failure(lambda: at.database, at.alert_channels, FAILURE, FIRST)
     assert len(post.messages) == 1
 
 
@@ -382,6 +389,6 @@ def test_logs_hold_no_secret(
     caplog.set_level(logging.DEBUG)
     put(at, 0, 0.3)
     judge(at, 0)
-    assert "An alert is raised" in caplog.text
+    assert "Alert raised" in caplog.text
     assert "s3cret" not in caplog.text
     assert "hunter2" not in caplog.text

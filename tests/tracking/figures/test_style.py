@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from modwatch.tracking.style import BLUE, day_axis, shortened, strategy_style
+from modwatch.tracking.figures.style import BLUE, day_axis, shortened, strategy_style
 
 
 def test_strategies_keep_their_colours():

@@ -1,7 +1,6 @@
-"""The figure of the timeline: every metric over the days, with intervals."""
+"""The timeline chart: every metric over the days, with intervals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
@@ -9,31 +8,27 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from modwatch.tracking.client import Rows
+from modwatch.tracking.figures import style
 from modwatch.tracking.keys import DAY_GROUP, INTERVAL_GROUP, interval_keys, metric_title
-from modwatch.tracking.points import Rows
-from modwatch.tracking.style import BLUE, GREY, GRID, every_day, plain
 
 _COLUMNS = 4
 
-#: Groups whose axes hold 0; those of estimates hold their intervals.
+#: Groups whose axes include 0; the axes of estimates fit the intervals.
 _WITH_ZERO = ("day/", "drift/", "review/")
 
-#: Groups from top to bottom: what a reader asks first.
+#: Groups from top to bottom, the most important first.
 _ORDER = ("collaboration", "model", DAY_GROUP, "review", "drift", "day")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Panel:
-    """A metric: the key of the line, and that of the day's own estimate beside it."""
-
-    key: str
-    of_the_day: str | None = None
+#: The key of a metric, and that of the same metric from single days, if any.
+_Panel = tuple[str, str | None]
 
 
 def timeline_figure(rows: Rows) -> Figure:
     """Return every metric over the days, a panel each, with its 95 % interval where it has one.
 
-    The day's own estimates stand as dots beside the line of the window's.
+    Estimates from single days are dots behind the line of the window's estimates.
     """
     panels = _panels({key for row in rows.values() for key in row})
     height = max(-(-len(panels) // _COLUMNS), 1)
@@ -52,7 +47,7 @@ def timeline_figure(rows: Rows) -> Figure:
 
 
 def _panels(keys: set[str]) -> list[_Panel]:
-    """Return a panel a metric; a day's own estimate stands in that of the window, if any."""
+    """Return one panel per metric; estimates from single days share that of the window, if any."""
     of_the_day = {key.partition("/")[2]: key for key in keys if key.startswith(f"{DAY_GROUP}/")}
     places = {group: place for place, group in enumerate(_ORDER)}
     drawn, beside = [], set[str]()
@@ -62,35 +57,35 @@ def _panels(keys: set[str]) -> list[_Panel]:
             continue
         day = of_the_day.get(metric) if group != DAY_GROUP else None
         beside.add(day or key)
-        drawn.append(_Panel(key=key, of_the_day=day))
+        drawn.append((key, day))
     return drawn
 
 
 def _draw(axes: Axes, panel: _Panel, rows: Rows) -> None:
-    days = every_day(min(rows), max(rows))
-    group, _, metric = panel.key.partition("/")
-    if panel.of_the_day is not None:
-        value, low, high = _estimate(panel.of_the_day, rows, days)
-        axes.vlines(np.arange(len(days)), low, high, color=GREY, alpha=0.3, linewidth=1)
-        axes.plot(value, color=GREY, marker="o", markersize=3, linestyle="none", alpha=0.6)
-    value, low, high = _estimate(panel.key, rows, days)
-    axes.plot(value, color=BLUE, marker="o", markersize=3)
-    axes.fill_between(range(len(days)), low, high, color=BLUE, alpha=0.2, linewidth=0)
-    axes.vlines(np.arange(len(days)), low, high, color=BLUE, alpha=0.15, linewidth=1)
+    days, (key, of_the_day) = style.every_day(min(rows), max(rows)), panel
+    group, _, metric = key.partition("/")
+    if of_the_day is not None:
+        value, low, high = _estimate(of_the_day, rows, days)
+        axes.vlines(np.arange(len(days)), low, high, color=style.GREY, alpha=0.3, linewidth=1)
+        axes.plot(value, color=style.GREY, marker="o", markersize=3, linestyle="none", alpha=0.6)
+    value, low, high = _estimate(key, rows, days)
+    axes.plot(value, color=style.BLUE, marker="o", markersize=3)
+    axes.fill_between(range(len(days)), low, high, color=style.BLUE, alpha=0.2, linewidth=0)
+    axes.vlines(np.arange(len(days)), low, high, color=style.BLUE, alpha=0.15, linewidth=1)
     axes.set_title(f"{metric_title(metric)} ({group.replace('_', ' ')})", loc="left", fontsize=10)
-    if panel.key.startswith(_WITH_ZERO):
+    if key.startswith(_WITH_ZERO):
         least, most = (float(end(value, initial=0)) for end in (np.nanmin, np.nanmax))
         axes.set_ylim(1.15 * least, 1.15 * most if most > least else 1)
     ticks = range(0, len(days), -(-len(days) // 5))
     axes.set_xticks(list(ticks), [f"{days[place]:%d %b}" for place in ticks])
-    axes.grid(visible=True, color=GRID)
-    plain(axes)
+    axes.grid(visible=True, color=style.GRID)
+    style.plain(axes)
 
 
 def _estimate(
     key: str, rows: Rows, days: Sequence[date]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return value, low and high (D,) of a metric; NaN where it is not known."""
+    """Return value, low and high (D,) of a metric; NaN where it is unknown."""
     low, high = interval_keys(key)
     of = {name: [rows.get(day, {}).get(name, np.nan) for day in days] for name in (key, low, high)}
     return np.array(of[key]), np.array(of[low]), np.array(of[high])
