@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from modwatch.errors import SourceError
-from modwatch.ingest.community.shape import comment_ids
+from modwatch.ingest.community.metadata import comment_ids
 from modwatch.ingest.corpora.corpus import Corpus, LabelledTexts
 from modwatch.review.checks.gold import GoldComment
 
