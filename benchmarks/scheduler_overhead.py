@@ -15,7 +15,7 @@ import time
 
 from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.datasets import demo_data
-from modwatch.demo.job import train_champion
+from modwatch.demo.run import train_champion
 from modwatch.demo.setup import Narrator, started
 
 

@@ -133,8 +133,8 @@ class SNGPHead(_Projected):
 
     A dense layer of bounded spectral norm preserves distances; its output, after LayerNorm, enters
     a fixed map of D random Fourier features φ = √(2/D)·cos(Ωh + b), the kernel approximation of
-    Rahimi & Recht (2007); the logit is linear in φ. Laplace's method gives its weights the posterior
-    covariance (τI + Σ p(1−p)φφᵀ)⁻¹ with ridge τ.
+    Rahimi & Recht (2007); the logit is linear in φ. Laplace's method gives its weights the
+    posterior covariance (τI + Σ p(1−p)φφᵀ)⁻¹ with ridge τ.
     """
 
     omega: Tensor

@@ -97,8 +97,8 @@ class Recipe:
                 raise ModelError(f"recipe: {name} must be in [{low}, {high}], got {value}")
         if self.layers and self.hidden_size % self.attention_heads:
             raise ModelError(
-                f"recipe: hidden_size must be a multiple of attention_heads, got {self.hidden_size} "
-                f"and {self.attention_heads}"
+                f"recipe: hidden_size must be a multiple of attention_heads, got "
+                f"{self.hidden_size} and {self.attention_heads}"
             )
 
     def to_json(self) -> dict[str, Any]:
