@@ -22,7 +22,7 @@ in the form; an empty form audits the month before. Several audits can run at th
 | `track` | logs the audit to MLflow, experiment *modwatch-audits* | |
 
 Open *Required Actions* to respond to `approve` and `sign_off`; the channels of alerts are notified.
-While people label, the log of `label` shows the progress, and its required action allows you to stop
+While people label, the log of `label` shows the progress. Its required action allows you to stop
 labelling early, with wider intervals, or to cancel the audit. Otherwise the task ends when all
 comments are labelled, or at the deadline of the plan.
 

@@ -30,8 +30,8 @@ MLflow.
 - **`measure` returns 0**: no labels of the window have changed. Check the review queue.
 - **`measure` fails with DesignError**: the day in the message was scored again but not routed. Run
   `route` of *score_comments* for that day.
-- **a metric is missing in MLflow**: its estimate is *insufficient*. The description of the run names
-  the stratum without labels.
+- **a metric is missing in MLflow**: its estimate is *insufficient*. The description of the run
+  names the stratum without labels.
 - **a past day was scored again**: `measure` measures it again in the next run. Clear `detect_drift`
   of the run of that day.
 - **`publish` fails with TrackingError**: MLflow cannot be reached. The task is retried

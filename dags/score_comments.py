@@ -11,7 +11,7 @@ it replaces the rows of its day only.
 |---|---|---|
 | `ingest` | the source | `landed` |
 | `check_comments` | `landed` | `comments`, `quarantine`, the validation page of the day |
-| `plan_shards` | `comments`, the model registry | nothing; returns the model version and the shards |
+| `plan_shards` | `comments`, the model registry | nothing; returns model version and shards |
 | `score_shard` (mapped) | `comments` | `staged_scores` |
 | `check_scores` | `staged_scores` | `scores`, `quarantine`, the validation page of the day |
 | `route` | `scores` | `routing_design`, `routed`, the review queue |
@@ -23,9 +23,9 @@ compares a day with the days before it.
 
 - **`ingest` fails with SourceError**: the message names the file, query or column. Correct the
   source and clear the task.
-- **`check_comments` or `check_scores` fails with DayRejectedError**: validation failed, and no table
-  was changed. Open the validation page in the message, correct the source or the model, and clear
-  the failed task and its downstream tasks.
+- **`check_comments` or `check_scores` fails with DayRejectedError**: validation failed, and no
+  table was changed. Open the validation page in the message, correct the source or the model, and
+  clear the failed task and its downstream tasks.
 - **`plan_shards` fails with NoChampionError**: no model has the alias `champion`. Run
   `modwatch train`, or set the alias in MLflow.
 - **`score_shard` fails for one map index**: clear that map index only.
