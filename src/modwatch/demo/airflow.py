@@ -200,20 +200,12 @@ class AirflowClient:
 
     def task_states(self, dag_id: str, run_id: str) -> Mapping[str, str]:
         """Return the state of each task instance of a run, by task id and map index."""
-        return {_name(task): task["state"] or "none" for task in self._tasks(dag_id, run_id)}
+        return {_name(task): task["state"] or "none" for task in self.tasks(dag_id, run_id)}
 
-    def task_spans(
-        self, dag_id: str, run_id: str
-    ) -> dict[str, tuple[datetime.datetime, datetime.datetime]]:
-        """Return start and end of each finished task instance, by task id and map index."""
-        return {
-            _name(task): (
-                datetime.datetime.fromisoformat(task["start_date"]),
-                datetime.datetime.fromisoformat(task["end_date"]),
-            )
-            for task in self._tasks(dag_id, run_id)
-            if task["start_date"] and task["end_date"]
-        }
+    def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """Return the task instances of a run, as in the API."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances"
+        return list(self.get(path, limit=1000)["task_instances"])
 
     def wait(
         self,
@@ -238,10 +230,6 @@ class AirflowClient:
             if time.monotonic() > deadline:
                 raise StackError(f"{dag_id}: {ended.total()} of {days} runs ended in {timeout} s")
             time.sleep(1.0)
-
-    def _tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances"
-        return list(self.get(path, limit=1000)["task_instances"])
 
     def get(self, path: str, **params: int) -> dict[str, Any]:
         """Return the response of GET `/api/v2{path}`."""

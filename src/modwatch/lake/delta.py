@@ -7,7 +7,7 @@ and written in batches: memory does not grow with the size of a day.
 import datetime
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,10 +40,8 @@ class Lake:
     []
     """
 
-    #: Folder or object-store URL.
+    #: Folder or object-store URL; deltalake reads the credentials from the environment.
     root: str
-    #: Options for the object store (credentials, region), as deltalake takes them.
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def replace(
         self, table: str, day: datetime.date, batches: Iterable[pa.RecordBatch], **keys: Key
@@ -70,7 +68,6 @@ class Lake:
                 mode="overwrite",
                 predicate=_predicate(day, keys),
                 writer_properties=_WRITER,
-                storage_options=dict(self.storage_options) or None,
             )
         except (DeltaError, OSError, pa.ArrowException) as exc:
             if counted.failure is not None:  # raised by the source, not by the lake
@@ -175,7 +172,7 @@ class Lake:
 
     def _open(self, table: str) -> DeltaTable | None:
         try:
-            return DeltaTable(self._uri(table), storage_options=dict(self.storage_options) or None)
+            return DeltaTable(self._uri(table))
         except TableNotFoundError:
             return None
         except (DeltaError, OSError) as exc:
@@ -190,7 +187,6 @@ class Lake:
             schema=TABLES[table],
             partition_by=PARTITIONS.get(table, ["dt"]),
             mode="ignore",
-            storage_options=dict(self.storage_options) or None,
         )
 
     def _uri(self, table: str) -> str:
