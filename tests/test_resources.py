@@ -104,10 +104,10 @@ def test_opening_touches_nothing(tmp_path: Path) -> None:
 
 
 def test_windows_end_on_the_day_and_history_before_it() -> None:
-    with open_resources(Settings(window_days=3, history_days=2)) as at:
+    with open_resources(Settings(window_days=3, history_days=3)) as at:
         window, before = at.window(TUESDAY), at.days_before(TUESDAY)
     assert window == [TUESDAY - datetime.timedelta(days=back) for back in (2, 1, 0)]
-    assert before == [TUESDAY - datetime.timedelta(days=back) for back in (2, 1)]
+    assert before == [TUESDAY - datetime.timedelta(days=back) for back in (3, 2, 1)]
 
 
 def test_the_policy_is_that_of_the_settings() -> None:

@@ -11,8 +11,8 @@ from small_audits import label_everything, plan_audit
 
 from modwatch.audits.audit import Audit
 from modwatch.audits.request import AuditRequest
-from modwatch.demo import audit_summary, summary
-from modwatch.demo.audit_summary import audit_table, true_figures
+from modwatch.demo import summary
+from modwatch.demo.summary import audit_table, true_values
 from modwatch.metrics.agreement import observed_agreement
 from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
@@ -70,18 +70,19 @@ def test_columns_line_up() -> None:
     ]
 
 
-def test_the_desk_is_told_in_a_line(queue_url: str) -> None:
+def test_the_queue_is_summarised_in_a_line(queue_url: str) -> None:
     with open_resources(Settings(database_url=queue_url)) as at:
-        assert summary._desk(at.database) == (
-            "The desk: 0 decisions, 0 escalations settled by a lead. Gold answered rightly: "
-            "insufficient (0 pairs of labels; 30 are needed). Second opinions like the first: "
-            "insufficient (0 pairs of labels; 30 are needed). verify-log: intact."
+        assert summary._queue(at.database) == (
+            "Review queue: 0 decisions, 0 escalated items adjudicated by a lead. Gold accuracy: "
+            "insufficient (0 pairs of labels; 30 are needed). Agreement of second opinions: "
+            "insufficient (0 pairs of labels; 30 are needed). modwatch queue verify-log: "
+            "no problems."
         )
 
 
 def test_a_figure_of_agreement_stands_with_its_interval() -> None:
     assert summary._agreement(observed_agreement(np.ones(50), np.ones(50))) == (
-        "100.0% (94.2% to 100.0%) of 50"
+        "100.0% (94.2% to 100.0%), n = 50"
     )
 
 
@@ -97,7 +98,7 @@ def planned(at: Resources, last: datetime.date = TUESDAY, labels: int = 8) -> di
     """Return the truth of the days that an audit is planned for."""
     request = AuditRequest(audit="demo", first=MONDAY, last=last, labels=labels)
     plan = plan_audit(at, replace(request, options=replace(request.options, bins=1)), actor="e")
-    return true_figures(at, plan)
+    return true_values(at, plan)
 
 
 def test_the_truth_is_counted_over_all_days(small: Resources) -> None:
@@ -147,7 +148,7 @@ def figure(**changes: Any) -> dict[str, Any]:
     [(0.7, "yes"), (0.75, "yes"), (0.9, "yes"), (0.69, "no"), (0.91, "no")],
 )
 def test_a_figure_of_the_audit_stands_beside_the_truth(truth: float, within: str) -> None:
-    assert audit_summary._cells(figure(), truth) == [
+    assert summary._audit_cells(figure(), truth) == [
         "0.8000 [0.7000, 0.9000]",
         f"{truth:.4f}",
         within,
@@ -157,11 +158,11 @@ def test_a_figure_of_the_audit_stands_beside_the_truth(truth: float, within: str
 
 def test_an_insufficient_figure_of_the_audit_has_no_interval() -> None:
     missing = figure(status="insufficient", value=None, low=None, high=None, labels=3)
-    assert audit_summary._cells(missing, 0.25) == ["insufficient", "0.2500", "", "3"]
+    assert summary._audit_cells(missing, 0.25) == ["insufficient", "0.2500", "", "3"]
 
 
 def test_without_an_audit_the_summary_says_so(small: Resources) -> None:
-    assert audit_table(small) == "There is no audit."
+    assert audit_table(small) == "No audit was carried out."
 
 
 def audited(at: Resources) -> None:
@@ -182,22 +183,23 @@ def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resource
     result = open_audit(small, "demo").result
     heads, _, *rows, _, last = audit_table(small).splitlines()
     assert [cell.strip() for cell in heads.strip("|").split("|")] == [
-        *("audit", "estimate [95 % interval]", "truth", "within", "labels"),
+        *("audit", "estimate [95 % CI]", "true value", "covered", "labels"),
     ]
     cells = {cell[0]: cell[1:] for cell in ([c.strip() for c in r[1:-1].split("|")] for r in rows)}
     assert [*cells] == [
         *("precision", "recall", "f1", "accuracy", "prevalence unflagged", "prevalence"),
     ]
     found = {each["metric"].replace("_", " "): each for each in result["figures"]}
-    truth = true_figures(small, open_audit(small, "demo").plan)
+    truth = true_values(small, open_audit(small, "demo").plan)
     assert {name: row[1] for name, row in cells.items()} == {
         name.replace("_", " "): f"{value:.4f}" for name, value in truth.items()
     }
     assert cells["recall"][0].startswith(f"{found['recall']['value']:.4f} [")
     assert all(row[2] == "yes" for row in cells.values())
     assert last == (
-        "The audit: 200 of 800 comments labelled blind; a random sample would need "
-        f"{result['random_labels']:,} for the same error. modwatch audit verify: no problems found."
+        "Audit: 200 of 800 comments were labelled blind; a simple random sample would need "
+        f"{result['random_labels']:,} labels for the same error. "
+        "modwatch audit verify: no problems."
     )
 
 
@@ -208,7 +210,7 @@ def test_what_a_random_sample_would_need_may_be_unknown(
     real = open_audit(small, "demo").result
     unknown = {**real, "random_labels": None}
     monkeypatch.setattr(Audit, "result", unknown)
-    assert "would need more than can be told for the same error" in audit_table(small)
+    assert "would need an unknown number of labels for the same error" in audit_table(small)
 
 
 def test_the_table_tells_what_is_wrong_with_the_audit(small: Resources) -> None:

@@ -104,7 +104,7 @@ def _add_review(commands: Any) -> None:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from modwatch.demo.job import run_demo
+    from modwatch.demo.run import run_demo
 
     return run_demo(options.data, once=options.once)
 

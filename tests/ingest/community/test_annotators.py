@@ -6,8 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import MetricInputError
+from modwatch.ingest.community.annotators import (
+    GROUP_THRESHOLD,
+    Person,
+    annotators,
+    moderators,
+    simulate_labels,
+)
 from modwatch.ingest.community.lexicon import GROUPS
-from modwatch.ingest.community.people import GROUP_THRESHOLD, Person, annotators, judge, moderators
 
 SURE = Person(
     person_id="p", role="annotator", group=GROUPS[0], threshold=0.5, flip_rate=0.0, sensitivity=0.2
@@ -16,17 +22,17 @@ IDS = [f"c{i}" for i in range(20_000)]
 
 
 def test_without_slips_the_threshold_decides():
-    assert judge(SURE, ["a", "b", "c"], [0.4, 0.5, 0.6]).tolist() == [0, 0, 1]
+    assert simulate_labels(SURE, ["a", "b", "c"], [0.4, 0.5, 0.6]).tolist() == [0, 0, 1]
 
 
 def test_the_mention_of_the_own_group_lowers_the_threshold():
-    assert judge(SURE, ["a", "b"], [0.4, 0.4], own_group=[True, False]).tolist() == [1, 0]
+    assert simulate_labels(SURE, ["a", "b"], [0.4, 0.4], own_group=[True, False]).tolist() == [1, 0]
 
 
 def test_no_comments_and_one_toxicity_each():
-    assert judge(SURE, [], []).shape == (0,)
+    assert simulate_labels(SURE, [], []).shape == (0,)
     with pytest.raises(MetricInputError, match="shape \\(1,\\) for 2 comments"):
-        judge(SURE, ["a", "b"], [0.4])
+        simulate_labels(SURE, ["a", "b"], [0.4])
 
 
 @given(flip_rate=st.floats(0, 0.49), seed=st.integers(0, 9), round_number=st.integers(0, 3))
@@ -34,8 +40,11 @@ def test_the_same_question_gets_the_same_answer_whatever_else_is_asked(
     flip_rate, seed, round_number
 ):
     person = dataclasses.replace(SURE, flip_rate=flip_rate)
-    together = judge(person, IDS[:30], [0.9] * 30, round_number=round_number, seed=seed)
-    alone = [judge(person, [c], [0.9], round_number=round_number, seed=seed)[0] for c in IDS[:30]]
+    together = simulate_labels(person, IDS[:30], [0.9] * 30, round_number=round_number, seed=seed)
+    alone = [
+        simulate_labels(person, [c], [0.9], round_number=round_number, seed=seed)[0]
+        for c in IDS[:30]
+    ]
     assert together.tolist() == alone
 
 
@@ -43,7 +52,7 @@ def test_the_same_question_gets_the_same_answer_whatever_else_is_asked(
 def test_retest_disagreement_is_its_closed_form(flip_rate):
     person = dataclasses.replace(SURE, flip_rate=flip_rate)
     toxicity = np.random.default_rng(0).random(len(IDS))
-    first, second = (judge(person, IDS, toxicity, round_number=n) for n in (0, 1))
+    first, second = (simulate_labels(person, IDS, toxicity, round_number=n) for n in (0, 1))
     expected = person.retest_disagreement
     assert expected == pytest.approx(2 * flip_rate * (1 - flip_rate))
     assert (first != second).mean() == pytest.approx(
@@ -57,7 +66,9 @@ def test_retest_disagreement_is_its_closed_form(flip_rate):
 
 def test_slips_of_two_people_are_independent():
     one, two = (
-        judge(dataclasses.replace(SURE, person_id=p, flip_rate=0.3), IDS, np.zeros(len(IDS)))
+        simulate_labels(
+            dataclasses.replace(SURE, person_id=p, flip_rate=0.3), IDS, np.zeros(len(IDS))
+        )
         for p in "ab"
     )
     assert abs(np.corrcoef(one, two)[0, 1]) < 4 / np.sqrt(len(IDS))

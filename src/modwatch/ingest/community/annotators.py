@@ -1,9 +1,9 @@
-"""People who label comments: where they draw the line, and how often they slip.
+"""Simulated annotators and moderators: a threshold on the toxicity, and a flip rate.
 
-A person's primary label is 1 when the comment's toxicity exceeds their threshold, lowered by
-their sensitivity where their own group is mentioned. Each time they label, the result is flipped
-with their flip rate p. Two labels of one comment by one person then differ with probability
-2p(1−p): Eq. 3 of Gordon et al. (2021) read backwards.
+The primary label of a person is 1 when the toxicity of the comment exceeds their threshold, which
+is lower by their sensitivity where the comment mentions their own group. Each label is flipped
+with probability p, the flip rate, so two labels of one comment by one person differ with
+probability 2p(1−p): the inverse of Eq. 3 of Gordon et al. (2021).
 """
 
 import hashlib
@@ -23,18 +23,18 @@ GROUP_THRESHOLD = (0.40, 0.48, 0.54, 0.62)
 
 @dataclass(frozen=True, kw_only=True)
 class Person:
-    """Someone who labels comments."""
+    """One simulated person."""
 
     #: Pseudonym, such as `annotator-007`.
     person_id: str
     role: Literal["annotator", "moderator"]
     #: One of GROUPS.
     group: str
-    #: In (0, 1): the toxicity above which they call a comment toxic.
+    #: In (0, 1): comments with a higher toxicity are toxic to them.
     threshold: float
-    #: In [0, 0.5): how often a label is not what they think.
+    #: In [0, 0.5): probability that a label is not the primary label.
     flip_rate: float
-    #: How much lower the threshold is where their own group is mentioned.
+    #: Reduction of the threshold for comments that mention their own group.
     sensitivity: float = 0.0
 
     @property
@@ -44,44 +44,44 @@ class Person:
 
 
 def annotators(size: int, seed: int) -> tuple[Person, ...]:
-    """Return `size` annotators, the groups in turn; thresholds follow the group, slips 4–16 %."""
+    """Return `size` annotators of alternating groups; flip rates are in [0.04, 0.16]."""
     rng = np.random.default_rng([seed, 0, 100])
-    people = []
-    for number in range(size):
-        group = number % len(GROUPS)
-        threshold = float(np.clip(rng.normal(GROUP_THRESHOLD[group], 0.08), 0.05, 0.95))
-        person = Person(
+    return tuple(
+        Person(
             person_id=f"annotator-{number + 1:03d}",
             role="annotator",
-            group=GROUPS[group],
-            threshold=threshold,
+            group=GROUPS[number % len(GROUPS)],
+            threshold=_threshold(GROUP_THRESHOLD[number % len(GROUPS)], 0.08, rng),
             flip_rate=float(rng.uniform(0.04, 0.16)),
             sensitivity=0.15,
         )
-        people.append(person)
-    return tuple(people)
+        for number in range(size)
+    )
 
 
 def moderators(size: int, seed: int) -> tuple[Person, ...]:
-    """Return `size` moderators, the groups in turn; trained: near 0.5, slips of 2–6 %."""
+    """Return `size` moderators: thresholds closer to 0.5, flip rates in [0.02, 0.06]."""
     rng = np.random.default_rng([seed, 0, 101])
-    people = []
-    for number in range(size):
-        group = number % len(GROUPS)
-        mean = 0.5 + 0.3 * (GROUP_THRESHOLD[group] - 0.5)
-        person = Person(
+    return tuple(
+        Person(
             person_id=f"moderator-{number + 1:02d}",
             role="moderator",
-            group=GROUPS[group],
-            threshold=float(np.clip(rng.normal(mean, 0.03), 0.05, 0.95)),
+            group=GROUPS[number % len(GROUPS)],
+            threshold=_threshold(
+                0.5 + 0.3 * (GROUP_THRESHOLD[number % len(GROUPS)] - 0.5), 0.03, rng
+            ),
             flip_rate=float(rng.uniform(0.02, 0.06)),
             sensitivity=0.05,
         )
-        people.append(person)
-    return tuple(people)
+        for number in range(size)
+    )
 
 
-def judge(
+def _threshold(mean: float, spread: float, rng: np.random.Generator) -> float:
+    return float(np.clip(rng.normal(mean, spread), 0.05, 0.95))
+
+
+def simulate_labels(
     person: Person,
     comment_ids: Sequence[str],
     toxicity: ArrayLike,
@@ -92,12 +92,12 @@ def judge(
 ) -> NDArray[np.int8]:
     """Return the labels, (N,) 0 or 1, that `person` gives to N comments in one round.
 
-    `toxicity` is (N,) in [0, 1] — for replayed data the 0/1 truth itself —, `own_group` (N,) tells
-    where the person's group is mentioned. The same arguments give the same labels; another
-    `round_number` gives the labels of a later day.
+    `toxicity` is (N,) in [0, 1], for replayed data the true label; `own_group` (N,) is true where
+    the comment mentions the group of the person. The same arguments give the same labels; another
+    `round_number` gives new flips, as on a later day.
 
     >>> strict = Person(person_id="m", role="moderator", group="", threshold=0.3, flip_rate=0.0)
-    >>> judge(strict, ["a", "b"], [0.2, 0.4]).tolist()
+    >>> simulate_labels(strict, ["a", "b"], [0.2, 0.4]).tolist()
     [0, 1]
     """
     severity = np.asarray(toxicity, np.float64)
@@ -106,14 +106,14 @@ def judge(
             f"toxicity has shape {severity.shape} for {len(comment_ids)} comments; give one each."
         )
     threshold = person.threshold - person.sensitivity * np.asarray(own_group, np.float64)
-    slips = np.array(
+    draws = np.array(
         [_uniform(seed, person.person_id, c, round_number) for c in comment_ids], np.float64
     )
-    return ((severity > threshold) ^ (slips < person.flip_rate)).astype(np.int8)
+    return ((severity > threshold) ^ (draws < person.flip_rate)).astype(np.int8)
 
 
 def _uniform(seed: int, person_id: str, comment_id: str, round_number: int) -> float:
-    """Return a number in [0, 1) that depends on nothing but its arguments."""
+    """Return a number in [0, 1) that depends on the arguments only."""
     key = f"{seed}\x1f{person_id}\x1f{comment_id}\x1f{round_number}"
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) / 2**64

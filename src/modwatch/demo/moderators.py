@@ -1,4 +1,4 @@
-"""The simulated moderators of the demo, who work the queue through the console's API."""
+"""The simulated moderators and auditors of the demo, who use the API of the console."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,32 +12,32 @@ from modwatch.review.queue import counts
 from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.review.tables import review_item
 
-#: Pseudonym, false-positive rate and false-negative rate of each.
-DEMO_PEOPLE = (
+#: Pseudonym, false-positive rate and false-negative rate.
+DEMO_MODERATORS = (
     ("sim-quick", 0.010, 0.080),
     ("sim-steady", 0.005, 0.050),
     ("sim-strict", 0.015, 0.030),
     ("sim-careful", 0.002, 0.020),
 )
 
-#: Pseudonym and role of those who label for audits.
+#: Pseudonym and role of the people who label for audits.
 DEMO_AUDITORS = (
     ("sim-auditor-1", "moderator"),
     ("sim-auditor-2", "moderator"),
     ("sim-audit-lead", "lead"),
 )
 
-#: The queue that the demo's rules, `queue_rules.toml`, keep for audits.
+#: The queue for audits in `queue_rules.toml`.
 AUDIT_QUEUE = "audits"
 
-#: What they now and then do instead of labelling.
+#: Rates of skipped and escalated items.
 _SKIP_RATE, _ESCALATE_RATE = 0.01, 0.02
 
-#: What they say of toxic comments.
+#: Policy codes that they use for toxic comments.
 _CODES = ("harassment.insult", "threat.person", "hate.origin", "hate.slur")
 
 
-def hire(engine: Engine) -> list[SimulatedModerator]:
+def create_moderators(engine: Engine) -> list[SimulatedModerator]:
     """Return the simulated moderators, with accounts and tokens."""
     return [
         SimulatedModerator(
@@ -49,31 +49,31 @@ def hire(engine: Engine) -> list[SimulatedModerator]:
             escalate_rate=_ESCALATE_RATE,
             codes=_CODES,
         )
-        for seed, (name, false_positive, false_negative) in enumerate(DEMO_PEOPLE)
+        for seed, (name, false_positive, false_negative) in enumerate(DEMO_MODERATORS)
     ]
 
 
-def hire_lead(engine: Engine) -> SimulatedModerator:
-    """Return the simulated lead, who settles what the moderators escalate."""
+def create_lead(engine: Engine) -> SimulatedModerator:
+    """Return the simulated lead, who adjudicates escalated items."""
     return SimulatedModerator(
         token=issue_token(engine, create_moderator(engine, "sim-lead", "lead").id),
         false_positive_rate=0.001,
         false_negative_rate=0.005,
-        seed=len(DEMO_PEOPLE),
+        seed=len(DEMO_MODERATORS),
         codes=_CODES,
     )
 
 
-def hire_auditors(engine: Engine) -> list[SimulatedModerator]:
-    """Return the simulated people who label for audits, the last of them a lead.
+def create_auditors(engine: Engine) -> list[SimulatedModerator]:
+    """Return the simulated people who label for audits; the last one is a lead.
 
-    They work the queue of audits and no other, with more care than others have the time for.
+    They work the queue of audits only, with lower error rates than the moderators.
     """
-    hired = []
-    for seed, (name, role) in enumerate(DEMO_AUDITORS, len(DEMO_PEOPLE) + 1):
+    auditors = []
+    for seed, (name, role) in enumerate(DEMO_AUDITORS, len(DEMO_MODERATORS) + 1):
         person = create_moderator(engine, name, role)
         set_queues(engine, person.id, [AUDIT_QUEUE])
-        hired.append(
+        auditors.append(
             SimulatedModerator(
                 token=issue_token(engine, person.id),
                 false_positive_rate=0.0005,
@@ -82,53 +82,48 @@ def hire_auditors(engine: Engine) -> list[SimulatedModerator]:
                 codes=_CODES,
             )
         )
-    return hired
+    return auditors
 
 
 def visitor_token(engine: Engine) -> str:
-    """Return a token with which whoever runs the demo logs in to the console."""
+    """Return a token for the visitor to log in to the console."""
     lifetime = datetime.timedelta(hours=12)
     return issue_token(engine, create_moderator(engine, "visitor", "lead").id, lifetime=lifetime)
 
 
 class Shift:
-    """The simulated moderators and their lead at work.
-
-    They know the truth, of gold comments too, and err at their own rates.
-    """
+    """Simulated moderators and a lead at work: true labels, flipped at their error rates."""
 
     def __init__(
         self, at: Resources, people: Sequence[SimulatedModerator], gold: Iterable[GoldComment] = ()
     ) -> None:
-        #: Labels, the lead's among them.
+        #: Number of labels, including those of the lead.
         self.decisions = 0
-        #: Those by which the lead settled what was escalated.
-        self.settled = 0
+        #: Number of adjudications by the lead.
+        self.adjudicated = 0
         self._at = at
         self._people = people
-        self._lead = hire_lead(at.database)
+        self._lead = create_lead(at.database)
         self._truth = _Truth(at, {comment.comment_id: comment.label for comment in gold})
 
     def work(self, *, leave: int = 0) -> None:
-        """Work the queue until it holds no more than `leave` items, and as many escalated ones."""
+        """Work the queue until at most `leave` items, and as many escalated ones, are left."""
         while self._round(leave):
             pass
 
     def _round(self, leave: int) -> bool:
-        """Return whether anything was done; what was skipped or settled may wait for others."""
+        """Return whether anything was done; skipped items may then wait for other people."""
         state, url = counts(self._at.database), self._at.settings.console_url
         limit = max(0, state.waiting - leave - (self._reserved() if leave else 0))
         report = work(url, self._people, self._truth, limit=limit)
         escalated = counts(self._at.database).escalated
-        settled = work(
-            url, [self._lead], self._truth, limit=max(0, escalated - leave), escalated=True
-        )
-        self.settled += settled.decisions
-        self.decisions += report.decisions + settled.decisions
-        return report.decisions + report.skips + report.escalations + settled.decisions > 0
+        lead = work(url, [self._lead], self._truth, limit=max(0, escalated - leave), escalated=True)
+        self.adjudicated += lead.decisions
+        self.decisions += report.decisions + lead.decisions
+        return report.decisions + report.skips + report.escalations + lead.decisions > 0
 
     def _reserved(self) -> int:
-        """Return how many items wait for one person alone, so for no visitor."""
+        """Return the number of items that are reserved for one person, so not for the visitor."""
         item = review_item.c
         waiting = select(func.count()).where(
             item.status == "waiting", item.reserved_for.isnot(None)
@@ -138,21 +133,21 @@ class Shift:
 
 
 def label_audit(at: Resources, people: Sequence[SimulatedModerator]) -> int:
-    """Let those of `hire_auditors` label all that waits for them; return how many decisions.
+    """Let `people`, from `create_auditors`, work their queue; return the number of decisions.
 
-    The lead settles, and labels nothing: nobody may settle what they have labelled.
+    The lead adjudicates only, because nobody may adjudicate their own labels.
     """
     url, truth, decisions = at.settings.console_url, _Truth(at, {}), 0
     while True:
         report = work(url, people[:-1], truth)
-        settled = work(url, people[-1:], truth, escalated=True)
-        decisions += report.decisions + settled.decisions
-        if not report.decisions + settled.decisions:
+        lead = work(url, people[-1:], truth, escalated=True)
+        decisions += report.decisions + lead.decisions
+        if not report.decisions + lead.decisions:
             return decisions
 
 
 class _Truth(Mapping[str, int]):
-    """The labels that came with the comments, and gold's, by comment id; read when first asked."""
+    """The labels of the source and of gold comments by comment id; loaded on first use."""
 
     def __init__(self, at: Resources, gold: Mapping[str, int]) -> None:
         self._at = at

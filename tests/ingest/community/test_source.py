@@ -64,8 +64,8 @@ def test_the_truth_of_every_sound_row_and_of_no_other():
     ]
     assert {row["comment_id"] for row in sound} == set(labels)
     assert all(row["label"] == labels[row["comment_id"]] for row in sound)
-    dirt = rows.num_rows - len(set(rows["comment_id"].to_pylist()))
-    assert dirt == 4  # of the twelve rows, ten in the first block of 10,000 and two in the second
+    defects = rows.num_rows - len(set(rows["comment_id"].to_pylist()))
+    assert defects == 4  # 12 defective rows: 10 in the first block of 10,000 and 2 in the second
 
 
 def test_texts_are_nearly_all_distinct_and_a_few_are_in_another_language():

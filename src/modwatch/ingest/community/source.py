@@ -1,4 +1,4 @@
-"""The community itself: a source of days, their truth, and a history to train on."""
+"""The synthetic community as a source: days of comments, their truth, and training comments."""
 
 import datetime as dt
 from collections import defaultdict
@@ -10,49 +10,57 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from modwatch.errors import SourceError
-from modwatch.ingest.community import grammar, people
-from modwatch.ingest.community.dirt import dirty_batch, greeting_ids
-from modwatch.ingest.community.kinds import kind_shares
-from modwatch.ingest.community.latents import Climate, Latents, draw_latents
-from modwatch.ingest.community.lexicon import GROUPS
-from modwatch.ingest.community.people import Person
-from modwatch.ingest.community.shape import authors, comment_ids, parse_id, threads
-from modwatch.ingest.community.truth import (
+from modwatch.ingest.community import annotators, grammar
+from modwatch.ingest.community.annotators import Person
+from modwatch.ingest.community.defects import defective_batch, greeting_ids
+from modwatch.ingest.community.ground_truth import (
     GREETING_TOXICITY,
     TRUTH,
+    Latents,
+    Mixture,
+    draw_latents,
     greeting_table,
+    kind_shares,
     mentions,
     truth_table,
 )
-from modwatch.ingest.community.volume import day_size, times_of_day
+from modwatch.ingest.community.lexicon import GROUPS
+from modwatch.ingest.community.metadata import (
+    authors,
+    comment_ids,
+    day_size,
+    parse_id,
+    threads,
+    times_of_day,
+)
 from modwatch.ingest.corpora.corpus import LabelledTexts
 from modwatch.ingest.landing import BATCH_ROWS, column_batch
 
-_SIZE, _LATENTS, _WORDS, _SHAPE = range(4)  # streams of random numbers
-_HISTORY = 0  # the "day" of comments from before the stream; real days are far larger
+_SIZE, _LATENTS, _WORDS, _METADATA = range(4)  # independent random streams
+_HISTORY = 0  # the "day" of training comments; ordinals of real days are far larger
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
     """A change of the community from one day on."""
 
-    #: The first day that is different.
+    #: First day of the drift.
     start: dt.date
-    #: Share of comments about topics that nobody talked about before.
+    #: Share of comments about new topics.
     new_topics: float = 0.5
-    #: Share of insults whose word and phrasing nobody had used before.
+    #: Share of insults with new words and phrases.
     coinages: float = 0.6
-    #: P(label = 1) from then on; None leaves it.
+    #: P(label = 1) during the drift; None: unchanged.
     prevalence: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Community:
-    """A seeded synthetic community; a Source whose truth is known.
+    """A seeded synthetic community: a Source with known ground truth.
 
-    A day depends on the settings, the seed and its date only: it can be read again, and in any
-    order. Every kind of comment that a model finds hard is in it: the same words as insult,
-    quotation, negation and vegetable; sarcasm and praise; spellings never seen before.
+    A day depends on the fields below and its date only, so days can be read again and in any
+    order. The comments contain what is hard for a model: the same words as insult, quotation,
+    negation and vegetable; sarcasm and praise; new spellings.
 
     >>> community = Community(seed=7, comments_per_day=50)
     >>> batch = next(community.read(dt.date(2024, 1, 1)))
@@ -61,14 +69,14 @@ class Community:
     """
 
     seed: int = 0
-    #: Mean over a week; weekdays differ, see volume.WEEKLY.
+    #: Mean over a week; weekdays differ, see `metadata.WEEKLY`.
     comments_per_day: float = 2000
     #: P(label = 1).
     prevalence: float = 0.09
     drift: Drift | None = None
-    #: Defects that come on top, as a share of the day: doubled ids, empty texts, times outside it.
+    #: Additional defective rows, as a share of the day: duplicate ids, empty texts, wrong days.
     dirt_rate: float = 0.0
-    #: Factor on the volume of single days.
+    #: Factor on the volume of individual days.
     surges: Mapping[dt.date, float] = field(default_factory=dict)
     annotator_count: int = 40
     moderator_count: int = 8
@@ -77,51 +85,51 @@ class Community:
         kind_shares(self.prevalence)
         if self.seed < 0 or self.comments_per_day < 0 or not 0 <= self.dirt_rate <= 1:
             raise SourceError(
-                "A community needs seed ≥ 0, comments_per_day ≥ 0 and dirt_rate in [0, 1]."
+                "A community requires seed ≥ 0, comments_per_day ≥ 0 and dirt_rate in [0, 1]."
             )
 
     @property
     def name(self) -> str:
-        """The seed, for messages and records."""
+        """The seed, for messages and provenance."""
         return f"community:{self.seed}"
 
     @property
     def annotators(self) -> tuple[Person, ...]:
-        """People who label for research: of every group, differing and inconsistent."""
-        return people.annotators(self.annotator_count, self.seed)
+        """Annotators of every group, with different thresholds and high flip rates."""
+        return annotators.annotators(self.annotator_count, self.seed)
 
     @property
     def moderators(self) -> tuple[Person, ...]:
-        """People who decide: trained, closer to each other, with few slips."""
-        return people.moderators(self.moderator_count, self.seed)
+        """Moderators, who agree more and have low flip rates."""
+        return annotators.moderators(self.moderator_count, self.seed)
 
     def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
-        """Yield the comments of `day` in order of time, with the schema LANDED; then its dirt."""
+        """Yield the comments of `day` by time, with the schema LANDED, then its defective rows."""
         size = self._size(day)
         for block in range(_blocks(size)):
             yield self._batch(day, block, size)
-        for block, first, dirt in self._dirt(size):
-            yield dirty_batch(day, first, self._batch(day, block, size).slice(0, dirt))
+        for block, first, count in self._defects(size):
+            yield defective_batch(day, first, self._batch(day, block, size).slice(0, count))
 
     def truth(self, day: dt.date) -> pa.Table:
-        """Return what is true of every sound comment of `day`, with the schema TRUTH."""
+        """Return the ground truth of every valid comment of `day`, with the schema TRUTH."""
         size = self._size(day)
         tables = [TRUTH.empty_table()]
         for block in range(_blocks(size)):
             ids = comment_ids(day, block * BATCH_ROWS, _block_size(block, size))
             tables.append(truth_table(ids, self._latents(day, block, size)))
-        for _, first, dirt in self._dirt(size):
-            tables.append(greeting_table(greeting_ids(day, first, dirt)))
+        for _, first, count in self._defects(size):
+            tables.append(greeting_table(greeting_ids(day, first, count)))
         return pa.concat_tables(tables)
 
     def training_comments(self, size: int, *, prevalence: float | None = None) -> LabelledTexts:
-        """Return `size` labelled comments from before the stream, drift not foreseen."""
-        climate = self._climate(None, prevalence)
+        """Return `size` labelled comments from before the first day and any drift."""
+        mixture = self._mixture(None, prevalence)
         texts: list[str] = []
         labels = []
         for block in range(_blocks(size)):
             rows = _block_size(block, size)
-            latents = draw_latents(rows, climate, self._rng(_HISTORY, _LATENTS, block))
+            latents = draw_latents(rows, mixture, self._rng(_HISTORY, _LATENTS, block))
             texts += grammar.write(latents, self._rng(_HISTORY, _WORDS, block))
             labels.append(latents.label)
         return LabelledTexts(
@@ -143,7 +151,7 @@ class Community:
             toxicity[positions] = latents.toxicity[rows]
             # −1, no mention, is the empty name at the end.
             own_group[positions] = np.array([*GROUPS, ""])[latents.mention[rows]] == person.group
-        return people.judge(
+        return annotators.simulate_labels(
             person,
             wanted,
             toxicity,
@@ -155,7 +163,7 @@ class Community:
     def _located(
         self, wanted: Sequence[str]
     ) -> Mapping[tuple[dt.date, int], list[tuple[int, int]]]:
-        """Return by day and block: position in `wanted`, row in the block. Dirt has no block."""
+        """Return position in `wanted` and row in the block by day and block; no defective rows."""
         places: defaultdict[tuple[dt.date, int], list[tuple[int, int]]] = defaultdict(list)
         for position, comment_id in enumerate(wanted):
             letter, day, row = self._parsed(comment_id)
@@ -169,24 +177,22 @@ class Community:
         except ValueError as exc:
             raise self._unknown(comment_id) from exc
         size = self._size(day)
-        dirt = range(size, size + sum(count for _, _, count in self._dirt(size)))
-        if row not in (range(size) if letter == "c" else dirt):
+        defects = range(size, size + sum(count for _, _, count in self._defects(size)))
+        if row not in (range(size) if letter == "c" else defects):
             raise self._unknown(comment_id)
         return letter, day, row
 
     def _unknown(self, comment_id: str) -> SourceError:
-        return SourceError(
-            f"Comment {comment_id!r} is not of {self.name}; ask for ids that its days hold."
-        )
+        return SourceError(f"Comment {comment_id!r} is not of {self.name}; pass ids of its days.")
 
-    def _dirt(self, size: int) -> Iterator[tuple[int, int, int]]:
-        """Yield for each block with dirt: the block, the first row and the number of rows of it."""
+    def _defects(self, size: int) -> Iterator[tuple[int, int, int]]:
+        """Yield block, first row and number of defective rows for each block that has some."""
         first = size
         for block in range(_blocks(size)):
-            dirt = round(self.dirt_rate * _block_size(block, size))
-            if dirt:
-                yield block, first, dirt
-            first += dirt
+            count = round(self.dirt_rate * _block_size(block, size))
+            if count:
+                yield block, first, count
+            first += count
 
     def _size(self, day: dt.date) -> int:
         mean = self.comments_per_day * self.surges.get(day, 1.0)
@@ -195,12 +201,12 @@ class Community:
     def _rng(self, day: int, stream: int, block: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, day, stream, block])
 
-    def _climate(self, day: dt.date | None, prevalence: float | None = None) -> Climate:
+    def _mixture(self, day: dt.date | None, prevalence: float | None = None) -> Mixture:
         drift = self.drift if self.drift and day and day >= self.drift.start else None
         usual = self.prevalence if prevalence is None else prevalence
         if drift is None:
-            return Climate(prevalence=usual, new_topics=0.0, coinages=0.0)
-        return Climate(
+            return Mixture(prevalence=usual, new_topics=0.0, coinages=0.0)
+        return Mixture(
             prevalence=usual if drift.prevalence is None else drift.prevalence,
             new_topics=drift.new_topics,
             coinages=drift.coinages,
@@ -208,15 +214,15 @@ class Community:
 
     def _latents(self, day: dt.date, block: int, size: int) -> Latents:
         rng = self._rng(day.toordinal(), _LATENTS, block)
-        return draw_latents(_block_size(block, size), self._climate(day), rng)
+        return draw_latents(_block_size(block, size), self._mixture(day), rng)
 
     def _batch(self, day: dt.date, block: int, size: int) -> pa.RecordBatch:
         first = block * BATCH_ROWS
         latents = self._latents(day, block, size)
         texts = grammar.write(latents, self._rng(day.toordinal(), _WORDS, block))
-        shape = self._rng(day.toordinal(), _SHAPE, block)
-        position = (first + np.arange(len(texts)) + shape.random(len(texts))) / size
-        roots, parents = threads(len(texts), shape)
+        rng = self._rng(day.toordinal(), _METADATA, block)
+        position = (first + np.arange(len(texts)) + rng.random(len(texts))) / size
+        roots, parents = threads(len(texts), rng)
         columns = {
             "origin": [self.name] * len(texts),
             "comment_id": comment_ids(day, first, len(texts)),
@@ -226,7 +232,7 @@ class Community:
             "thread_id": [f"t{day:%Y%m%d}-{first + root:07d}" for root in roots],
             "parent_text": [texts[p] if p is not None else None for p in parents],
             "language": [grammar.LEXICONS[i].language for i in latents.language.tolist()],
-            "author_id": authors(len(texts), shape),
+            "author_id": authors(len(texts), rng),
             "groups": mentions(latents),
             "label": latents.label,
         }

@@ -14,15 +14,15 @@ from small_audits import plan_audit
 from sqlalchemy import text
 
 from modwatch.audits.request import AuditRequest
-from modwatch.demo import people as demo_people
+from modwatch.demo import moderators
 from modwatch.demo.datasets import demo_data
-from modwatch.demo.people import (
+from modwatch.demo.moderators import (
     AUDIT_QUEUE,
-    DEMO_PEOPLE,
+    DEMO_MODERATORS,
     Shift,
-    hire,
-    hire_auditors,
-    hire_lead,
+    create_auditors,
+    create_lead,
+    create_moderators,
     label_audit,
     visitor_token,
 )
@@ -39,7 +39,7 @@ from modwatch.review.queue.audits import AuditProgress, audit_labels
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
-RULES = Path(demo_people.__file__).with_name("queue_rules.toml")
+RULES = Path(moderators.__file__).with_name("queue_rules.toml")
 AUDITORS = ("sim-auditor-1", "sim-auditor-2", "sim-audit-lead")
 
 
@@ -71,7 +71,7 @@ def staffed(
 
 
 def test_a_shift_works_the_queue_until_it_is_empty(staffed: Resources) -> None:
-    shift = Shift(staffed, hire(staffed.database))
+    shift = Shift(staffed, create_moderators(staffed.database))
     shift.work()
     state = counts(staffed.database, MONDAY)
     assert state.waiting == state.blocked == state.leased == 0
@@ -85,10 +85,10 @@ def test_a_shift_works_the_queue_until_it_is_empty(staffed: Resources) -> None:
 
 
 def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Resources) -> None:
-    people = hire(staffed.database)
+    people = create_moderators(staffed.database)
     Shift(staffed, people).work()
-    by_name = {name: person for (name, _, _), person in zip(DEMO_PEOPLE, people, strict=True)}
-    by_name["sim-lead"] = hire_lead(staffed.database)
+    by_name = {name: person for (name, _, _), person in zip(DEMO_MODERATORS, people, strict=True)}
+    by_name["sim-lead"] = create_lead(staffed.database)
     truth = dict(known_labels(staffed.lake))
     first, second = (
         [row for part in decisions(staffed.database, MONDAY, kind=kind) for row in part.to_pylist()]
@@ -105,12 +105,12 @@ def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Resources)
 
 
 def test_hiring_twice_hires_the_same_people(staffed: Resources) -> None:
-    first, again = hire(staffed.database), hire(staffed.database)
+    first, again = create_moderators(staffed.database), create_moderators(staffed.database)
     for one, other in zip(first, again, strict=True):
         person = authenticate(staffed.database, one.token)
         assert person == authenticate(staffed.database, other.token)
         assert person.role == "moderator"
-    leads = [authenticate(staffed.database, hire_lead(staffed.database).token) for _ in range(2)]
+    leads = [authenticate(staffed.database, create_lead(staffed.database).token) for _ in range(2)]
     assert leads[0] == leads[1]
     assert leads[0].may("lead")
 
@@ -120,12 +120,12 @@ def test_hiring_twice_hires_the_same_people(staffed: Resources) -> None:
 def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(
     staffed: Resources,
 ) -> None:
-    people = [replace(person, escalate_rate=0.5) for person in hire(staffed.database)]
+    people = [replace(person, escalate_rate=0.5) for person in create_moderators(staffed.database)]
     shift = Shift(staffed, people)
     shift.work(leave=4)
     state = counts(staffed.database, MONDAY)
     assert (state.waiting, state.escalated) == (4, 4)
-    assert 0 < shift.settled < shift.decisions == state.decided
+    assert 0 < shift.adjudicated < shift.decisions == state.decided
     shift.work()
     state = counts(staffed.database, MONDAY)
     assert state.waiting == state.escalated == 0
@@ -135,7 +135,7 @@ def test_gold_is_met_from_the_second_day_on(staffed: Resources) -> None:
     gold = demo_data("synthetic").gold()
     assert sorted(comment.label for comment in gold) == [0] * 20 + [1] * 20
     assert add_gold(staffed.database, gold) == 40
-    people = hire(staffed.database)
+    people = create_moderators(staffed.database)
     shift = Shift(staffed, people, gold)
     shift.work()
     queue_checks(staffed.database, TUESDAY, retest_share=0, gold_share=1, salt="s")
@@ -161,7 +161,7 @@ def test_a_visitor_may_decide_and_not_for_ever(staffed: Resources) -> None:
 
 def test_auditors_are_hired_once_for_a_queue_of_their_own(staffed: Resources) -> None:
     first, again = (
-        [authenticate(staffed.database, one.token) for one in hire_auditors(staffed.database)]
+        [authenticate(staffed.database, one.token) for one in create_auditors(staffed.database)]
         for _ in range(2)
     )
     assert first == again
@@ -175,7 +175,7 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) 
     audit_of_monday(staffed)
     others = counts(staffed.database, MONDAY).waiting - 80
     assert others > 0
-    people = hire_auditors(staffed.database)
+    people = create_auditors(staffed.database)
     decided = label_audit(staffed, people)
     assert open_audit(staffed, "demo").progress() == AuditProgress(decided=80)
     assert counts(staffed.database, MONDAY).waiting == others
@@ -193,7 +193,7 @@ def test_auditors_know_the_truth_and_the_lead_settles_where_they_differ(staffed:
     audit_of_monday(staffed, several_labels_share=1.0)
     contrary = [
         replace(person, false_positive_rate=float(number == 0), false_negative_rate=0.0)
-        for number, person in enumerate(hire_auditors(staffed.database))
+        for number, person in enumerate(create_auditors(staffed.database))
     ]
     label_audit(staffed, contrary)
     assert open_audit(staffed, "demo").progress().left == 0
