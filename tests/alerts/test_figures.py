@@ -12,7 +12,7 @@ import pytest
 from modwatch.alerts.figures import figures
 from modwatch.alerts.incidents import Figure
 from modwatch.lake.schemas import TABLES
-from modwatch.quality.verdict import CommentsStatistics, RuleResult, ScoresStatistics, Verdict
+from modwatch.quality import RuleResult, ValidationResult
 from modwatch.resources import Resources, open_resources
 from modwatch.settings import Settings
 
@@ -109,29 +109,23 @@ def test_verdicts_are_figures(at: Resources, statuses: list[str], expected: dict
     assert found == expected
 
 
-def verdict(status: str, suite: str = "scores") -> Verdict:
+def verdict(status: str, suite: str = "scores") -> ValidationResult:
     failed = RuleResult(
         name="low_volume",
         level="day",
         severity="critical" if status == "rejected" else "warning",
-        judged=True,
+        value=0.0,
         passed=status == "passed",
-        failing=0,
         observed="",
-        bound="",
-        asks="",
+        allowed="",
+        expectation="",
         remedy="",
     )
-    return Verdict(
+    return ValidationResult(
         suite=suite,  # type: ignore[arg-type]
         day=MONDAY,
         rows=10,
-        accepted=10,
+        valid=10,
         results=(failed,),
         quarantined={},
-        statistics=(
-            CommentsStatistics(rows=10, null_shares={}, languages={})
-            if suite == "comments"
-            else ScoresStatistics(scores=10, flagged=0, model_version="1", histogram=(10,))
-        ),
     )

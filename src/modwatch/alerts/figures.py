@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from modwatch.alerts.incidents import Figure
-from modwatch.quality.verdict import Suite
+from modwatch.quality.result import Suite
 from modwatch.resources import Resources
 
 _NUMBERS = ("value", "low", "high")

@@ -1,19 +1,17 @@
-"""Measures days, and windows of days, from what the lake holds, and compares days with others."""
+"""Measures days, and windows of days, from the tables of the lake."""
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
-from modwatch.metrics import cbpe, drift, health
 from modwatch.metrics.corrections import Totals
-from modwatch.metrics.drift import Finding
 from modwatch.metrics.estimate import measure_days, reliability_estimates
 from modwatch.metrics.labelled import LabelledDay
 from modwatch.metrics.planner import WIDTHS, plan_slice
 from modwatch.metrics.rogan_gladen import corrected_rows, moderator_error_table
 from modwatch.metrics.strategies import STRATEGIES
-from modwatch.monitoring import profiles, tables
+from modwatch.monitoring import tables
 from modwatch.monitoring.annotator_error import check_errors
 from modwatch.monitoring.tables import DayScores
 from modwatch.monitoring.windows import Window, windows
@@ -75,34 +73,6 @@ def slice_plan(
         threshold=scores.threshold,
         toxic_share=at.settings.toxic_share,
     )
-
-
-def day_findings(at: Resources, day: datetime.date) -> Iterator[Finding]:
-    """Yield how the day differs from its references, and how it fares; keep its profile."""
-    today = profiles.make_profile(at.lake, day)
-    fixed, trailing = profiles.references(
-        at.lake, fixed=at.reference_days(day), trailing=at.days_before(day)
-    )
-    scores, policy = tables.day_scores(at.lake, day), at.policy
-    yield from drift.compare(today, [fixed, trailing])
-    yield from health.day_health(today, trailing.days)
-    yield from cbpe.expected_performance(
-        scores.prob,
-        alpha=policy.review_fraction,
-        strategy=policy.strategy,
-        toxic_share=policy.toxic_share,
-        threshold=scores.threshold,
-    )
-    yield from profiles.queue_findings(at.database, day)
-
-
-def refresh_queue(at: Resources, day: datetime.date) -> None:
-    """Bring what `day` is known to have in the queue up to date; nothing when that is as it was."""
-    kept = at.lake.table("drift", day)
-    rows = profiles.drift_rows(day, profiles.queue_findings(at.database, day))
-    queue = [row for row in kept.to_pylist() if row["feature"] == "queue"]
-    if kept.num_rows and sorted(map(repr, queue)) != sorted(map(repr, rows.to_pylist())):
-        at.lake.replace("drift", day, [rows], feature="queue")
 
 
 def _prevalence(table: pd.DataFrame) -> float | None:

@@ -2,18 +2,18 @@
 
 import datetime
 import hashlib
-from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
 from modwatch.alerts.alerting import standing_alerts
+from modwatch.metrics.drift import Reference
 from modwatch.metrics.profile import BINS, Counts, pooled
 from modwatch.metrics.what_if import what_if
-from modwatch.monitoring import profiles, tables
+from modwatch.monitoring import drift, tables
 from modwatch.monitoring.tables import DayScores
 from modwatch.monitoring.windows import Window, seconds_per_decision, windows
-from modwatch.quality.verdict import Status
+from modwatch.quality.result import Status
 from modwatch.resources import Resources
 from modwatch.tracking import runs, timeline
 from modwatch.tracking.facts import DayFacts, DayPictures, DayTables, ScoreHistogram
@@ -146,10 +146,12 @@ def _pictures(at: Resources, day: datetime.date, scores: DayScores) -> DayPictur
 
 def _histogram(at: Resources, day: datetime.date, scores: DayScores) -> ScoreHistogram:
     """Return the day's scores beside those of its references that the same model scored."""
-    references = {
-        "trailing": _scores_of(at, at.days_before(day), scores.model_version),
-        "fixed": _scores_of(at, at.reference_days(day), scores.model_version),
-    }
+    settings = at.settings
+    fixed = drift.fixed_days(
+        at.lake, day, first=settings.reference_first_day, days=settings.reference_days
+    )
+    found = drift.references(at.lake, at.checks, day, fixed=fixed, thresholds=at.thresholds)
+    references = {each.name: _scores_of(each, scores.model_version) for each in found}
     return ScoreHistogram.of(
         scores.prob,
         threshold=scores.threshold,
@@ -158,9 +160,8 @@ def _histogram(at: Resources, day: datetime.date, scores: DayScores) -> ScoreHis
     )
 
 
-def _scores_of(at: Resources, days: Iterable[datetime.date], model_version: str) -> Counts:
-    """Return how many scores (B,) of one model these days have in each bin, as profiled."""
-    found = [profiles.read_profile(at.lake, day) for day in days]
-    counts = pooled([day for day in found if day.model_version == model_version]).scores["prob"]
+def _scores_of(reference: Reference, model_version: str) -> Counts:
+    """Return how many scores (B,) of one model the reference has in each bin, as profiled."""
+    counts = pooled(reference.scored_by(model_version)).scores["prob"]
     coarse: Counts = counts.reshape(_SHOWN_BINS, BINS // _SHOWN_BINS).sum(axis=1)
     return coarse

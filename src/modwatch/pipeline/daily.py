@@ -12,10 +12,14 @@ be killed at any point and run again: it replaces the rows of its day and nothin
 
 import datetime
 from collections.abc import Callable
+from functools import partial
 from typing import TypedDict
 
 from modwatch.ingest.corpora.corpus import LabelledTexts
+from modwatch.lake.schemas import SCORES
 from modwatch.resources import Resources
+
+_ONE_DAY = datetime.timedelta(days=1)
 
 
 class Shard(TypedDict):
@@ -32,24 +36,29 @@ def ingest(at: Resources, day: datetime.date) -> int:
 
 
 def check_comments(at: Resources, day: datetime.date) -> int:
-    """Part the landed rows into comments and quarantine; return how many comments are good.
+    """Split the landed rows into comments and quarantine; return how many comments are valid.
 
     Raises:
         DayRejectedError: a critical rule of the day failed; no table was changed.
     """
     from modwatch import quality
 
-    profile = quality.profile_comments(
-        at.lake.read("landed", day), day=day, earlier_ids=at.earlier_ids(day)
+    landed = partial(at.lake.read, "landed", day)
+    published = at.lake.read_between(
+        "comments", datetime.date.min, day - _ONE_DAY, columns=["comment_id"]
     )
-    checked = quality.check_comments(
-        profile, history=at.verdicts_before("comments", day), thresholds=at.thresholds
+    validated = quality.validate_comments(
+        landed,
+        day=day,
+        earlier_ids=(batch.column("comment_id") for batch in published),
+        trailing=quality.trailing_profiles(at.lake, at.checks, day, at.thresholds),
+        thresholds=at.thresholds,
     )
-    at.keep_verdict(checked.verdict)
-    refused = quality.refused_rows(at.lake.read("landed", day), checked.refusals)
-    at.lake.replace("quarantine", day, refused, stage="comments")
-    good = quality.accepted_rows(at.lake.read("landed", day), checked.refusals)
-    return at.lake.replace("comments", day, good)
+    quality.publish_result(at.checks, validated.result)
+    quality.save_profile(at.lake, day, comments=validated.profile)
+    invalid = quality.quarantined_rows(landed(), validated.invalid)
+    at.lake.replace("quarantine", day, invalid, stage="comments")
+    return at.lake.replace("comments", day, quality.valid_rows(landed(), validated.invalid))
 
 
 def plan_shards(at: Resources, day: datetime.date) -> list[Shard]:
@@ -85,24 +94,27 @@ def score(at: Resources, day: datetime.date) -> int:
 
 
 def check_scores(at: Resources, day: datetime.date) -> int:
-    """Publish the staged scores in one commit, if they are right; return how many.
+    """Publish the valid staged scores in one commit; return how many.
 
     Raises:
         DayRejectedError: a critical rule failed; the published scores were not changed.
     """
     from modwatch import quality
 
+    staged = partial(at.lake.read, "staged_scores", day, columns=SCORES.names)
     ids = at.lake.read("comments", day, columns=["comment_id"])
-    profile = quality.profile_scores(
-        at.staged_scores(day), day=day, comment_ids=(batch.column(0) for batch in ids)
+    validated = quality.validate_scores(
+        staged(),
+        day=day,
+        comment_ids=(batch.column("comment_id") for batch in ids),
+        trailing=quality.trailing_profiles(at.lake, at.checks, day, at.thresholds),
+        thresholds=at.thresholds,
     )
-    checked = quality.check_scores(
-        profile, history=at.verdicts_before("scores", day), thresholds=at.thresholds
-    )
-    at.keep_verdict(checked.verdict)
-    at.lake.replace("quarantine", day, [checked.refused], stage="scores")
-    good = quality.accepted_scores(at.staged_scores(day), checked)
-    return at.lake.replace("scores", day, good, role="champion")
+    quality.publish_result(at.checks, validated.result)
+    quality.save_profile(at.lake, day, scores=validated.profile)
+    at.lake.replace("quarantine", day, [validated.quarantined], stage="scores")
+    valid = quality.valid_scores(staged(), validated)
+    return at.lake.replace("scores", day, valid, role="champion")
 
 
 def route(at: Resources, day: datetime.date) -> int:
@@ -177,16 +189,22 @@ def measure(at: Resources, day: datetime.date) -> int:
 
 
 def detect_drift(at: Resources, day: datetime.date) -> int:
-    """Compare the day with its references and look at its health; return how many figures.
+    """Compare the day with its references and measure its queue; return how many findings.
 
-    The queues of the window's other days are looked at again: they have changed since.
+    The queue metrics of the window's other days are updated: they have changed since.
     """
-    from modwatch.monitoring import measurement, profiles
+    from modwatch.monitoring import drift
 
     for past in at.window(day)[:-1]:
-        measurement.refresh_queue(at, past)
-    findings = list(measurement.day_findings(at, day))
-    return at.lake.replace("drift", day, [profiles.drift_rows(day, findings)])
+        drift.refresh_queue(at.lake, at.database, past)
+    fixed = drift.fixed_days(
+        at.lake, day, first=at.settings.reference_first_day, days=at.settings.reference_days
+    )
+    references = drift.references(at.lake, at.checks, day, fixed=fixed, thresholds=at.thresholds)
+    findings = drift.day_findings(
+        at.lake, at.database, day, references=references, policy=at.policy
+    )
+    return at.lake.replace("drift", day, [drift.drift_rows(day, findings)])
 
 
 def raise_alerts(at: Resources, day: datetime.date) -> int:

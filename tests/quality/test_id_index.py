@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.quality.ids import IdIndex
+from modwatch.quality.id_index import IdIndex
 
 IDS = st.lists(st.none() | st.text(alphabet="abé🙂", max_size=2), max_size=30)
 

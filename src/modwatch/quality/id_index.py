@@ -1,7 +1,7 @@
-"""Which comment ids are equal, exactly, in little memory.
+"""An index of comment ids: finds equal ids exactly, in little memory.
 
 Ids are compared by a 64-bit hash first; only ids whose hashes agree are compared as strings. So a
-collision, even one that somebody made on purpose, costs time and never a good row.
+collision, even a deliberate one, costs time and never a valid row.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +34,7 @@ class IdIndex:
 
     @classmethod
     def of(cls, chunks: Sequence[pa.Array], *, hashing: Hashing | None = None) -> "IdIndex":
-        """An index over `chunks` of strings; `hashing` is SipHash if None.
+        """Return an index over `chunks` of strings; `hashing` is SipHash if None.
 
         >>> IdIndex.of([pa.array(["a", None, "b"])]).order.size
         2
@@ -48,7 +48,7 @@ class IdIndex:
         return cls(ids=ids, hashes=hashes[by_hash], order=present[by_hash], hashing=hashing)
 
     def groups(self) -> NDArray[np.int64]:
-        """(n,) int64: equal numbers for equal ids, a number of its own for each null.
+        """Return (n,) int64: equal numbers for equal ids, a number of its own for each null.
 
         >>> groups = IdIndex.of([pa.array(["a", "b", "a"])]).groups()
         >>> bool(groups[0] == groups[2]), bool(groups[0] == groups[1])
@@ -66,7 +66,7 @@ class IdIndex:
         return groups
 
     def found_in(self, other: Iterable[pa.Array]) -> NDArray[np.bool_]:
-        """(n,) bool: whether each id occurs in the chunks of `other`, which are streamed.
+        """Return (n,) bool: whether each id occurs in the chunks of `other`, which are streamed.
 
         >>> IdIndex.of([pa.array(["a", "b"])]).found_in([pa.array(["b", "c"])]).tolist()
         [False, True]
@@ -85,7 +85,7 @@ class IdIndex:
         return found
 
     def positions(self, ids: pa.Array) -> NDArray[np.int64]:
-        """(k,) int64: where each of k ids stands in the index, n for one that does not.
+        """Return (k,) int64: where each of k ids stands in the index, n for one that does not.
 
         An id that occurs more than once stands where it first occurs.
 
