@@ -15,7 +15,7 @@ alone otherwise, so every task can be cleared and run again at any time.
 | `collect_labels` | the decision log | `labels`, `second_labels` |
 | `measure` | scores, design, labels | `measurements`, and for the window `window_measurements`, \
 `reliability`, `moderator_error` |
-| `detect_drift` | `comments`, `scores`, the queue | `profiles`, `drift` |
+| `detect_drift` | `profiles`, `scores`, the queue | `drift` |
 | `raise_alerts` | the tables above, check verdicts, the alert rules | `alerts`, the outbox |
 | `publish` | the tables above, check verdicts | MLflow |
 | `deliver_alerts` | the outbox | webhook, mail |

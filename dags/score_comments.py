@@ -10,10 +10,10 @@ Each task can be cleared and run again: it replaces the rows of its day and noth
 | task | reads | writes |
 |---|---|---|
 | `ingest` | the source | `landed` |
-| `check_comments` | `landed` | `comments`, `quarantine`, the day's check page |
+| `check_comments` | `landed` | `comments`, `quarantine`, `profiles`, the validation page |
 | `plan_shards` | `comments`, the model registry | nothing: which model, how many shards |
 | `score_shard` (mapped) | `comments` | `staged_scores` |
-| `check_scores` | `staged_scores` | `scores`, `quarantine`, the day's check page |
+| `check_scores` | `staged_scores` | `scores`, `quarantine`, `profiles`, the validation page |
 | `route` | `scores` | `routing_design`, `routed`, the review queue |
 
 To score several days, use *Trigger → Backfill*. Days run one after the other, because a day is
@@ -22,9 +22,9 @@ compared with the days before it.
 ## Triage
 
 - **`ingest` fails**: the message names the file, query or column. Mend the source, clear the task.
-- **`check_comments` or `check_scores` fails with DayRejectedError**: open the day's check page
-  (the message gives its address). A rejected day changes no table. Mend the source or the model,
-  clear the failed task and what follows it.
+- **`check_comments` or `check_scores` fails with DayRejectedError**: validation failed. Open the
+  validation page of the day (the message gives its address). A rejected day changes no table. Fix
+  the source or the model, clear the failed task and what follows it.
 - **`plan_shards` fails with NoChampionError**: no model is registered. Run `modwatch train`, or
   set the alias `champion` in MLflow.
 - **one `score_shard` fails**: clear that map index alone; the others keep their work.

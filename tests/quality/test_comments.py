@@ -121,7 +121,7 @@ def test_an_empty_day_without_history_is_a_warning(validate):
 
     assert failed(checked) == {"empty_day"}
     assert checked.result.status == "warned"
-    assert "there are none" in checked.result.summary
+    assert "there are no rows" in checked.result.summary
 
 
 def test_an_empty_day_after_usual_ones_is_rejected(validate, usual):

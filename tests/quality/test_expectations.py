@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from modwatch.errors import CheckError
-from modwatch.quality.expectations import CHUNK_ROWS, ValidationRule, failing_rows
+from modwatch.quality.expectations import CHUNK_ROWS, failing_rows
+from modwatch.quality.result import ValidationRule
 
 
 def flag(name):
@@ -60,7 +61,8 @@ socket.getaddrinfo = refuse
 import modwatch.quality
 assert "great_expectations" not in sys.modules, "imported at the top"
 import pandas as pd
-from modwatch.quality.expectations import ValidationRule, failing_rows
+from modwatch.quality.expectations import failing_rows
+from modwatch.quality.result import ValidationRule
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 rule = ValidationRule(
     name="bad", level="row", severity="critical", allowed="", expectation="", remedy=""

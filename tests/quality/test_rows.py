@@ -12,8 +12,8 @@ from modwatch.quality.rows import row_facts
 def test_what_a_reader_can_see_is_not_blank(landed, day, text):
     facts = row_facts([landed(1, text=[text])], day=day)
 
-    assert not facts.flags["blank_text"][0]
-    assert facts.text_length[0] == len(text)
+    assert not facts.frame["blank_text"][0]
+    assert facts.frame["long_text"][0] == len(text)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_what_a_reader_can_see_is_not_blank(landed, day, text):
 def test_what_nobody_can_see_is_blank(landed, day, text):
     facts = row_facts([landed(1, text=[text])], day=day)
 
-    assert facts.flags["blank_text"][0]
+    assert facts.frame["blank_text"][0]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_nobody_can_see_is_blank(landed, day, text):
 def test_language_is_shaped_as_a_tag(landed, day, language, malformed):
     facts = row_facts([landed(1, language=[language])], day=day)
 
-    assert facts.flags["malformed_language"][0] == malformed
+    assert facts.frame["malformed_language"][0] == malformed
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_language_is_shaped_as_a_tag(landed, day, language, malformed):
 def test_nul_is_found_in_every_stored_string(landed, day, column):
     facts = row_facts([landed(2, **{column: ["a", "a\x00b"]})], day=day)
 
-    assert facts.flags["nul_byte"].tolist() == [False, True]
+    assert facts.frame["nul_byte"].tolist() == [False, True]
 
 
 def test_nul_is_found_in_groups(landed, day):
@@ -73,7 +73,7 @@ def test_nul_is_found_in_groups(landed, day):
 
     facts = row_facts([landed(4, groups=groups)], day=day)
 
-    assert facts.flags["nul_byte"].tolist() == [False, False, True, False]
+    assert facts.frame["nul_byte"].tolist() == [False, False, True, False]
 
 
 def test_unreadable_rows_have_no_other_fault(landed, day):
@@ -82,7 +82,7 @@ def test_unreadable_rows_have_no_other_fault(landed, day):
     facts = row_facts([batch], day=day)
 
     assert facts.problems == ("malformed_record",)
-    assert not any(flag.any() for flag in facts.flags.values())
+    assert facts.frame.sum().drop("unreadable").eq(0).all()
 
 
 def test_a_problem_that_is_no_name_is_unreadable(landed, day):
@@ -96,8 +96,8 @@ def test_batches_may_come_in_any_order(landed, day):
 
     facts = row_facts([second, first], day=day)
 
-    assert facts.text_length.tolist() == [1, 1, 3, 4]
-    assert facts.flags["blank_text"].tolist() == [False, True, False, False]
+    assert facts.frame["long_text"].tolist() == [1, 1, 3, 4]
+    assert facts.frame["blank_text"].tolist() == [False, True, False, False]
 
 
 @pytest.mark.parametrize("start", [1, -1])
@@ -116,4 +116,4 @@ def test_other_layouts_of_strings_are_read_alike(landed, day):
     facts = row_facts([views], day=day)
 
     assert facts.schema_faults == ()
-    assert facts.flags["blank_text"].tolist() == [False, True, False]
+    assert facts.frame["blank_text"].tolist() == [False, True, False]

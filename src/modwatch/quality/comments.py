@@ -14,10 +14,17 @@ from numpy.typing import NDArray
 
 from modwatch.metrics.profile import Profile, pooled
 from modwatch.quality.expectations import validate_day, validate_rows
-from modwatch.quality.measures import Measure, measure_of, too_few_days, trailing_findings
+from modwatch.quality.measures import measure_of, too_few_days, trailing_findings
 from modwatch.quality.profiles import OPTIONAL_COLUMNS, profile_comments
-from modwatch.quality.result import InvalidRows, RuleResult, ValidationResult, joined, percentage
-from modwatch.quality.rows import RowFacts, row_facts, row_frame
+from modwatch.quality.result import (
+    InvalidRows,
+    Measure,
+    RuleResult,
+    ValidationResult,
+    joined,
+    percentage,
+)
+from modwatch.quality.rows import RowFacts, row_facts
 from modwatch.quality.rules import (
     VALIDATED_COLUMNS,
     comment_day_rules,
@@ -84,7 +91,7 @@ def _validate_rows(
 ) -> tuple[InvalidRows, tuple[RuleResult, ...]]:
     """Validate each row alone, then the ids of those that passed; an invalid row takes no id."""
     alone_rules, id_rules = comment_row_rules(bounds), comment_id_rules()
-    first, alone_results = validate_rows(row_frame(facts), alone_rules)
+    first, alone_results = validate_rows(facts.frame, alone_rules)
     good = np.flatnonzero(first == 0)
     first_of_ids, id_results = validate_rows(_id_frame(facts, good), id_rules)
     reasons = tuple(

@@ -7,7 +7,6 @@ Results of Great Expectations hold values of the validated column. Only flags an
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -16,8 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from modwatch.errors import CheckError
-from modwatch.quality.measures import Measure
-from modwatch.quality.result import Level, RuleResult, Severity, percentage
+from modwatch.quality.result import Measure, RuleResult, ValidationRule
 
 #: Rows given to Great Expectations at once. Its results list every failing row as a Python
 #: object, so this bounds the memory of a day on which everything fails.
@@ -28,40 +26,6 @@ _RESULT_FORMAT = {
     "partial_unexpected_count": 0,
     "return_unexpected_index_query": False,
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValidationRule:
-    """A rule on the column of the same name: a flag that must be false, or a closed range."""
-
-    #: Named after the fault that the rule detects; also the column of the validated frame.
-    name: str
-    level: Level
-    severity: Severity
-    #: The values allowed, as text.
-    allowed: str
-    #: What the rule requires, as text.
-    expectation: str
-    #: What to do when it fails.
-    remedy: str
-    #: Smallest value allowed; with neither bound, the column is a flag that must be false.
-    minimum: float | None = None
-    #: Largest value allowed. A null is not judged.
-    maximum: float | None = None
-
-    def result(self, value: float | None, observed: str, *, passed: bool) -> RuleResult:
-        """Return the result of this rule on a value."""
-        return RuleResult(
-            name=self.name,
-            level=self.level,
-            severity=self.severity,
-            value=value,
-            passed=passed,
-            observed=observed,
-            allowed=self.allowed,
-            expectation=self.expectation,
-            remedy=self.remedy,
-        )
 
 
 def validate_rows(
@@ -76,13 +40,8 @@ def validate_rows(
     for number, rule in reversed(list(enumerate(rules, start=1))):
         first[failing[rule.name]] = number
     counts = {name: len(rows) for name, rows in failing.items()}
-    results = tuple(
-        rule.result(
-            counts[rule.name], _rows(counts[rule.name], len(frame)), passed=not counts[rule.name]
-        )
-        for rule in rules
-    )
-    return first, results
+    observed = {name: Measure.of_rows(count, len(frame)) for name, count in counts.items()}
+    return first, tuple(RuleResult.of(r, observed[r.name], failing=counts[r.name]) for r in rules)
 
 
 def validate_day(
@@ -91,16 +50,7 @@ def validate_day(
     """Return the result of every rule on the measure of its name. Raises as `failing_rows`."""
     values = {rule.name: measures[rule.name].value for rule in rules}
     failing = failing_rows(pd.DataFrame([values], dtype=np.float64), rules)
-    return tuple(
-        rule.result(
-            values[rule.name], measures[rule.name].observed, passed=not len(failing[rule.name])
-        )
-        for rule in rules
-    )
-
-
-def _rows(failing: int, rows: int) -> str:
-    return f"{failing:,} of {rows:,} rows ({percentage(failing, rows)})" if failing else "none"
+    return tuple(RuleResult.of(r, measures[r.name], failing=len(failing[r.name])) for r in rules)
 
 
 def failing_rows(

@@ -4,7 +4,7 @@ Ids are compared by a 64-bit hash first; only ids whose hashes agree are compare
 collision, even a deliberate one, costs time and never a valid row.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +23,11 @@ class IdIndex:
     """The n ids of a day in their order, hashed and sorted; null ids equal nothing."""
 
     #: n ids.
-    ids: pa.ChunkedArray
+    ids: pa.LargeStringArray
     #: (m,) uint64, ascending: hashes of the ids that are not null.
     hashes: NDArray[np.uint64]
     #: (m,) int64: where in `ids` each hash belongs; ascending among equal hashes.
     order: NDArray[np.int64]
-
     #: (k,) uint64 from k ids that are not null.
     hashing: Hashing
 
@@ -39,58 +38,21 @@ class IdIndex:
         >>> IdIndex.of([pa.array(["a", None, "b"])]).order.size
         2
         """
-        ids = pa.chunked_array([_large(chunk) for chunk in chunks], type=pa.large_string())
+        ids = pa.concat_arrays([_large(pa.array([], pa.string())), *map(_large, chunks)])
         present = np.flatnonzero(bools(ids.is_valid()))
         hashing = hashing or _siphash
-        parts = [hashing(chunk.drop_null()) for chunk in ids.chunks]
-        hashes = np.concatenate([np.empty(0, np.uint64), *parts])
+        hashes = np.concatenate(
+            [np.empty(0, np.uint64), *(hashing(chunk.drop_null()) for chunk in chunks)]
+        )
         by_hash = np.argsort(hashes, kind="stable")
         return cls(ids=ids, hashes=hashes[by_hash], order=present[by_hash], hashing=hashing)
 
-    def groups(self) -> NDArray[np.int64]:
-        """Return (n,) int64: equal numbers for equal ids, a number of its own for each null.
-
-        >>> groups = IdIndex.of([pa.array(["a", "b", "a"])]).groups()
-        >>> bool(groups[0] == groups[2]), bool(groups[0] == groups[1])
-        (True, False)
-        """
-        groups = np.arange(len(self.ids), dtype=np.int64)
-        equals_next = self.hashes[1:] == self.hashes[:-1]
-        candidate = np.zeros(len(self.hashes), dtype=bool)
-        candidate[1:] |= equals_next
-        candidate[:-1] |= equals_next
-        rows = self.order[candidate]
-        if len(rows):
-            encoded = pc.dictionary_encode(self.ids.take(pa.array(rows)).combine_chunks())
-            groups[rows] = len(groups) + encoded.indices.to_numpy()
-        return groups
-
-    def found_in(self, other: Iterable[pa.Array]) -> NDArray[np.bool_]:
-        """Return (n,) bool: whether each id occurs in the chunks of `other`, which are streamed.
-
-        >>> IdIndex.of([pa.array(["a", "b"])]).found_in([pa.array(["b", "c"])]).tolist()
-        [False, True]
-        """
-        found = np.zeros(len(self.ids), dtype=bool)
-        for chunk in other:
-            strings = _large(chunk).drop_null()
-            hashes = self.hashing(strings)
-            start = np.searchsorted(self.hashes, hashes, side="left")
-            stop = np.searchsorted(self.hashes, hashes, side="right")
-            rows = self.order[np.unique(_ranges(start, stop))]
-            if len(rows):
-                same_hash = strings.filter(pa.array(stop > start))
-                ids = self.ids.take(pa.array(rows))
-                found[rows] |= bools(pc.is_in(ids, value_set=same_hash))
-        return found
-
     def positions(self, ids: pa.Array) -> NDArray[np.int64]:
-        """Return (k,) int64: where each of k ids stands in the index, n for one that does not.
+        """Return (k,) int64: where each of k ids first occurs in the index, n if it does not.
 
-        An id that occurs more than once stands where it first occurs.
-
-        >>> IdIndex.of([pa.array(["a", "b"])]).positions(pa.array(["b", "c", None])).tolist()
-        [1, 2, 2]
+        >>> index = IdIndex.of([pa.array(["a", "b", "a"])])
+        >>> index.positions(pa.array(["b", "c", None, "a"])).tolist()
+        [1, 3, 3, 0]
         """
         strings = _large(ids)
         result = np.full(len(strings), len(self.ids), dtype=np.int64)
@@ -101,8 +63,7 @@ class IdIndex:
         step = 0
         while len(open_ := np.flatnonzero(start + step < stop)):
             asked, rows = present[open_], self.order[start[open_] + step]
-            same = pc.equal(strings.take(pa.array(asked)), _flat(self.ids.take(pa.array(rows))))
-            found = bools(same)
+            found = bools(pc.equal(strings.take(pa.array(asked)), self.ids.take(pa.array(rows))))
             result[asked[found]] = rows[found]
             stop[open_[found]] = 0
             step += 1
@@ -110,21 +71,10 @@ class IdIndex:
 
 
 def _large(chunk: pa.Array) -> pa.Array:
-    """The chunk with 64-bit offsets: a day may hold more than 2 GiB of ids."""
+    """Return the chunk with 64-bit offsets: a day may hold more than 2 GiB of ids."""
     return chunk.cast(pa.large_string())
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else column.combine_chunks()
 
 
 def _siphash(ids: pa.Array) -> NDArray[np.uint64]:
     strings = ids.to_numpy(zero_copy_only=False)
     return pd.util.hash_array(strings.astype(object), categorize=False)
-
-
-def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All whole numbers of the half-open ranges [start_i, stop_i), one after another."""
-    length = stop - start
-    offset = np.repeat(start - (np.cumsum(length) - length), length)
-    return np.asarray(offset + np.arange(length.sum()), dtype=np.int64)

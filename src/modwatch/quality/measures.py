@@ -1,21 +1,12 @@
 """The numbers that day-level rules judge; those against trailing days are findings of drift."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from modwatch.metrics.drift import Finding, Reference, compare, day_metrics
 from modwatch.metrics.profile import Profile
+from modwatch.quality.result import Measure
 from modwatch.quality.thresholds import Thresholds
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measure:
-    """One number of a day, as a rule judges it and as a person reads it."""
-
-    #: None without enough data; such a rule passes.
-    value: float | None
-    observed: str
 
 
 def not_judged(reason: str) -> Measure:

@@ -18,8 +18,8 @@ Status = Literal["passed", "warned", "rejected"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuleResult:
-    """One validation rule and its outcome."""
+class ValidationRule:
+    """A rule on the column of the same name: a flag that must be false, or a closed range."""
 
     #: Named after the fault that the rule detects; also the reason in the quarantine.
     name: str
@@ -27,18 +27,47 @@ class RuleResult:
     level: Level
     #: `critical` at day level fails the day; a failing row is always quarantined.
     severity: Severity
-    #: The number compared with the bounds, for a row-level rule the failing rows; None when there
-    #: is not enough data, and then the rule counts as passed.
-    value: float | None
-    passed: bool
-    #: The value and its context, as text.
-    observed: str
     #: The values allowed, as text.
     allowed: str
     #: What the rule requires, as text.
     expectation: str
     #: What to do when it fails.
     remedy: str
+    #: Smallest value allowed; with neither bound, the column is a flag that must be false.
+    minimum: float | None = None
+    #: Largest value allowed. A null is not judged.
+    maximum: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """One number of a day, as a rule judges it and as a person reads it."""
+
+    #: Of a row-level rule, the failing rows. None without enough data; then the rule passes.
+    value: float | None
+    observed: str
+
+    @classmethod
+    def of_rows(cls, failing: int, rows: int) -> "Measure":
+        """Return how many rows fail a rule.
+
+        >>> Measure.of_rows(1, 4).observed
+        '1 of 4 rows (25.0 %)'
+        """
+        text = f"{failing:,} of {rows:,} rows ({percentage(failing, rows)})" if failing else "none"
+        return cls(value=failing, observed=text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleResult(ValidationRule, Measure):
+    """A validation rule and its outcome."""
+
+    passed: bool
+
+    @classmethod
+    def of(cls, rule: ValidationRule, measure: Measure, *, failing: int) -> "RuleResult":
+        """Return the result of a rule on a measure, which `failing` rows of its column fail."""
+        return cls(**asdict(rule), **asdict(measure), passed=failing == 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,16 +17,6 @@ from modwatch.lake.schemas import LANDED
 from modwatch.quality.id_index import IdIndex
 from modwatch.quality.schema import absent, bools, columns_of, schema_faults
 
-#: Faults that one row can have by itself; each is a rule of the same name.
-FLAGS = (
-    "missing_id",
-    "nul_byte",
-    "missing_time",
-    "time_outside_day",
-    "blank_text",
-    "malformed_language",
-)
-
 # A character that a reader can see: no separator, control or format character, and none of the
 # fillers and selectors that Unicode counts as letters, symbols or marks but that draw nothing.
 _VISIBLE = (
@@ -47,16 +37,13 @@ class RowFacts:
     """N landed rows of a day as flags and numbers, in the order of their `row`."""
 
     day: date
-    #: By name of `FLAGS`, (N,) bool: the row has that fault. An unreadable row has none.
-    flags: dict[str, NDArray[np.bool_]]
-    #: (N,) int32 characters; 0 for a null.
-    text_length: NDArray[np.int32]
-    #: (N,) int32 characters; 0 for a null.
-    id_length: NDArray[np.int32]
+    #: One row a landed row, one column a rule on a row by itself: a flag, or a number of
+    #: characters. An unreadable row has no other fault.
+    frame: pd.DataFrame
     #: (N,) int16: 0 is readable, k stands for `problems[k-1]`.
     problem: NDArray[np.int16]
     problems: tuple[str, ...]
-    #: (N,) int64: equal for rows with the same comment_id.
+    #: (N,) int64: equal for rows with the same comment_id, N without one.
     id_group: NDArray[np.int64]
     #: (N,) bool: a comment of an earlier day has this comment_id.
     on_earlier_day: NDArray[np.bool_]
@@ -95,29 +82,18 @@ def row_facts(
         faults = faults or schema_faults(batch.schema, LANDED)
         ids.append(columns["comment_id"])
         parts.append(_of_batch(columns, day, problems))
-    index = IdIndex.of(ids)
     facts = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    facts |= {"id_group": index.groups(), "on_earlier_day": index.found_in(earlier_ids)}
+    index = IdIndex.of(ids)
+    facts["id_group"] = np.concatenate([index.positions(chunk) for chunk in ids])
+    earlier = np.zeros(len(index.ids) + 1, dtype=bool)
+    for chunk in earlier_ids:
+        earlier[index.positions(chunk)] = True
+    earlier[-1] = False  # the position of ids that are not of this day
+    facts["on_earlier_day"] = earlier[facts["id_group"]]
     facts = _in_row_order(facts, day)
-    return RowFacts(
-        day=day,
-        flags={name: facts.pop(name) for name in FLAGS},
-        problems=tuple(problems),
-        schema_faults=faults,
-        **facts,
-    )
-
-
-def row_frame(facts: RowFacts) -> pd.DataFrame:
-    """Return one row per landed row, one column per rule on a row by itself."""
-    return pd.DataFrame(
-        {
-            "unreadable": facts.problem > 0,
-            "long_id": facts.id_length,
-            "long_text": facts.text_length,
-            **facts.flags,
-        }
-    )
+    named = {name: facts.pop(name) for name in ("problem", "id_group", "on_earlier_day")}
+    frame = pd.DataFrame({"unreadable": named["problem"] > 0, **facts})
+    return RowFacts(day=day, frame=frame, problems=tuple(problems), schema_faults=faults, **named)
 
 
 def _problem_codes(problem: pa.Array, problems: dict[str, int]) -> NDArray[np.int16]:
@@ -135,8 +111,8 @@ def _of_batch(columns: dict[str, pa.Array], day: date, problems: dict[str, int])
     readable = bools(columns["problem"].is_null())
     return {
         "row": pc.fill_null(columns["row"], -1).to_numpy(),
-        "text_length": _lengths(columns["text"]) * readable,
-        "id_length": _lengths(columns["comment_id"]) * readable,
+        "long_text": _lengths(columns["text"]) * readable,
+        "long_id": _lengths(columns["comment_id"]) * readable,
         "problem": _problem_codes(columns["problem"], problems),
         **{name: flag & readable for name, flag in _flags(columns, day).items()},
     }

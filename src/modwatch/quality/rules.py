@@ -1,8 +1,9 @@
 """The validation rules of both suites, in the order in which they are tried."""
 
-from modwatch.quality.expectations import ValidationRule
+from functools import partial
+
 from modwatch.quality.profiles import OPTIONAL_COLUMNS
-from modwatch.quality.result import Severity
+from modwatch.quality.result import Level, Severity, ValidationRule
 from modwatch.quality.thresholds import Thresholds
 
 #: Columns whose share of missing values is validated. Which comments mention `groups` depends on
@@ -10,6 +11,31 @@ from modwatch.quality.thresholds import Thresholds
 VALIDATED_COLUMNS = tuple(name for name in OPTIONAL_COLUMNS if name != "groups")
 
 _SOURCE = "Fix these rows at the source and run the day again. They are kept in quarantine."
+
+
+def _rule(
+    level: Level,
+    severity: Severity,
+    name: str,
+    limits: tuple[float | None, float | None],
+    *texts: str,
+) -> ValidationRule:
+    allowed, expectation, remedy = texts
+    return ValidationRule(
+        name=name,
+        level=level,
+        severity=severity,
+        allowed=allowed,
+        expectation=expectation,
+        remedy=remedy,
+        minimum=limits[0],
+        maximum=limits[1],
+    )
+
+
+_row = partial(_rule, "row", "critical")
+_critical = partial(_rule, "day", "critical")
+_warning = partial(_rule, "day", "warning")
 
 
 def comment_row_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
@@ -50,57 +76,50 @@ def comment_id_rules() -> tuple[ValidationRule, ...]:
 def comment_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
     """Return the rules for the day's comments as a whole."""
     return (
-        _within(
+        _critical(
             "schema",
-            "critical",
             (None, 0),
             "no fault",
             "the table landed has all columns, with their types",
             "Ingest the day again with this version of Modwatch.",
         ),
-        _within(
+        _critical(
             "volume_collapse",
-            "critical",
             (bounds.collapsed_volume, None),
             f"at least {100 * bounds.collapsed_volume:g} % of the trailing median",
             "the source delivered a substantial part of its usual volume",
             "Check that the source was complete when the day was ingested, then run the day again.",
         ),
-        _within(
+        _warning(
             "volume_shift",
-            "warning",
             (bounds.low_volume, bounds.high_volume),
             f"{bounds.low_volume:.2f} to {bounds.high_volume:.2f} times the trailing median",
             "the volume is close to that of the trailing days",
             "Look for an event, an outage or a double delivery at the platform.",
         ),
-        _within(
+        _warning(
             "empty_day",
-            "warning",
             (1, None),
             "at least one comment",
             "the day has comments",
             "If comments were expected, check the path or query of the source for this day.",
         ),
-        _within(
+        _critical(
             "quarantined_most",
-            "critical",
             (None, bounds.quarantined_critical),
             f"at most {100 * bounds.quarantined_critical:g} %, or {bounds.tolerated_rows} rows",
             "most rows are valid",
             "See the quarantine by reason below, fix the source and run the day again.",
         ),
-        _within(
+        _warning(
             "quarantined_many",
-            "warning",
             (None, bounds.quarantined_warning),
             f"at most {100 * bounds.quarantined_warning:g} %",
             "few rows are quarantined",
             "See the quarantine by reason below.",
         ),
-        _within(
+        _warning(
             "language_shift",
-            "warning",
             (None, bounds.language_shift),
             f"Jensen–Shannon divergence of at most {bounds.language_shift:g} bits",
             "the mix of languages is similar to that of the trailing days",
@@ -115,7 +134,7 @@ def score_row_rules() -> tuple[ValidationRule, ...]:
     remedy = "The comment is not routed. Find it in quarantine and run the model on it."
     return (
         _flag("missing_probability", "the probability is a number", remedy),
-        _row("probability_out_of_range", "0 to 1", "the probability is in [0, 1]", remedy, (0, 1)),
+        _row("probability_out_of_range", (0, 1), "0 to 1", "the probability is in [0, 1]", remedy),
     )
 
 
@@ -123,60 +142,47 @@ def score_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
     """Return the rules for the day's scores as a whole."""
     again = "Score the day again. If it fails again, report it with this page."
     return (
-        _within(
+        _critical(
             "schema",
-            "critical",
             (None, 0),
             "no fault",
             "the table scores has all columns, with their types",
             again,
         ),
-        _within(
-            "double_scores", "critical", (None, 0), "none", "each comment is scored once", again
+        _critical("double_scores", (None, 0), "none", "each comment is scored once", again),
+        _critical(
+            "unknown_scores", (None, 0), "none", "each score belongs to a comment of the day", again
         ),
-        _within(
-            "unknown_scores",
-            "critical",
-            (None, 0),
-            "none",
-            "each score belongs to a comment of the day",
-            again,
-        ),
-        _within(
+        _critical(
             "several_model_versions",
-            "critical",
             (None, 1),
             "one version",
             "one model version scored the whole day",
             "The champion changed while the day was scored. Score the day again.",
         ),
-        _within(
+        _critical(
             "unscored_many",
-            "critical",
             (None, bounds.unscored_critical),
             f"at most {100 * bounds.unscored_critical:g} %, or {bounds.tolerated_rows} comments",
             "nearly every comment has a valid score",
             again,
         ),
-        _within(
+        _warning(
             "unscored",
-            "warning",
             (None, 0),
             "none",
             "every comment has a valid score",
             "These comments are not routed. See the row-level rules for the reason.",
         ),
-        _within(
+        _warning(
             "score_shift",
-            "warning",
             (None, bounds.score_shift),
             f"PSI of at most {bounds.score_shift:g}",
             "the probabilities are distributed as on the trailing days of this model version",
             "Check the language mix and the volume first, then sample the flagged comments.",
         ),
-        _within(
+        _warning(
             "flagged_shift",
-            "warning",
             (1 / bounds.flagged_ratio, bounds.flagged_ratio),
             f"{1 / bounds.flagged_ratio:.2f} to {bounds.flagged_ratio:.2f} times the usual share",
             "the flagged share is close to that of the trailing days of this model version",
@@ -191,9 +197,8 @@ def missing_share_rule(column: str) -> str:
 
 
 def _missing_share(column: str, bounds: Thresholds) -> ValidationRule:
-    return _within(
+    return _warning(
         missing_share_rule(column),
-        "warning",
         (-bounds.missing_share_change, bounds.missing_share_change),
         f"a change of at most {100 * bounds.missing_share_change:g} percentage points",
         f"{column} is missing as often as on the trailing days",
@@ -202,48 +207,9 @@ def _missing_share(column: str, bounds: Thresholds) -> ValidationRule:
 
 
 def _flag(name: str, expectation: str, remedy: str) -> ValidationRule:
-    return _row(name, "none", expectation, remedy)
+    return _row(name, (None, None), "none", expectation, remedy)
 
 
 def _at_most(name: str, maximum: int, column: str, remedy: str) -> ValidationRule:
     expectation = f"{column} is not longer than the limit"
-    return _row(name, f"{maximum:,} characters", expectation, remedy, (None, maximum))
-
-
-def _row(
-    name: str,
-    allowed: str,
-    expectation: str,
-    remedy: str,
-    limits: tuple[float | None, float | None] = (None, None),
-) -> ValidationRule:
-    return ValidationRule(
-        name=name,
-        level="row",
-        severity="critical",
-        allowed=allowed,
-        expectation=expectation,
-        remedy=remedy,
-        minimum=limits[0],
-        maximum=limits[1],
-    )
-
-
-def _within(
-    name: str,
-    severity: Severity,
-    limits: tuple[float | None, float | None],
-    allowed: str,
-    expectation: str,
-    remedy: str,
-) -> ValidationRule:
-    return ValidationRule(
-        name=name,
-        level="day",
-        severity=severity,
-        allowed=allowed,
-        expectation=expectation,
-        remedy=remedy,
-        minimum=limits[0],
-        maximum=limits[1],
-    )
+    return _row(name, (None, maximum), f"{maximum:,} characters", expectation, remedy)

@@ -16,15 +16,9 @@ from modwatch.metrics.drift import Reference
 from modwatch.metrics.profile import Profile, pooled
 from modwatch.quality.expectations import validate_day, validate_rows
 from modwatch.quality.id_index import IdIndex
-from modwatch.quality.measures import (
-    Measure,
-    measure_of,
-    not_judged,
-    too_few_days,
-    trailing_findings,
-)
+from modwatch.quality.measures import measure_of, not_judged, too_few_days, trailing_findings
 from modwatch.quality.profiles import profile_scores
-from modwatch.quality.result import InvalidRows, ValidationResult, joined, percentage
+from modwatch.quality.result import InvalidRows, Measure, ValidationResult, joined, percentage
 from modwatch.quality.rules import score_day_rules, score_row_rules
 from modwatch.quality.schema import bools, columns_of, schema_faults
 from modwatch.quality.thresholds import Thresholds
@@ -48,7 +42,7 @@ class _Scores:
     """M scores of a day as numbers, beside the N comments that should have one."""
 
     #: The N comments' ids.
-    comment_ids: pa.ChunkedArray
+    comment_ids: pa.LargeStringArray
     #: (M,) int64: the comment of each score, as a position in `comment_ids`; N if unknown.
     comment: NDArray[np.int64]
     #: (M,) float32; NaN where the probability is null.

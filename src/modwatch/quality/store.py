@@ -27,13 +27,13 @@ class CheckStore:
         A new result for the comments removes that for the scores, which must be validated again.
         """
         if result.suite == "comments":
-            self._folder.remove(self._result_name("scores", result.day))
-        self._write(self._result_name(result.suite, result.day), result.to_json())
+            self._folder.remove(f"{result.day}/scores.json")
+        self._folder.write(f"{result.day}/{result.suite}.json", result.to_json().encode())
 
     def load(self, suite: Suite, day: datetime.date) -> ValidationResult | None:
         """Return the result of a suite on `day`, or None when it has not run."""
-        text = self._read(self._result_name(suite, day))
-        return None if text is None else ValidationResult.from_json(text)
+        content = self._folder.read(f"{day}/{suite}.json")
+        return None if content is None else ValidationResult.from_json(content.decode())
 
     def history(self, suite: Suite, days: Iterable[datetime.date]) -> list[ValidationResult]:
         """Return the results of the `days` that have one, in the order of `days`."""
@@ -47,20 +47,11 @@ class CheckStore:
 
     def save_page(self, day: datetime.date | None, html: str) -> str:
         """Keep the page of `day` (None: the list of days); return its path or URL."""
-        return self._write(f"{day}/index.html" if day else "index.html", html)
+        return self._folder.write(f"{day}/index.html" if day else "index.html", html.encode())
 
     def read_page(self, day: datetime.date) -> str | None:
         """Return the page of `day`, or None when it has not been validated."""
-        return self._read(f"{day}/index.html")
-
-    def _result_name(self, suite: Suite, day: datetime.date) -> str:
-        return f"{day}/{suite}.json"
-
-    def _write(self, name: str, text: str) -> str:
-        return self._folder.write(name, text.encode())
-
-    def _read(self, name: str) -> str | None:
-        content = self._folder.read(name)
+        content = self._folder.read(f"{day}/index.html")
         return None if content is None else content.decode()
 
     @property
