@@ -16,8 +16,8 @@ alone otherwise, so every task can be cleared and run again at any time.
 | `measure` | scores, design, labels | `measurements`, and for the window `window_measurements`, \
 `reliability`, `moderator_error` |
 | `detect_drift` | `profiles`, `scores`, the queue | `drift` |
-| `raise_alerts` | the tables above, check verdicts, the alert rules | `alerts`, the outbox |
-| `publish` | the tables above, check verdicts | MLflow |
+| `raise_alerts` | the tables above, validation results, the alert rules | `alerts`, the outbox |
+| `publish` | the tables above, validation results | MLflow |
 | `deliver_alerts` | the outbox | webhook, mail |
 
 An incident is told once on each channel when it opens, and once when it ends. Alerts do not wait

@@ -227,7 +227,7 @@ class Settings(BaseSettings):
 
     @property
     def checks_root(self) -> str:
-        """Where verdicts and check pages are kept: beside the tables."""
+        """Where validation results and pages are kept: beside the tables."""
         return f"{self.lake_root.rstrip('/')}/_checks"
 
     @property
