@@ -15,7 +15,7 @@ its labels have changed. Every task can be cleared and run again at any time.
 | `collect_labels` | the decision log | `labels`, `second_labels`, `check_answers` |
 | `measure` | scores, design, labels | `measurements`; for the window `window_measurements`, \
 `reliability`, `moderator_error` |
-| `detect_drift` | `comments`, `scores`, the queue | `profiles`, `drift` |
+| `detect_drift` | `profiles`, `scores`, the queue | `drift` |
 | `raise_alerts` | the tables above, validation results, the alert rules | `alerts`, the outbox |
 | `publish` | the tables above, validation results | MLflow |
 | `deliver_alerts` | the outbox | webhook, mail |

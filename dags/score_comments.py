@@ -10,10 +10,10 @@ it replaces the rows of its day only.
 | task | reads | writes |
 |---|---|---|
 | `ingest` | the source | `landed` |
-| `check_comments` | `landed` | `comments`, `quarantine`, the validation page of the day |
+| `check_comments` | `landed` | `comments`, `quarantine`, `profiles`, the validation page |
 | `plan_shards` | `comments`, the model registry | nothing; returns model version and shards |
 | `score_shard` (mapped) | `comments` | `staged_scores` |
-| `check_scores` | `staged_scores` | `scores`, `quarantine`, the validation page of the day |
+| `check_scores` | `staged_scores` | `scores`, `quarantine`, `profiles`, the validation page |
 | `route` | `scores` | `routing_design`, `routed`, the review queue |
 
 To score past days, use *Trigger → Backfill*. The days run one after the other, because validation

@@ -12,16 +12,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from modwatch.errors import DayRejectedError, SettingsError
+from modwatch.errors import SettingsError
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import SCORES
 from modwatch.quality.store import CheckStore
 from modwatch.quality.thresholds import Thresholds
-from modwatch.quality.verdict import Suite, Verdict
 from modwatch.routing.policy import RoutingPolicy
 from modwatch.settings import (
     CommunitySourceSettings,
@@ -61,7 +57,7 @@ class Resources:
 
     @cached_property
     def checks(self) -> CheckStore:
-        """Verdicts and pages of the daily checks."""
+        """Results and pages of data validation."""
         return CheckStore(root=self.settings.checks_root)
 
     @property
@@ -99,7 +95,7 @@ class Resources:
 
     @property
     def thresholds(self) -> Thresholds:
-        """Bounds of the quality rules."""
+        """Bounds of the validation rules."""
         return Thresholds(
             max_text_length=self.settings.max_text_length,
             trailing_days=self.settings.history_days,
@@ -159,55 +155,6 @@ class Resources:
     def alert_channels(self) -> "tuple[Channel, ...]":
         """Where alerts go: to the webhook, by mail, or nowhere."""
         return open_channels(self.settings)
-
-    def days_before(self, day: datetime.date) -> list[datetime.date]:
-        """Return the trailing days that `day` is checked against, oldest first."""
-        return [day - back * _ONE_DAY for back in range(self.settings.history_days, 0, -1)]
-
-    def reference_days(self, day: datetime.date) -> list[datetime.date]:
-        """Return the first days with scores, before `day`: the fixed reference of its drift."""
-        first = self.settings.reference_first_day or datetime.date.min
-        scored = [past for past in self.lake.days("scores") if first <= past < day]
-        return scored[: self.settings.reference_days]
-
-    def window(self, day: datetime.date) -> list[datetime.date]:
-        """Return the days that are measured again with `day`, oldest first, `day` last."""
-        return [day - back * _ONE_DAY for back in range(self.settings.window_days - 1, -1, -1)]
-
-    def earlier_ids(self, day: datetime.date) -> Iterator[pa.Array]:
-        """Yield the ids of the comments of all earlier days."""
-        earlier = self.lake.read_between(
-            "comments", datetime.date.min, day - _ONE_DAY, columns=["comment_id"]
-        )
-        return (batch.column("comment_id") for batch in earlier)
-
-    def staged_scores(self, day: datetime.date) -> Iterator[pa.RecordBatch]:
-        """Return the staged scores of `day` as batches of `records.SCORES`."""
-        return self.lake.read("staged_scores", day, columns=SCORES.names)
-
-    def verdicts_before(self, suite: Suite, day: datetime.date) -> list[Verdict]:
-        """Return the verdicts that the trailing days have from `suite`."""
-        return self.checks.history(suite, self.days_before(day))
-
-    def keep_verdict(self, verdict: Verdict) -> None:
-        """Keep a verdict and its pages.
-
-        Raises:
-            DayRejectedError: it rejects the day; the message says why, and names the page.
-        """
-        from modwatch.quality import rejection, render_index, render_page
-
-        self.checks.save(verdict)
-        suites = [self.checks.load(suite, verdict.day) for suite in get_args(Suite)]
-        history = self.verdicts_before("comments", verdict.day)
-        page = render_page([found for found in suites if found], history=history)
-        place = self.checks.save_page(verdict.day, page)
-        every = [
-            v for suite in get_args(Suite) for v in self.checks.history(suite, self.checks.days())
-        ]
-        self.checks.save_page(None, render_index(every))
-        if verdict.rejected:
-            raise DayRejectedError(f"{rejection(verdict)}; the page is {place}")
 
     def _database_url(self) -> str:
         if self.settings.database_url is not None:

@@ -175,8 +175,8 @@ def test_a_rejected_day_fails_at_once_and_leaves_no_trace(job: DailyJob) -> None
             query = text("SELECT count(*) FROM review_item WHERE dt = :day")
             assert connection.scalar(query, {"day": WEDNESDAY}) == 0
     log = "".join(path.read_text() for path in _logs(job, WEDNESDAY, "check_comments"))
-    assert "the comments of 2026-01-07 were rejected" in log
-    assert "open the check page of the day" in log
+    assert "Validation of the comments of 2026-01-07 failed" in log
+    assert "Open the validation page of the day" in log
 
 
 def _logs(job: DailyJob, day: datetime.date, task: str) -> list[Path]:

@@ -12,7 +12,7 @@ import pytest
 from modwatch.alerts.incidents import MetricValue
 from modwatch.alerts.metrics import metric_values
 from modwatch.lake.schemas import TABLES
-from modwatch.quality.verdict import CommentsStatistics, RuleResult, ScoresStatistics, Verdict
+from modwatch.quality import RuleResult, ValidationResult
 from modwatch.resources import Resources, open_resources
 from modwatch.settings import Settings
 
@@ -114,29 +114,23 @@ def test_validation_results_are_metric_values(
     assert found == expected
 
 
-def verdict(status: str, suite: str = "scores") -> Verdict:
+def verdict(status: str, suite: str = "scores") -> ValidationResult:
     failed = RuleResult(
         name="low_volume",
         level="day",
         severity="critical" if status == "rejected" else "warning",
-        judged=True,
+        value=0.0,
         passed=status == "passed",
-        failing=0,
         observed="",
-        bound="",
-        asks="",
+        allowed="",
+        expectation="",
         remedy="",
     )
-    return Verdict(
+    return ValidationResult(
         suite=suite,  # type: ignore[arg-type]
         day=MONDAY,
         rows=10,
-        accepted=10,
+        valid=10,
         results=(failed,),
         quarantined={},
-        statistics=(
-            CommentsStatistics(rows=10, null_shares={}, languages={})
-            if suite == "comments"
-            else ScoresStatistics(scores=10, flagged=0, model_version="1", histogram=(10,))
-        ),
     )

@@ -16,10 +16,12 @@ from installation import (
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
+from modwatch.days import trailing
 from modwatch.errors import DayRejectedError
 from modwatch.lake.day_scores import day_scores
 from modwatch.lake.schemas import TABLES
 from modwatch.monitoring import publication
+from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -29,7 +31,7 @@ Install = Callable[..., Installation]
 
 
 def stale_days(at: Resources, days: Sequence[datetime.date]) -> list[datetime.date]:
-    windows = {day: at.window(day) for day in days}
+    windows = {day: trailing(day, at.settings.window_days) for day in days}
     return publication.stale_days(at.lake, at.checks, windows, mlflow_url=at.settings.mlflow_url)
 
 
@@ -38,8 +40,8 @@ def publish(at: Resources, day: datetime.date) -> None:
         at.lake,
         at.checks,
         day,
-        window=at.window(day),
-        references={"trailing": at.days_before(day), "fixed": at.reference_days(day)},
+        window=trailing(day, at.settings.window_days),
+        references=daily._references(at, day),
         mlflow_url=at.settings.mlflow_url,
         console_url=at.settings.console_url,
         airflow_url=at.settings.airflow_url,

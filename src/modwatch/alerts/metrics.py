@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 from modwatch.alerts.incidents import MetricValue
 from modwatch.lake.delta import Lake
+from modwatch.quality.result import Suite
 from modwatch.quality.store import CheckStore
-from modwatch.quality.verdict import Suite
 
 _NUMBERS = ("value", "low", "high")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")

@@ -196,7 +196,7 @@ PROFILES = pa.schema(
 #:     flagged_share_change       flagged                      both       signed, in [−1, 1]
 #:     missing_share_change       an optional column           both       signed, in [−1, 1]
 #:     quarantined_share_change   quarantined                  both       signed, in [−1, 1]
-#:     volume_ratio               comments                     trailing   today / trailing median
+#:     volume_ratio               comments                     trailing   landed / trailing median
 #:     flagged_share,             flagged,                     null       in [0, 1]
 #:     missing_share,             an optional column,
 #:     quarantined_share          quarantined

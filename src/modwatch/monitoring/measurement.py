@@ -1,24 +1,21 @@
-"""Measures days, and windows of days, from what the lake holds, and compares days with others."""
+"""Measures days, and windows of days, from the tables of the lake."""
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
-from modwatch.metrics import cbpe, drift, health
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
-from modwatch.metrics.drift import Finding
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
 from modwatch.metrics.estimation.sample_size import WIDTHS, plan_slice
 from modwatch.metrics.rogan_gladen import PopulationCounts, corrected_rows, sensitivity_table
 from modwatch.metrics.strategies import STRATEGIES
-from modwatch.monitoring import profiles, tables
+from modwatch.monitoring import tables
 from modwatch.monitoring.annotator_error import check_errors
 from modwatch.monitoring.windows import Window, windows
-from modwatch.resources import Resources
 from modwatch.routing.policy import RoutingPolicy
 from modwatch.tracking.keys import deployed_rows
 
@@ -81,34 +78,6 @@ def slice_plan(
         threshold=scores.threshold,
         toxic_share=policy.toxic_share,
     )
-
-
-def day_findings(at: Resources, day: datetime.date) -> Iterator[Finding]:
-    """Yield how the day differs from its references, and how it fares; keep its profile."""
-    today = profiles.make_profile(at.lake, day)
-    fixed, trailing = profiles.references(
-        at.lake, fixed=at.reference_days(day), trailing=at.days_before(day)
-    )
-    scores, policy = day_scores(at.lake, day), at.policy
-    yield from drift.compare(today, [fixed, trailing])
-    yield from health.day_health(today, trailing.days)
-    yield from cbpe.expected_performance(
-        scores.prob,
-        review_fraction=policy.review_fraction,
-        strategy=policy.strategy,
-        toxic_share=policy.toxic_share,
-        threshold=scores.threshold,
-    )
-    yield from profiles.queue_findings(at.database, day)
-
-
-def refresh_queue(at: Resources, day: datetime.date) -> None:
-    """Bring what `day` is known to have in the queue up to date; nothing when that is as it was."""
-    kept = at.lake.table("drift", day)
-    rows = profiles.drift_rows(day, profiles.queue_findings(at.database, day))
-    queue = [row for row in kept.to_pylist() if row["feature"] == "queue"]
-    if kept.num_rows and sorted(map(repr, queue)) != sorted(map(repr, rows.to_pylist())):
-        at.lake.replace("drift", day, [rows], feature="queue")
 
 
 def reported_fractions(*deployed: float) -> list[float]:

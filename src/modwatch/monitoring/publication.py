@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from modwatch.alerts.evaluation import active_alerts
 from modwatch.alerts.messages import ActiveAlert
 from modwatch.lake.delta import Lake
-from modwatch.metrics.profile import BINS, Counts, pooled
+from modwatch.metrics.drift import Reference
+from modwatch.metrics.profile import BINS, pooled
 from modwatch.metrics.what_if import what_if_table
-from modwatch.monitoring import profiles
 from modwatch.monitoring.windows import seconds_per_decision, windows
+from modwatch.quality.result import Status
 from modwatch.quality.store import CheckStore
-from modwatch.quality.verdict import Status
 from modwatch.tracking import runs, timeline
 from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram
 
@@ -74,15 +74,15 @@ def publish(
     day: datetime.date,
     *,
     window: Days,
-    references: Mapping[str, Days],
+    references: Sequence[Reference],
     mlflow_url: str,
     console_url: str,
     airflow_url: str,
 ) -> str:
     """Publish the measurement of `day` in place of an earlier one; return the run's id.
 
-    `window` are the days of the window that ends with `day`; `references` the days with which its
-    scores are compared, by name: `fixed`, `trailing`.
+    `window` are the days of the window that ends with `day`; `references` what its scores are
+    compared with.
     """
     content = _read(lake, checks, day, window)
     design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
@@ -108,7 +108,7 @@ def publish(
         airflow_run_url=f"{airflow_url}/dags/score_comments/runs",
         digest=content.digest,
     )
-    histogram = model and _histogram(lake, scores.column("prob").to_numpy(), references, **model)
+    histogram = model and _histogram(scores.column("prob").to_numpy(), references, **model)
     read = replace(
         content.tables,
         what_if=_what_if(lake, measured.days, content.tables.window, facts),
@@ -128,8 +128,8 @@ def publish_timeline(mlflow_url: str) -> None:
 
 
 def _read(lake: Lake, checks: CheckStore, day: datetime.date, window: Days) -> _Content:
-    verdicts = (checks.load("comments", day), checks.load("scores", day))
-    statuses = {verdict.status for verdict in verdicts if verdict is not None}
+    results = (checks.load("comments", day), checks.load("scores", day))
+    statuses = {result.status for result in results if result is not None}
     status: Status = next((status for status in _WORST if status in statuses), "passed")
     alerts = active_alerts(lake.table("alerts", day))
     before = day - datetime.timedelta(days=1)
@@ -163,20 +163,20 @@ def _what_if(
 
 
 def _histogram(
-    lake: Lake,
     prob: NDArray[np.float32],
-    references: Mapping[str, Days],
+    references: Sequence[Reference],
     *,
     threshold: float,
     model_version: str,
 ) -> ScoreHistogram:
     """Return the day's scores, and those of its references as far as the same model scored them."""
-    counts: dict[str, Counts] = {}
-    for name, days in references.items():
-        found = [profiles.read_profile(lake, day) for day in days]
-        same_model = [profile for profile in found if profile.model_version == model_version]
-        fine = pooled(same_model).scores["prob"]
-        counts[name] = fine.reshape(_HISTOGRAM_BINS, BINS // _HISTOGRAM_BINS).sum(axis=1)
+    counts = {
+        each.name: pooled(each.scored_by(model_version))
+        .scores["prob"]
+        .reshape(_HISTOGRAM_BINS, BINS // _HISTOGRAM_BINS)
+        .sum(axis=1)
+        for each in references
+    }
     return ScoreHistogram.of(
         prob,
         threshold=threshold,

@@ -15,6 +15,7 @@ task pays only for what it uses (0.1 s for this module, 1 to 4 s for the package
 
 import datetime
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
 from modwatch import days
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from modwatch.ingest.corpora.corpus import LabelledTexts
+    from modwatch.metrics.drift import Reference
     from modwatch.resources import Resources
+
+_ONE_DAY = datetime.timedelta(days=1)
 
 
 class Shard(TypedDict):
@@ -40,24 +44,27 @@ def ingest(resources: "Resources", day: datetime.date) -> int:
 
 
 def check_comments(resources: "Resources", day: datetime.date) -> int:
-    """Validate the landed rows: comments and quarantine; return how many comments are valid.
+    """Split the landed rows into comments and quarantine; return how many comments are valid.
 
     Raises:
         DayRejectedError: validation of the day failed; no table was changed.
     """
     from modwatch import quality
 
-    profile = quality.profile_comments(
-        resources.lake.read("landed", day), day=day, earlier_ids=resources.earlier_ids(day)
+    lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
+    landed = partial(lake.read, "landed", day)
+    validated = quality.validate_comments(
+        landed,
+        day=day,
+        earlier_ids=quality.earlier_ids(lake, day),
+        trailing=quality.trailing_profiles(lake, checks, day, thresholds),
+        thresholds=thresholds,
     )
-    checked = quality.check_comments(
-        profile, history=resources.verdicts_before("comments", day), thresholds=resources.thresholds
-    )
-    resources.keep_verdict(checked.verdict)
-    refused = quality.refused_rows(resources.lake.read("landed", day), checked.refusals)
-    resources.lake.replace("quarantine", day, refused, stage="comments")
-    good = quality.accepted_rows(resources.lake.read("landed", day), checked.refusals)
-    return resources.lake.replace("comments", day, good)
+    quality.publish_result(checks, validated.result)
+    quality.save_profile(lake, day, comments=validated.profile)
+    invalid = quality.quarantined_rows(landed(), validated.invalid)
+    lake.replace("quarantine", day, invalid, stage="comments")
+    return lake.replace("comments", day, quality.valid_rows(landed(), validated.invalid))
 
 
 def plan_shards(resources: "Resources", day: datetime.date) -> list[Shard]:
@@ -93,24 +100,29 @@ def score(resources: "Resources", day: datetime.date) -> int:
 
 
 def check_scores(resources: "Resources", day: datetime.date) -> int:
-    """Publish the staged scores in one commit if they are valid; return how many.
+    """Publish the valid staged scores in one commit; return how many.
 
     Raises:
         DayRejectedError: validation failed; the published scores were not changed.
     """
     from modwatch import quality
+    from modwatch.lake.schemas import SCORES
 
-    ids = resources.lake.read("comments", day, columns=["comment_id"])
-    profile = quality.profile_scores(
-        resources.staged_scores(day), day=day, comment_ids=(batch.column(0) for batch in ids)
+    lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
+    staged = partial(lake.read, "staged_scores", day, columns=SCORES.names)
+    ids = lake.read("comments", day, columns=["comment_id"])
+    validated = quality.validate_scores(
+        staged(),
+        day=day,
+        comment_ids=(batch.column("comment_id") for batch in ids),
+        trailing=quality.trailing_profiles(lake, checks, day, thresholds),
+        thresholds=thresholds,
     )
-    checked = quality.check_scores(
-        profile, history=resources.verdicts_before("scores", day), thresholds=resources.thresholds
-    )
-    resources.keep_verdict(checked.verdict)
-    resources.lake.replace("quarantine", day, [checked.refused], stage="scores")
-    good = quality.accepted_scores(resources.staged_scores(day), checked)
-    return resources.lake.replace("scores", day, good, role="champion")
+    quality.publish_result(checks, validated.result)
+    quality.save_profile(lake, day, scores=validated.profile)
+    lake.replace("quarantine", day, [validated.quarantined], stage="scores")
+    valid = quality.valid_scores(staged(), validated)
+    return lake.replace("scores", day, valid, role="champion")
 
 
 def route(resources: "Resources", day: datetime.date) -> int:
@@ -188,16 +200,19 @@ def measure(resources: "Resources", day: datetime.date) -> int:
 
 
 def detect_drift(resources: "Resources", day: datetime.date) -> int:
-    """Compare the day with its reference days; return how many statistics.
+    """Compare the day with its references and measure its queue; return how many findings.
 
-    The queue statistics of the window's other days are updated.
+    The queue metrics of the window's other days are updated: they have changed since.
     """
-    from modwatch.monitoring import measurement, profiles
+    from modwatch.monitoring import drift
 
+    lake, database = resources.lake, resources.database
     for past in _window(resources, day)[:-1]:
-        measurement.refresh_queue(resources, past)
-    findings = list(measurement.day_findings(resources, day))
-    return resources.lake.replace("drift", day, [profiles.drift_rows(day, findings)])
+        drift.refresh_queue(lake, database, past)
+    findings = drift.day_findings(
+        lake, database, day, references=_references(resources, day), policy=resources.policy
+    )
+    return lake.replace("drift", day, [drift.drift_rows(day, findings)])
 
 
 def raise_alerts(resources: "Resources", day: datetime.date) -> int:
@@ -290,9 +305,17 @@ def _window(resources: "Resources", day: datetime.date) -> list[datetime.date]:
     return days.trailing(day, resources.settings.window_days)
 
 
-def _references(resources: "Resources", day: datetime.date) -> dict[str, list[datetime.date]]:
-    """Return the days that a day is compared with, by the name of the reference."""
-    return {"fixed": resources.reference_days(day), "trailing": resources.days_before(day)}
+def _references(resources: "Resources", day: datetime.date) -> "list[Reference]":
+    """Return what a day is compared with."""
+    from modwatch.monitoring import drift
+
+    lake, settings = resources.lake, resources.settings
+    fixed = drift.fixed_days(
+        lake, day, first=settings.reference_first_day, days=settings.reference_days
+    )
+    return drift.references(
+        lake, resources.checks, day, fixed=fixed, thresholds=resources.thresholds
+    )
 
 
 #: The steps that take a day and nothing else, in order.
