@@ -1,22 +1,22 @@
-"""Cells of a CSV file that no spreadsheet takes for a formula."""
+"""Cells of CSV files, escaped so that spreadsheets do not run them as formulas."""
 
 import re
 
 from modwatch.text import CONTROLS, INVISIBLE, VARIATION_SELECTORS
 
-#: Formulas, also after what a spreadsheet may drop from the front: spaces, quotation marks and
-#: invisible characters. And the apostrophe itself, so that removing one is always right.
+#: Beginnings that a spreadsheet may run as a formula, also after leading whitespace, quotation
+#: marks and invisible characters, which it may drop; and the apostrophe, to make it reversible.
 _RISKY = re.compile(
     rf"[\t\r\n']|[\s{CONTROLS}{INVISIBLE}{VARIATION_SELECTORS}\"'`´‘’‚‛“”„«»]*[=+\-@＝＋－−＠﹢﹣﹦﹫]"
 )
 
 
 def neutral(cell: str | None) -> str | None:
-    """Return `cell` so that no spreadsheet takes it for a formula; undone by `original`.
+    """Return `cell` escaped, so that no spreadsheet runs it as a formula; inverse of `original`.
 
-    An apostrophe is put before a text that begins with `= + - @`, a tab or a line break, also
-    after spaces, quotation marks and invisible marks, and before one that begins with an
-    apostrophe. Numbers and dates are left as they are.
+    Text that begins with `= + - @`, a tab or a line break, also after whitespace, quotation marks
+    and invisible characters, gets a leading apostrophe, and so does text that begins with one.
+    Other text is unchanged.
 
     >>> neutral("=1+1"), neutral("  -2"), neutral("'s"), neutral("fine = fine")
     ("'=1+1", "'  -2", "''s", 'fine = fine')
@@ -25,7 +25,7 @@ def neutral(cell: str | None) -> str | None:
 
 
 def original(cell: str) -> str:
-    """Return what `neutral` was given: a text cell of the CSV without its first apostrophe.
+    """Return a cell of the CSV unescaped: without its leading apostrophe.
 
     >>> original("'=1+1"), original("fine")
     ('=1+1', 'fine')

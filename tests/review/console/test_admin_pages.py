@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from modwatch.errors import AccessDeniedError
 from modwatch.review import people
 from modwatch.review.console.app import create_app
-from modwatch.review.console.desk import SESSION
+from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import Moderator
 from review.labelling import open_queues
 
@@ -30,7 +30,7 @@ def admin(engine: Engine, ada: Moderator) -> Iterator[TestClient]:
     with TestClient(create_app(engine), raise_server_exceptions=False) as client:
         client.headers["Accept"] = "text/html"
         token = people.issue_token(engine, ada.id)
-        client.cookies.set(SESSION, people.open_session(engine, token, timedelta(hours=1)))
+        client.cookies.set(SESSION_COOKIE, people.open_session(engine, token, timedelta(hours=1)))
         yield client
 
 
@@ -64,7 +64,7 @@ def test_an_account_from_first_to_last(engine: Engine, admin: TestClient) -> Non
     assert account(engine, "wren").queues is None
     admin.post(here, data=form | {"disabled": "yes"})
     assert account(engine, "wren").disabled_at is not None
-    assert "disabled" in plain(admin.get("/admin"))
+    assert "Disabled" in plain(admin.get("/admin"))
     admin.post(here, data=form | {"disabled": "no"})
     assert account(engine, "wren").disabled_at is None
     told = plain(admin.get(here))
@@ -109,7 +109,7 @@ def test_nobody_shuts_themselves_out(engine: Engine, admin: TestClient, ada: Mod
     for change in ({"role": "ops"}, {"disabled": "yes"}):
         page = admin.post(here, data=form | change)
         assert page.status_code == 422
-        assert "another admin must" in plain(page)
+        assert "ask another admin" in plain(page)
     assert account(engine, "ada").role == "admin"
 
 
@@ -160,7 +160,7 @@ def test_forms_from_elsewhere_change_nobody(
 def test_what_was_given_up_is_sent_again(
     engine: Engine, admin: TestClient, bearer: dict[str, str]
 ) -> None:
-    assert "Everything arrived." in plain(admin.get("/deliveries"))
+    assert "No pending or failed deliveries." in plain(admin.get("/deliveries"))
     dead_letters(engine, 3)
     page = admin.get("/deliveries")
     assert "answer 500" in plain(page)

@@ -96,7 +96,7 @@ def test_the_description_is_whole(app: FastAPI) -> None:
             for status, answer in told["responses"].items():
                 if int(status) >= 400:
                     shape = answer["content"]["application/json"]["schema"]
-                    assert shape == {"$ref": "#/components/schemas/ErrorShape"}, where
+                    assert shape == {"$ref": "#/components/schemas/ErrorSchema"}, where
 
 
 @pytest.mark.parametrize("credentials", [{}, {"Authorization": "Bearer wrong"}])

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.desk import SESSION
+from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.outbox.messages import OutboxMessage, post
 from modwatch.review.people import Moderator
 from modwatch.review.queue import dismissal
@@ -32,7 +32,7 @@ def bearer_of(engine: Engine, person: Moderator) -> Headers:
 
 
 def by_cookie(session: str, **more: str) -> Headers:
-    cookies = {SESSION: session, **more}
+    cookies = {SESSION_COOKIE: session, **more}
     return {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
 
 

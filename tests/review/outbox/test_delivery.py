@@ -16,7 +16,6 @@ from desk import Desk, shift_deliveries
 from receivers import Webhook, closed_port, webhook
 from sqlalchemy import Engine, select, text
 
-from desk import Desk, shift_deliveries
 from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.outbox.delivery import CLAIM, LONGEST_PAUSE, DecisionWebhook, Round, deliver
 from modwatch.review.outbox.delivery_status import dead_letters, resend

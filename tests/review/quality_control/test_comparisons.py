@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import numpy as np
 from sqlalchemy import Engine
 
-from modwatch.metrics.moderator_error import error_rate
+from modwatch.metrics.annotator_error import annotator_error_rate
 from modwatch.review import queue
 from modwatch.review.people import Moderator
 from modwatch.review.quality_control.comparisons import day_answers
@@ -101,7 +101,7 @@ def test_a_planted_error_rate_comes_back(
         label_all(engine, ann, lambda _: int(rng.random() < 0.15))
     rows = [row for k in range(1, 5) for row in answers(engine, day + timedelta(k))]
     one, again = (np.array([row[name] for row in rows]) for name in ("known", "label"))
-    found = error_rate(one, again)
+    found = annotator_error_rate(one, again)
     assert found.low is not None
     assert found.high is not None
     assert found.low <= 0.15 <= found.high

@@ -1,8 +1,8 @@
 """Agreement of moderators with each other, with gold labels, and with their own earlier labels.
 
-Every statistic is an `Agreement`: a value with n and a 95 % interval, or `insufficient` with the
-reason. `comparisons` selects the labels. The statistics describe the comments that were compared:
-uncertain comments, which several people label, are harder than others.
+Every figure is an `Estimate`: a value with n and a 95 % interval, or insufficient with the reason.
+`comparisons` says which judgements count. The figures are about the comments that were compared:
+unsure comments that several people label are harder than others.
 """
 
 import datetime as dt
@@ -15,15 +15,13 @@ from sqlalchemy import Engine, RowMapping, select
 
 from modwatch.errors import QueueError
 from modwatch.metrics.agreement import (
-    Agreement,
     cohen_kappa,
-    gold_accuracy,
     krippendorff_alpha,
     observed_agreement,
-    retest_consistency,
-    retest_disagreement,
+    observed_disagreement,
 )
-from modwatch.metrics.moderator_error import MINIMUM_PAIRS
+from modwatch.metrics.annotator_error import MINIMUM_PAIRS
+from modwatch.metrics.estimate import Estimate
 from modwatch.review.people.groups import SMALLER_GROUPS, SMALLEST_MINIMUM
 from modwatch.review.quality_control.comparisons import compared
 from modwatch.review.tables import moderator_group
@@ -35,7 +33,7 @@ class PersonAgreement:
 
     moderator_id: int
     pseudonym: str
-    agreement: Agreement
+    agreement: Estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +43,8 @@ class GroupAgreement:
     group: str
     #: Members who answered a gold item or a retest in the period.
     people: int
-    gold_accuracy: Agreement
-    retest_consistency: Agreement
+    gold_accuracy: Estimate
+    retest_consistency: Estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,22 +53,22 @@ class AgreementReport:
 
     first: dt.date
     last: dt.date
-    #: Share of comments whose first and second opinion are the same.
-    second_opinions: Agreement
-    #: Cohen's κ of first and second opinions.
-    second_opinions_kappa: Agreement
+    #: First and second opinion are the same.
+    second_opinions: Estimate
+    #: Cohen's κ of first and second opinion.
+    second_opinions_kappa: Estimate
     #: Krippendorff's α of the items that several people label.
-    several_labels_alpha: Agreement
-    gold_accuracy: Agreement
+    several_labels_alpha: Estimate
+    gold_accuracy: Estimate
     gold_by_person: tuple[PersonAgreement, ...]
-    #: Share of retests answered as before.
-    retest_consistency: Agreement
-    #: r, from which flip rates are computed: 1 − consistency.
-    retest_disagreement: Agreement
+    #: People label a comment as before.
+    retest_consistency: Estimate
+    #: r, of which flip rates are made: 1 − consistency.
+    retest_disagreement: Estimate
     retests_by_person: tuple[PersonAgreement, ...]
 
 
-_Measure = Callable[..., Agreement]
+_Measure = Callable[..., Estimate]
 _Rows = Sequence[RowMapping]
 
 
@@ -104,11 +102,11 @@ def agreement_report(
         several_labels_alpha=krippendorff_alpha(
             *_columns(several, "item_id", "label"), rng=rng, **least
         ),
-        gold_accuracy=gold_accuracy(*_columns(gold, "label", "gold"), **least),
-        gold_by_person=_by_person(gold, gold_accuracy, ("label", "gold"), minimum),
-        retest_consistency=retest_consistency(*again, **least),
-        retest_disagreement=retest_disagreement(*again, **least),
-        retests_by_person=_by_person(retests, retest_consistency, ("first", "again"), minimum),
+        gold_accuracy=observed_agreement(*_columns(gold, "label", "gold"), **least),
+        gold_by_person=_by_person(gold, observed_agreement, ("label", "gold"), minimum),
+        retest_consistency=observed_agreement(*again, **least),
+        retest_disagreement=observed_disagreement(*again, **least),
+        retests_by_person=_by_person(retests, observed_agreement, ("first", "again"), minimum),
     )
 
 
@@ -143,9 +141,9 @@ def agreement_by_group(
         GroupAgreement(
             group=name,
             people=len(members),
-            gold_accuracy=_of_group(gold, members, gold_accuracy, ("label", "gold"), least),
+            gold_accuracy=_of_group(gold, members, observed_agreement, ("label", "gold"), least),
             retest_consistency=_of_group(
-                retests, members, retest_consistency, ("first", "again"), least
+                retests, members, observed_agreement, ("first", "again"), least
             ),
         )
         for name, members in sorted(groups.items())
@@ -194,11 +192,11 @@ def _of_group(
     measure: _Measure,
     columns: tuple[str, str],
     least: tuple[int, int],
-) -> Agreement:
+) -> Estimate:
     least_people, minimum = least
     theirs = _of(rows, members)
     people = len({row["moderator_id"] for row in theirs})
     if people < least_people:
         reason = f"fewer than {least_people} people contributed"
-        return Agreement(value=None, low=None, high=None, n=0, status="insufficient", reason=reason)
+        return Estimate.insufficient(reason, n=0)
     return measure(*_columns(theirs, *columns), minimum=minimum)
