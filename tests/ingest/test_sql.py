@@ -108,7 +108,7 @@ def test_a_cast_is_no_bound():
 
 
 def test_a_refused_query_names_the_database_and_not_its_password(sqlite):
-    with pytest.raises(SourceError, match=r"refused the query \(OperationalError\)"):
+    with pytest.raises(SourceError, match=r"The query of .* failed \(OperationalError\)"):
         landed(SqlSource(url=sqlite, query=QUERY.replace("post", "gone")))
 
 

@@ -199,19 +199,24 @@ def _planned(name: str, side: SideDesign) -> list[PlannedStratum]:
     ]
 
 
+def raise_on_invalid_name(audit: str) -> None:
+    """Raise AuditError unless `audit` can be the name of an audit and of its folder."""
+    if not _NAME.fullmatch(audit):
+        raise AuditError(
+            f"audit {audit[:100]!r}: the name of the audit may contain lower-case letters, digits, "
+            "- and _ only, and starts with a letter or digit"
+        )
+
+
 def _check(plan: AuditPlan) -> None:
     """Raise AuditError for a plan that cannot be carried out, with the first reason."""
+    raise_on_invalid_name(plan.audit)
     for problem in chain(_of_period(plan), _of_strata(plan), _of_rules(plan)):
         raise AuditError(f"audit {plan.audit[:100]!r}: {problem}")
 
 
 def _of_period(plan: AuditPlan) -> Iterator[str]:
-    """Yield what is wrong with the name and the days."""
-    if not _NAME.fullmatch(plan.audit):
-        yield (
-            "the name of the audit may hold lower-case letters, digits, - and _ alone, and begins "
-            "with a letter or digit"
-        )
+    """Yield what is wrong with the days."""
     days = [day.day for day in plan.population]
     if days != sorted(set(days)):
         yield "the days are not in order"

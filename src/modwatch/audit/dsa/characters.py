@@ -2,10 +2,10 @@
 
 import re
 
+from modwatch.text import BIDI_CONTROLS, CONTROLS, SURROGATES
+
 #: Control characters but tab and line ends, surrogates, and what turns text around.
-HARMFUL = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
+HARMFUL = re.compile(f"[{CONTROLS}{SURROGATES}{BIDI_CONTROLS}]")
 
 #: What spreadsheets may take for the beginning of a formula, also in its wide form.
 FORMULA_SIGNS = tuple("=+-@\t\r＝＋－＠")

@@ -1,6 +1,5 @@
 """How the report writes numbers, shares, intervals, times and names that others chose."""
 
-import unicodedata
 from collections.abc import Mapping
 from math import floor, log10
 from typing import Any
@@ -9,15 +8,13 @@ import numpy as np
 
 from modwatch.audit.evidence import moment
 from modwatch.audit.intervals import IntervalRule
+from modwatch.text import is_invisible
 
 #: An estimate whose interval reaches this far to one side is told in whole per cent.
 WIDE = 0.05
 
 #: No-break, so that a number and its unit stay on one line.
 _PER_CENT = "\u00a0%"
-
-#: Categories of characters that are not seen, or that change how others are seen.
-_UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 NONE = "–"
 
@@ -184,10 +181,7 @@ def name(text: object) -> str:
     >>> name("a" + chr(0x202E) + "b")
     'a[U+202E]b'
     """
-    return "".join(
-        f"[U+{ord(sign):04X}]" if unicodedata.category(sign) in _UNSEEN else sign
-        for sign in str(text)
-    )
+    return "".join(f"[U+{ord(sign):04X}]" if is_invisible(sign) else sign for sign in str(text))
 
 
 def heading(column: str) -> str:
