@@ -1,10 +1,12 @@
-# Two commands: `make demo` and `make test`. Each does its own set-up, once.
+# Every command does its own set-up, once.
 #
 #   make demo                      the synthetic community, 7 days x 2,000 comments
 #   make demo DATA=wikipedia_talk  real comments, 10 days x 1,000 (needs the published data)
 #   make demo ONCE=1               stop everything at the end; non-zero status if anything failed
-#   make test                      every check that CI runs
-#   make format | make lock        for developers
+#   make check                     linters, types, unit tests: no server, no browser
+#   make test                      everything that CI runs
+#   make docs                      the documentation site, into build/docs
+#   make format | make lock        for developers; `make lock UPGRADE="pandas numpy"` or UPGRADE=--all
 #
 # PYTHON names the interpreter (3.11 or later) from which the virtual environment is made.
 
@@ -14,24 +16,49 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test install format lock clean
+.PHONY: help demo check test docs unit-tests install format lock clean \
+    lint-format lint-style lint-types lint-imports
 
 help:
-	@sed -n '3,8s/^# \{0,3\}//p' Makefile
+	@sed -n '3,10s/^# \{0,3\}//p' Makefile
 
 demo: install
 	@$(BIN)/modwatch demo --data $(DATA) $(if $(ONCE),--once)
 
-test: install
-	@$(BIN)/ruff format --check .
-	@$(BIN)/ruff check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+# The linters run beside each other; -O prints the output of each as a whole.
+LINTERS := lint-format lint-style lint-types lint-imports
+
+check:
+	@$(MAKE) --no-print-directory install
+	@$(MAKE) --no-print-directory -j 4 -O $(LINTERS)
+	@$(MAKE) --no-print-directory unit-tests
+
+test:
+	@$(MAKE) --no-print-directory install
+	@$(MAKE) --no-print-directory -j 4 -O $(LINTERS) docs
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+lint-format:
+	@$(BIN)/ruff format --check .
+
+lint-style:
+	@$(BIN)/ruff check .
+
+lint-types:
+	@$(BIN)/mypy
+
+lint-imports:
+	@$(BIN)/lint-imports
+
+unit-tests:
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -q -m "not services and not acceptance"
+
+docs: install
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: requirements.txt pyproject.toml
+$(VENV)/.installed: requirements.txt pyproject.toml setup.py
 	@bash .ci/install $(PYTHON) $(VENV)
 	@touch $@
 
@@ -40,7 +67,7 @@ format: install
 	@$(BIN)/ruff check --fix .
 
 lock: install
-	@$(BIN)/python .ci/lock.py
+	@$(BIN)/python .ci/lock.py $(UPGRADE)
 
 clean:
-	rm -rf $(VENV) var
+	rm -rf $(VENV) build var

@@ -2,7 +2,7 @@
 
     python benchmarks/audit.py [--repetitions 2000] [--csv FILE]
 
-Simulated populations of 400,000 comments (`tests/simulated_audits.py`): prevalence of the
+Simulated populations of 400,000 comments (`tests/support/simulated_audits.py`): prevalence of the
 unflagged 0.1, 0.5, 1, 2, 4 and 8 %, a sharp, a dull and a miscalibrated score, 0 or 20 % of the
 positives missed by it, 500, 1,000 and 3,000 labels. All designs see the same populations. Named
 baselines:
@@ -41,7 +41,7 @@ from modwatch.audit.strata import strata
 from modwatch.audit.stratified import StratumCounts
 
 # Populations and baselines are shared with the tests.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from simulated_audits import (
     PILOT_BINS,
     PILOT_LABELS,

@@ -42,7 +42,7 @@ from modwatch.audit.stages import next_stage
 from modwatch.audit.stratified import StratumCounts, combine
 
 # Populations and baselines are shared with the tests.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from simulated_audits import SCORES, draw_positives, pilot_audit, simulate
 
 CELLS = tuple(product((0.001, 0.01, 0.04), SCORES, (0.0, 0.2), (1000, 3000)))

@@ -22,12 +22,8 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from modwatch.metrics.collaborative import (
-    METRICS,
-    REVIEW_FRACTIONS,
-    collaboration_curve,
-    review_scores,
-)
+from modwatch.metrics import REVIEW_FRACTIONS, collaboration_curve, review_scores
+from modwatch.metrics.collaborative import METRICS
 
 STRATEGIES = ("uncertainty", "toxicity")
 

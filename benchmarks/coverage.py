@@ -1,11 +1,11 @@
-"""How often the 95 % intervals of live estimates hold the truth, beside the unweighted estimate.
+"""Coverage of the 95 % intervals of live estimates, beside the unweighted estimate.
 
     python benchmarks/coverage.py [repetitions a cell, default 100] [comments a day, default 5000]
 
 Each repetition simulates a window of two weeks, α = 0.1, a tenth of it the random slice, and
-labels a part of what was routed. Cells: prevalence 1, 5, 20 %; calibrated and over-confident model;
-60, 80 and 100 % of the labels in. The truth is the window's own. The naive estimate takes the
-labelled comments for all comments, with the textbook interval for a simple random sample.
+labels a part of the routed comments. Cells: prevalence 1, 5, 20 %; calibrated and over-confident
+model; 60, 80 and 100 % of the labels received. The true values are the window's own. The naive
+estimate treats the labelled comments as a simple random sample, with the textbook interval.
 """
 
 import sys
@@ -19,20 +19,20 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from modwatch.metrics import calibration, classification, collaborative
-from modwatch.metrics.estimate import measure_days
+from modwatch import metrics
+from modwatch.metrics import LabelledDay, measure_days
+from modwatch.metrics.collaborative import METRICS
+from modwatch.metrics.estimation.sample import Sample
 from modwatch.metrics.intervals import mid_p
-from modwatch.metrics.labelled import LabelledDay
-from modwatch.metrics.sample import Sample
-from modwatch.routing.design import design
-from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing import RoutingPolicy, design_routing
 
 DAYS = 14
 POLICY = RoutingPolicy(review_fraction=0.1)
-ASKED = {"alphas": [POLICY.review_fraction], "strategies": [POLICY.strategy]}
+FRACTION = {"review_fraction": POLICY.review_fraction}
+ASKED = {"review_fractions": [POLICY.review_fraction], "strategies": [POLICY.strategy]}
 CELLS = list(product((0.01, 0.05, 0.2), (1.0, 2.5), (0.6, 0.8, 1.0)))
 CELL = ["prevalence", "sharpness", "completion"]
-#: Lowest and highest coverage that is allowed over all cells, and the most bias in standard errors.
+#: Lowest and highest coverage allowed over all cells, and largest bias in standard errors.
 FLOORS = {
     "accuracy": (0.93, 0.98, 0.2),
     "oc_accuracy": (0.93, 0.98, 0.2),
@@ -50,8 +50,8 @@ def comments(rng, size, prevalence, sharpness):
 
 
 def reviewed(rng, prob, label, completion):
-    """Return the day as it is known after review."""
-    routing = design(prob, rng.integers(0, 2**64, prob.size, dtype=np.uint64), POLICY)
+    """Return the day after review."""
+    routing = design_routing(prob, rng.integers(0, 2**64, prob.size, dtype=np.uint64), POLICY)
     stratum, labelled = np.full(prob.size, -1), np.zeros(prob.size, bool)
     stratum[routing.row] = routing.stratum
     labelled[routing.row] = rng.random(routing.row.size) < completion
@@ -66,37 +66,37 @@ def reviewed(rng, prob, label, completion):
 
 
 def exact(days):
-    """Return the truth of each metric of days of equal size; each day has its own capacity."""
+    """Return the true value of each metric of days of equal size, each with its own capacity."""
     prob, label = (np.concatenate(part) for part in zip(*days, strict=True))
-    ranks = [rankdata(-collaborative.review_scores(day[0], POLICY.strategy)) for day in days]
-    at = label, prob, -np.concatenate(ranks), POLICY.review_fraction
-    return {name: getattr(collaborative, name)(*at) for name in collaborative.METRICS} | {
-        "accuracy": classification.accuracy(label, prob),
-        "prevalence": classification.prevalence(label),
-        "precision_flagged": classification.precision(label, prob),
-        "recall_flagged": classification.recall(label, prob),
-        "auroc": classification.auroc(label, prob),
-        "auprc": classification.auprc(label, prob),
-        "brier": calibration.brier_score(label, prob),
-        "ece": calibration.expected_calibration_error(label, prob),
-        "calibration_auroc": calibration.calibration_auroc(label, prob),
-        "calibration_auprc": calibration.calibration_auprc(label, prob),
+    ranks = [rankdata(-metrics.review_scores(day[0], POLICY.strategy)) for day in days]
+    at = label, prob, -np.concatenate(ranks)
+    return {name: getattr(metrics, name)(*at, **FRACTION) for name in METRICS} | {
+        "accuracy": metrics.accuracy(label, prob),
+        "prevalence": metrics.prevalence(label),
+        "precision_flagged": metrics.precision(label, prob),
+        "recall_flagged": metrics.recall(label, prob),
+        "auroc": metrics.auroc(label, prob),
+        "auprc": metrics.auprc(label, prob),
+        "brier": metrics.brier_score(label, prob),
+        "ece": metrics.expected_calibration_error(label, prob),
+        "calibration_auroc": metrics.calibration_auroc(label, prob),
+        "calibration_auprc": metrics.calibration_auprc(label, prob),
     }
 
 
 def naive(sample):
     """Return value, low and high of each metric from the labelled comments alone."""
     label, prob = sample.label, sample.prob
-    score = collaborative.review_scores(prob, POLICY.strategy)
-    at = label, prob, score, POLICY.review_fraction
+    score = metrics.review_scores(prob, POLICY.strategy)
+    at = label, prob, score
     looked = round(POLICY.review_fraction * label.size)
     shares = {
-        "accuracy": (classification.accuracy(label, prob), label.size),
-        "oc_accuracy": (collaborative.oc_accuracy(*at), label.size),
-        "review_efficiency": (collaborative.review_efficiency(*at), looked),
+        "accuracy": (metrics.accuracy(label, prob), label.size),
+        "oc_accuracy": (metrics.oc_accuracy(*at, **FRACTION), label.size),
+        "review_efficiency": (metrics.review_efficiency(*at, **FRACTION), looked),
     }
     found = {name: (share, *mid_p(share * n, n)) for name, (share, n) in shares.items()}
-    area, positives = collaborative.oc_auroc(*at), label.sum()
+    area, positives = metrics.oc_auroc(*at, **FRACTION), label.sum()
     if area is not None:
         found["oc_auroc"] = (area, *hanley_mcneil(area, positives, label.size - positives))
     return found
@@ -112,7 +112,7 @@ def hanley_mcneil(area, positives, negatives):
 
 
 def repetition(seed, size, cell):
-    """Return a row a metric: truth, the estimate, the naive estimate."""
+    """Return one row per metric: true value, estimate, naive estimate."""
     rng = np.random.default_rng(seed)
     prevalence, sharpness, completion = cell
     truth = [comments(rng, size, prevalence, sharpness) for _ in range(DAYS)]
@@ -124,7 +124,7 @@ def repetition(seed, size, cell):
 
 
 def hits(frame, low, value, high):
-    """Return whether the truth is inside, where anything was estimated, and the error."""
+    """Return whether the interval covers the true value, if estimated, and the error."""
     inside = (frame[low] <= frame["truth"] + 1e-9) & (frame["truth"] <= frame[high] + 1e-9)
     known = frame[low].notna() & (frame[high] - frame[low] > 1e-12)  # else all was seen
     return inside.astype(float).where(known), frame[value] - frame["truth"]

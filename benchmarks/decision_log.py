@@ -26,9 +26,8 @@ from modwatch.review import people
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.label_studio import transfer as label_studio
-from modwatch.review.log import check as log_check
-from modwatch.review.log import export
-from modwatch.review.log.formats import COVERED, CURRENT, GENESIS, content_of, row_hash
+from modwatch.review.log import export, verification
+from modwatch.review.log.hashing import COVERED, CURRENT, GENESIS, content_of, row_hash
 from modwatch.review.migrate import upgrade
 
 MODERATORS = 64
@@ -138,7 +137,7 @@ def hash_alone(engine: Engine) -> int:  # noqa: ARG001
 
 
 def verify(engine: Engine) -> int:
-    report = log_check.verify_log(engine)
+    report = verification.verify_log(engine)
     assert report.intact, report.problems
     return 0
 
@@ -148,7 +147,7 @@ def exported(engine: Engine, form: export.Format) -> int:
 
 
 def verify_exported(engine: Engine) -> int:
-    report = log_check.verify_export(_lines(export.export(engine, "jsonl", with_notes=True)))
+    report = verification.verify_export(_lines(export.export(engine, "jsonl", with_notes=True)))
     assert report.intact, report.problems
     return 0
 

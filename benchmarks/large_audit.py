@@ -21,13 +21,16 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from small_audits import plan_audit
 
 from modwatch.audit.draw import labels_wanted
 from modwatch.audit.files import labels_file, read_sample, sample_file, write_labels
 from modwatch.audit.labels import AuditLabel
-from modwatch.audits import auditing, verification
+from modwatch.audit.plan import AuditPlan
+from modwatch.audits import verification
 from modwatch.audits.request import AuditRequest
 from modwatch.lake.schemas import COMMENTS, SCORES
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.review.embedded import embedded
 from modwatch.settings import Settings
@@ -110,21 +113,21 @@ def plan(at: Resources, number: int) -> int:
     request = AuditRequest(
         audit="large", first=FIRST, last=days(number)[-1], labels=LABELS, seed="s"
     )
-    frozen = auditing.plan(at, request, actor="eva")
-    auditing.approve(at, "large", actor="eve")
+    frozen = plan_audit(at, request, actor="eva")
+    open_audit(at, "large").approve(actor="eve")
     return sum(stratum.population for stratum in frozen.strata)
 
 
 def draw(at: Resources, _number: int) -> int:
-    return auditing.draw_stage(at, "large")
+    return open_audit(at, "large").draw()
 
 
 def label(at: Resources, _number: int) -> int:
     """Seal labels that a coin gave by the score."""
-    kept = auditing.store(at)
+    kept = at.audit_store
     folder = kept.read("large")
     generator = np.random.default_rng(0)
-    frozen = auditing.AuditPlan.from_json(folder["plan.json"].decode())
+    frozen = AuditPlan.from_json(folder["plan.json"].decode())
     said = [
         AuditLabel(
             day=each.day,
@@ -144,11 +147,11 @@ def label(at: Resources, _number: int) -> int:
 
 
 def estimate(at: Resources, _number: int) -> int:
-    return len(auditing.estimate(at, "large")["figures"])
+    return len(open_audit(at, "large").estimate()["figures"])
 
 
 def redraw(at: Resources, _number: int) -> int:
-    return len(verification.redrawn(at, auditing.store(at).read("large")))
+    return len(verification.redrawn(at.lake, at.audit_store.read("large")))
 
 
 STEPS = (read_baseline, plan, draw, label, estimate, redraw)

@@ -15,7 +15,7 @@ import time
 
 from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.datasets import demo_data
-from modwatch.demo.job import train_champion
+from modwatch.demo.run import train_champion
 from modwatch.demo.setup import Narrator, started
 
 
@@ -34,7 +34,7 @@ def main() -> None:
 def _in_one_process(day: datetime.date) -> float:
     """Return the seconds that the stops up to the queue take in a process of their own."""
     begun = time.perf_counter()
-    command = [sys.executable, "-m", "modwatch.cli", "run", "day", day.isoformat()]
+    command = [sys.executable, "-m", "modwatch", "run", "day", day.isoformat()]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - begun
 
@@ -46,7 +46,14 @@ def _in_airflow(client: AirflowClient, day: datetime.date) -> tuple[float, float
     triggered = datetime.datetime.now(datetime.UTC)
     client.backfill("score_comments", day, day)
     (run,) = client.wait("score_comments", 1, timeout=300)
-    spans = client.task_spans("score_comments", run.run_id)
+    spans = {
+        f"{task['task_id']}[{task['map_index']}]": (
+            datetime.datetime.fromisoformat(task["start_date"]),
+            datetime.datetime.fromisoformat(task["end_date"]),
+        )
+        for task in client.tasks("score_comments", run.run_id)
+        if task["start_date"] and task["end_date"]
+    }
     scoring = [span for name, span in spans.items() if name.startswith("score_shard")]
     total = (max(end for _, end in spans.values()) - triggered).total_seconds()
     scored = (max(end for _, end in scoring) - min(begin for begin, _ in scoring)).total_seconds()

@@ -1,50 +1,53 @@
 """
 # score_comments
 
-Every day after midnight UTC: fetches the comments of the day that has just ended, checks them,
-scores them with the champion model, and sends the ones most worth a human look to the review
-queue, together with a random slice that keeps the figures unbiased.
+Ingests the comments of a day, validates them, scores them with the champion model, and sends the
+top stratum and a random slice of the rest to the review queue.
 
-Each task can be cleared and run again: it replaces the rows of its day and nothing else.
+**Schedule:** daily after midnight UTC, for the day before. Every task can be cleared and run again:
+it replaces the rows of its day only.
 
 | task | reads | writes |
 |---|---|---|
 | `ingest` | the source | `landed` |
-| `check_comments` | `landed` | `comments`, `quarantine`, the day's check page |
-| `plan_shards` | `comments`, the model registry | nothing: which model, how many shards |
+| `check_comments` | `landed` | `comments`, `quarantine`, `profiles`, the validation page |
+| `plan_shards` | `comments`, the model registry | nothing; returns model version and shards |
 | `score_shard` (mapped) | `comments` | `staged_scores` |
-| `check_scores` | `staged_scores` | `scores`, `quarantine`, the day's check page |
+| `check_scores` | `staged_scores` | `scores`, `quarantine`, `profiles`, the validation page |
 | `route` | `scores` | `routing_design`, `routed`, the review queue |
 
-To score several days, use *Trigger → Backfill*. Days run one after the other, because a day is
-compared with the days before it.
+To score past days, use *Trigger → Backfill*. The days run one after the other, because validation
+compares a day with the days before it.
 
 ## Triage
 
-- **`ingest` fails**: the message names the file, query or column. Mend the source, clear the task.
-- **`check_comments` or `check_scores` fails with DayRejectedError**: open the day's check page
-  (the message gives its address). A rejected day changes no table. Mend the source or the model,
-  clear the failed task and what follows it.
-- **`plan_shards` fails with NoChampionError**: no model is registered. Run `modwatch train`, or
-  set the alias `champion` in MLflow.
-- **one `score_shard` fails**: clear that map index alone; the others keep their work.
-- **`route` fails with DatabaseError**: PostgreSQL is down; it is tried again by itself.
+- **`ingest` fails with SourceError**: the message names the file, query or column. Correct the
+  source and clear the task.
+- **`check_comments` or `check_scores` fails with DayRejectedError**: validation failed, and no
+  table was changed. Open the validation page in the message, correct the source or the model, and
+  clear the failed task and its downstream tasks.
+- **`plan_shards` fails with NoChampionError**: no model has the alias `champion`. Run
+  `modwatch train`, or set the alias in MLflow.
+- **`score_shard` fails for one map index**: clear that map index only.
+- **`route` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried
+  automatically; if the retries fail, check the server and clear the task.
 """
 
 from airflow.sdk import dag
 
-from modwatch.orchestration import daily, stop
+from modwatch.orchestration import daily_schedule, task_of
+from modwatch.pipeline import daily
 
 
-@dag(doc_md=__doc__, tags=["modwatch", "daily"], **daily("@daily"))
+@dag(doc_md=__doc__, tags=["modwatch", "daily"], **daily_schedule("@daily"))
 def score_comments():
     """Score one day; the module's docstring is the runbook."""
-    ingest = stop("ingest")
-    check_comments = stop("check_comments")
-    plan_shards = stop("plan_shards")
-    score_shard = stop("score_shard")
-    check_scores = stop("check_scores")
-    route = stop("route")
+    ingest = task_of(daily.ingest)
+    check_comments = task_of(daily.check_comments)
+    plan_shards = task_of(daily.plan_shards)
+    score_shard = task_of(daily.score_shard)
+    check_scores = task_of(daily.check_scores)
+    route = task_of(daily.route)
 
     shards = plan_shards()
     ingest() >> check_comments() >> shards

@@ -7,13 +7,11 @@ FROM modwatch-base
 
 LABEL org.opencontainers.image.title="modwatch-airflow" \
       org.opencontainers.image.description="Airflow with Modwatch's DAGs and plugin" \
-      org.opencontainers.image.version="0.1.0"
+      org.opencontainers.image.version="0.5.0"
 
-COPY dags/ dags/
-COPY plugins/ plugins/
-
-ENV AIRFLOW__CORE__DAGS_FOLDER=/opt/modwatch/dags \
-    AIRFLOW__CORE__PLUGINS_FOLDER=/opt/modwatch/plugins \
+# What `modwatch airflow dags-folder` prints here. The plugin needs no folder: Airflow finds it by
+# the entry point of the installed package.
+ENV AIRFLOW__CORE__DAGS_FOLDER=/opt/venv/lib/python3.11/site-packages/modwatch/dags \
     AIRFLOW__CORE__LOAD_EXAMPLES=False \
     AIRFLOW__USAGE_DATA_COLLECTION__ENABLED=False
 

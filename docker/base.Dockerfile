@@ -2,8 +2,8 @@
 #
 # airflow.Dockerfile, console.Dockerfile and mlflow.Dockerfile each add a program to it and nothing
 # else. They stay separate files because each is deployed, scaled and given rights of its own; the
-# environment is one because requirements.txt is one, and because layers that three images share are
-# stored and pulled once.
+# environment is one because the lock is one, and because layers that three images share are stored
+# and pulled once.
 #
 # Images are pinned by tag. To pin one by content as well, look its digest up once
 # (`docker buildx imagetools inspect python:3.11.15-slim-bookworm`) and append it: `tag@sha256:…`.
@@ -20,20 +20,25 @@ RUN python -m venv /opt/venv
 ENV PATH="/opt/venv/bin:${PATH}"
 WORKDIR /build
 
-# Before the sources: an edited source file must not install everything again.
-COPY requirements.txt ./
-RUN pip install --no-cache-dir --requirement requirements.txt
+# The lock limits every version, and development tools stay out. First the package is empty: an
+# edited source file must not install everything again.
+COPY LICENSE README.md pyproject.toml requirements.txt setup.py ./
+RUN mkdir src dags plugins \
+    && pip install --no-cache-dir --constraint requirements.txt setuptools \
+    && pip install --no-cache-dir --constraint requirements.txt --no-build-isolation \
+        ".[airflow,console,mlflow,models,pipeline,s3]"
 
-COPY pyproject.toml README.md ./
 COPY src/ src/
-RUN pip install --no-cache-dir --no-deps --no-build-isolation .
+COPY dags/ dags/
+COPY plugins/ plugins/
+RUN pip install --no-cache-dir --no-deps --no-build-isolation --force-reinstall .
 
 
 FROM python:3.11.15-slim-bookworm
 
 LABEL org.opencontainers.image.title="modwatch-base" \
       org.opencontainers.image.description="Modwatch and all that it needs" \
-      org.opencontainers.image.version="0.1.0"
+      org.opencontainers.image.version="0.5.0"
 
 # A numeric user, so that an orchestrator can tell that it is not root. The folders are its only
 # writable places; a volume mounted on one takes over the owner.

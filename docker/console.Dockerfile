@@ -6,7 +6,7 @@ FROM modwatch-base
 
 LABEL org.opencontainers.image.title="modwatch-console" \
       org.opencontainers.image.description="Modwatch's review console" \
-      org.opencontainers.image.version="0.1.0"
+      org.opencontainers.image.version="0.5.0"
 
 USER 10001:10001
 EXPOSE 8090

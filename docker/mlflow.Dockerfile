@@ -7,7 +7,7 @@ FROM modwatch-base
 
 LABEL org.opencontainers.image.title="modwatch-mlflow" \
       org.opencontainers.image.description="MLflow tracking server and model registry" \
-      org.opencontainers.image.version="0.1.0"
+      org.opencontainers.image.version="0.5.0"
 
 # Its background jobs score language-model traces, of which there are none here.
 ENV MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false

@@ -42,7 +42,22 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session")
-def path_server() -> Iterator[EmbeddedServer]:
+def services() -> None:
+    """Requested by every fixture that starts a server, a browser or another slow program.
+
+    Tests that need one of them, at whatever distance, are marked `services`; `make check` runs the
+    others.
+    """
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "services" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.services)
+
+
+@pytest.fixture(scope="session")
+def path_server(services: None) -> Iterator[EmbeddedServer]:
     # Not in pytest's folder, which is closed to other users: the server of a root has its own.
     with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as server:
         maintenance = connect(server.server_url, pool_size=1)
@@ -101,7 +116,7 @@ def _new_store(folder: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def unmanned(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+def unmanned(tmp_path_factory: pytest.TempPathFactory, services: None) -> Registry:
     """An MLflow without any model."""
     folder = tmp_path_factory.mktemp("unmanned")
     _new_store(folder)
@@ -194,7 +209,7 @@ def small(small_home: Installation) -> Iterator[Resources]:
 
 # Not for the whole session: as long as it is open, no other test can have an event loop.
 @pytest.fixture(scope="module")
-def chromium() -> Iterator["Browser"]:
+def chromium(services: None) -> Iterator["Browser"]:
     from playwright.sync_api import sync_playwright
 
     path = shutil.which("chromium") or shutil.which("google-chrome")

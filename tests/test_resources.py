@@ -1,4 +1,3 @@
-import datetime
 import stat
 import tempfile
 from collections.abc import Callable
@@ -12,14 +11,13 @@ from sqlalchemy import text
 
 from modwatch.alerts.mail import MailChannel
 from modwatch.alerts.webhook import WebhookChannel
-from modwatch.errors import DayRejectedError, SettingsError, SourceError
+from modwatch.errors import SettingsError, SourceError
 from modwatch.ingest.community import Community, Drift
 from modwatch.ingest.files import FileSource
 from modwatch.ingest.replay import ReplaySource
 from modwatch.ingest.sql import SqlSource
-from modwatch.quality import check_comments, profile_comments
 from modwatch.resources import open_channels, open_resources, open_source
-from modwatch.settings import Settings
+from modwatch.settings import EMBEDDED, Settings
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -92,7 +90,7 @@ def test_channels_are_those_that_the_settings_name() -> None:
     assert (posted.url, posted.secret) == ("https://hook/x", "hunter2")
     assert (mailed.server.host, mailed.server.tls) == ("mail", True)
     assert mailed.recipients == ("ops@example.org", "lead@example.org")
-    assert posted.patience.timeout == mailed.patience.timeout == 3
+    assert posted.retry.timeout == mailed.retry.timeout == 3
     assert "hunter2" not in repr((posted, mailed))
 
 
@@ -101,21 +99,6 @@ def test_opening_touches_nothing(tmp_path: Path) -> None:
     with open_resources(Settings(home=home)):
         pass
     assert not home.exists()
-
-
-def test_windows_end_on_the_day_and_history_before_it() -> None:
-    with open_resources(Settings(window_days=3, history_days=2)) as at:
-        window, before = at.window(TUESDAY), at.days_before(TUESDAY)
-    assert window == [TUESDAY - datetime.timedelta(days=back) for back in (2, 1, 0)]
-    assert before == [TUESDAY - datetime.timedelta(days=back) for back in (2, 1)]
-
-
-def test_the_deployed_fraction_is_among_those_reported_once() -> None:
-    with open_resources(Settings(review_fraction=0.07)) as at:
-        assert 0.07 in at.alphas
-        assert list(at.alphas) == sorted(set(at.alphas))
-    with open_resources(Settings(review_fraction=0.05)) as at:
-        assert at.alphas.count(0.05) == 1
 
 
 def test_the_policy_is_that_of_the_settings() -> None:
@@ -127,6 +110,7 @@ def test_the_policy_is_that_of_the_settings() -> None:
         assert (policy.review_fraction, policy.slice_share) == (0.2, 0.3)
         assert (policy.strategy, policy.toxic_share) == ("hybrid", 0.4)
         assert at.thresholds.max_text_length == 9
+        assert at.thresholds.trailing_days == settings.history_days
 
 
 def test_a_given_salt_is_used_and_nothing_is_kept(tmp_path: Path) -> None:
@@ -158,28 +142,6 @@ def test_a_salt_that_cannot_be_kept_names_the_settings(tmp_path: Path) -> None:
         _ = at.sampling_salt
 
 
-def test_a_rejected_day_keeps_its_verdict_and_names_its_page(tmp_path: Path) -> None:
-    rows = next(Community(seed=1, comments_per_day=50).read(MONDAY))
-    broken = check_comments(profile_comments([rows], day=TUESDAY)).verdict
-    assert broken.rejected
-    with open_resources(Settings(home=tmp_path)) as at:
-        with pytest.raises(DayRejectedError, match=r"rejected.* page is .*2026-01-06/index\.html"):
-            at.keep_verdict(broken)
-        assert at.checks.load("comments", TUESDAY) == broken
-        assert at.checks.read_page(TUESDAY)
-        assert (Path(at.settings.checks_root) / "index.html").exists()
-        assert at.verdicts_before("comments", TUESDAY) == []
-        assert at.verdicts_before("comments", TUESDAY + datetime.timedelta(days=1)) == [broken]
-
-
-def test_earlier_ids_are_those_before_the_day(install: Install) -> None:
-    home = install()
-    home.run("ingest", "check_comments")
-    with open_resources(home.settings) as at:
-        assert sum(len(ids) for ids in at.earlier_ids(MONDAY)) == 0
-        assert sum(len(ids) for ids in at.earlier_ids(TUESDAY)) == at.lake.count("comments", MONDAY)
-
-
 def test_a_model_is_fetched_once_for_all_tasks(install: Install) -> None:
     home = install()
     with open_resources(home.settings) as at:
@@ -189,11 +151,24 @@ def test_a_model_is_fetched_once_for_all_tasks(install: Install) -> None:
         assert len(list(at.settings.models_folder.iterdir())) == 1
 
 
-def test_without_a_url_the_database_is_embedded_migrated_and_stopped() -> None:
+def test_without_a_database_url_the_error_names_the_setting_and_its_values(tmp_path: Path) -> None:
+    with open_resources(Settings(home=tmp_path)) as at:
+        with pytest.raises(SettingsError) as caught:
+            _ = at.database
+        assert str(caught.value) == (
+            "MODWATCH_DATABASE_URL is not set; set it to postgresql://user:password@host/database, "
+            "or to embedded for a server in MODWATCH_HOME"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("services")
+def test_an_embedded_database_is_migrated_and_stopped() -> None:
     # Not pytest's folder, which is closed to other users: the server of a root has its own.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        with open_resources(Settings(home=Path(folder))) as at, at.database.connect() as connection:
+        settings = Settings(home=Path(folder), database_url=EMBEDDED)
+        with open_resources(settings) as at, at.database.connect() as connection:
             assert connection.scalar(text("SELECT count(*) FROM review_item")) == 0
         assert [p for p in psutil.process_iter() if folder in _command(p)] == []
 

@@ -1,21 +1,22 @@
-"""Cells of a CSV file that no spreadsheet takes for a formula."""
+"""Cells of CSV files, escaped so that spreadsheets do not run them as formulas."""
 
 import re
 
-#: What a spreadsheet may run, whatever it drops from the front: spaces, quotation marks, marks that
-#: nobody sees. And the apostrophe itself, so that taking one away is always right.
+from modwatch.text import CONTROLS, INVISIBLE, VARIATION_SELECTORS
+
+#: Beginnings that a spreadsheet may run as a formula, also after leading whitespace, quotation
+#: marks and invisible characters, which it may drop; and the apostrophe, to make it reversible.
 _RISKY = re.compile(
-    "[\\t\\r\\n']|[\\s\\x00-\\x20\\x7f-\\xa0\\xad\"'`´‘’‚‛“”„«»\\u061c\\u180e\\u200b-\\u200f"
-    "\\u2028-\\u202f\\u2060-\\u206f\\ufe00-\\ufe0f\\ufeff]*[=+\\-@＝＋－−＠﹢﹣﹦﹫]"
+    rf"[\t\r\n']|[\s{CONTROLS}{INVISIBLE}{VARIATION_SELECTORS}\"'`´‘’‚‛“”„«»]*[=+\-@＝＋－−＠﹢﹣﹦﹫]"
 )
 
 
 def neutral(cell: str | None) -> str | None:
-    """Return `cell` so that no spreadsheet takes it for a formula; undone by `original`.
+    """Return `cell` escaped, so that no spreadsheet runs it as a formula; inverse of `original`.
 
-    An apostrophe is put before a text that begins with `= + - @`, a tab or a line break, also
-    after spaces, quotation marks and invisible marks, and before one that begins with an
-    apostrophe. Numbers and dates are left as they are.
+    Text that begins with `= + - @`, a tab or a line break, also after whitespace, quotation marks
+    and invisible characters, gets a leading apostrophe, and so does text that begins with one.
+    Other text is unchanged.
 
     >>> neutral("=1+1"), neutral("  -2"), neutral("'s"), neutral("fine = fine")
     ("'=1+1", "'  -2", "''s", 'fine = fine')
@@ -24,7 +25,7 @@ def neutral(cell: str | None) -> str | None:
 
 
 def original(cell: str) -> str:
-    """Return what `neutral` was given: a text cell of the CSV without its first apostrophe.
+    """Return a cell of the CSV unescaped: without its leading apostrophe.
 
     >>> original("'=1+1"), original("fine")
     ('=1+1', 'fine')

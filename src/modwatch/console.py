@@ -1,4 +1,4 @@
-"""The console of this installation: settings in, an application out; alone, or inside Airflow."""
+"""The review console of this installation, served alone or inside Airflow."""
 
 import datetime
 import threading
@@ -9,22 +9,24 @@ from urllib.parse import urlsplit
 
 from modwatch.settings import Settings, load_settings
 
+# Airflow loads this module in all its processes, and the console takes 1.5 s to import: functions
+# import it when they need it.
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from modwatch.resources import Resources
-    from modwatch.review.console.desk import ConsoleOptions
-    from modwatch.review.outbox.deliverer import Deliverer
+    from modwatch.review.console.request_context import ConsoleOptions
+    from modwatch.review.outbox.delivery import Deliverer
     from modwatch.review.people import OidcOptions
 
-#: Where Airflow serves the console, below its own address.
+#: Path of the console on Airflow's address.
 AIRFLOW_PREFIX = "/modwatch"
 
 
 def serve(at: "Resources", *, host: str | None = None, port: int | None = None) -> None:
-    """Serve the console alone, at the settings' address unless told otherwise, until a signal.
+    """Serve the console until a signal, by default at the address in the settings.
 
-    Meanwhile decisions are sent to the platform, if the settings name its webhook.
+    Meanwhile decisions are delivered to the platform if the settings name its webhook.
     """
     from modwatch.review.console.server import serve as serve_console
 
@@ -39,7 +41,7 @@ def serve(at: "Resources", *, host: str | None = None, port: int | None = None) 
 
 
 def _options(at: "Resources", address: str) -> "ConsoleOptions":
-    """Return the console's options; the policy that people decide by is kept for good."""
+    """Return the console's options, after storing the policy permanently."""
     from modwatch.review.policy.tree import load_policy, register_policy
 
     options = console_options(at.settings, address)
@@ -48,8 +50,8 @@ def _options(at: "Resources", address: str) -> "ConsoleOptions":
 
 
 def console_options(settings: Settings, address: str) -> "ConsoleOptions":
-    """Return what `settings` say of the console that people reach at `address`."""
-    from modwatch.review.console.desk import ConsoleOptions
+    """Return the options of the console at the public `address`."""
+    from modwatch.review.console.request_context import ConsoleOptions
     from modwatch.review.policy.tree import load_policy
     from modwatch.review.queue.lanes import load_lanes
 
@@ -80,7 +82,7 @@ def _oidc(settings: Settings, address: str) -> "OidcOptions | None":
 
 
 class MountedConsole:
-    """The console as a part of another server; the database is opened at the first request."""
+    """The console inside another server; the first request connects to the database."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -88,13 +90,13 @@ class MountedConsole:
         self._exit = ExitStack()
 
     def close(self) -> None:
-        """Leave the database; the next request opens it again."""
+        """Disconnect from the database; the next request connects again."""
         with self._lock:
             self._app = None
             self._exit.close()
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Answer one request."""
+        """Serve one request."""
         from starlette.concurrency import run_in_threadpool
 
         if self._app is None:
@@ -121,9 +123,9 @@ class MountedConsole:
 
 @contextmanager
 def delivering(at: "Resources") -> Iterator[None]:
-    """Follow the decision log in the background: for the feed, and for the platform's webhook."""
+    """Follow the decision log in the background, for the feed and the platform's webhook."""
     stop = threading.Event()
-    # A daemon: Airflow ends its server without leaving this block. What was begun is begun again.
+    # A daemon, since Airflow ends its server without leaving this block; deliveries resume later.
     work = threading.Thread(target=deliverer(at).run, args=(stop,), daemon=True)
     work.start()
     try:
@@ -134,8 +136,8 @@ def delivering(at: "Resources") -> Iterator[None]:
 
 
 def deliverer(at: "Resources") -> "Deliverer":
-    """Return what follows the decision log, and posts to the webhook if the settings name one."""
-    from modwatch.review.outbox.deliverer import PLATFORM, DecisionWebhook, Deliverer
+    """Return the deliverer of decisions, with the platform's webhook if the settings name one."""
+    from modwatch.review.outbox.delivery import PLATFORM, DecisionWebhook, Deliverer
     from modwatch.review.policy.tree import load_policy
 
     settings, channels = at.settings, {}

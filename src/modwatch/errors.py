@@ -1,40 +1,40 @@
-"""Every error that Modwatch raises on purpose.
+"""The exceptions of Modwatch.
 
     ModwatchError
-    ├── SettingsError        a setting, or a combination of settings, is impossible
+    ├── SettingsError        a setting, or a combination of settings, is invalid
     ├── SourceError          the source of comments cannot be read
-    ├── LakeError            a table in the lake cannot be read or written
-    ├── CheckError           a check could not be carried out, or its stored result not read
-    ├── DayRejectedError     a critical rule of the day failed; nothing of it was published
-    ├── ModelError           a model artifact is broken, or does not fit
-    │   └── NoChampionError  no model is registered under the champion alias
-    ├── DesignError          a routing design is impossible (α outside (0, 1], unknown strategy)
-    ├── MetricInputError     arrays handed to a statistic do not fit (also a ValueError)
-    ├── AuditError           a step of an audit is impossible, or out of order
+    ├── LakeError            a table or file of the lake cannot be read or written
+    ├── CheckError           a validation cannot be carried out, or its stored result not read
+    ├── DayRejectedError     the validation of a day failed; nothing of it was published
+    ├── ModelError           a model artifact is invalid or does not match its configuration
+    │   └── NoChampionError  no registered model has the alias champion
+    ├── DesignError          a sampling design is invalid
+    ├── MetricInputError     the arguments of a metric are invalid (also a ValueError)
+    ├── AuditError           a step of an audit is invalid or out of order
     │   └── AuditCancelledError  the audit was cancelled
     ├── DsaReportError       a statement for a transparency report is invalid
-    ├── TrackingError        MLflow cannot be reached or refused a call
+    ├── TrackingError        MLflow cannot be reached or rejected a call
     ├── AlertError           an alert could not be delivered
-    │   └── AlertRefusedError    the receiver does not want it, now or later
+    │   └── AlertRefusedError    the receiver rejected the alert permanently
     ├── DatabaseError        PostgreSQL cannot be reached
-    ├── QueueError           the review queue refused an operation
+    ├── QueueError           the review queue rejected an operation
     │   ├── ItemNotFoundError
-    │   ├── LeaseConflictError   the lease is held by another person, expired or already used
-    │   └── AccessDeniedError    no token, an unknown token, or a role that may not
-    │       └── ThrottledError   too many attempts to log in failed
-    └── StackError           a process of the demo did not start, or died
+    │   ├── LeaseConflictError   the lease has expired, was used, or belongs to another person
+    │   └── AccessDeniedError    the token is missing or unknown, or its role lacks the permission
+    │       └── ThrottledError   too many failed logins
+    └── StackError           a process of the demo did not start, or exited
 
-A message names the thing, the place and the remedy, in one sentence. The text of a comment never
-stands in a message: comments are private, and messages travel to logs.
+A message says in one sentence what is wrong, where, and what to do. It never contains the text of a
+comment: comments are private, and messages end up in logs.
 """
 
 
 class ModwatchError(Exception):
-    """The root; catch it to tell a refusal of Modwatch from a defect."""
+    """The base class; catch it to distinguish expected errors from defects."""
 
 
 class SettingsError(ModwatchError):
-    """A setting is impossible; the message names the variable and what it may be."""
+    """A setting is invalid; the message names the variable and its range."""
 
 
 class SourceError(ModwatchError):
@@ -42,35 +42,35 @@ class SourceError(ModwatchError):
 
 
 class LakeError(ModwatchError):
-    """A table of the lake cannot be read or written; check MODWATCH_LAKE and its permissions."""
+    """The lake cannot be read or written; check MODWATCH_LAKE and its permissions."""
 
 
 class CheckError(ModwatchError):
-    """A check could not be carried out, or its stored result not read; run the check again."""
+    """A validation cannot be carried out, or its stored result not read; run the task again."""
 
 
 class DayRejectedError(ModwatchError):
-    """A critical rule of the day failed; open the check page, mend the source, run it again."""
+    """The validation of a day failed; open the validation page and correct the source."""
 
 
 class ModelError(ModwatchError):
-    """A model artifact is broken or does not fit its configuration; train or fetch it again."""
+    """A model artifact is invalid; train the model or download the artifact again."""
 
 
 class NoChampionError(ModelError):
-    """No model carries the champion alias; run `modwatch train` or set the alias in MLflow."""
+    """No model has the alias champion; run `modwatch train` or set the alias in MLflow."""
 
 
 class DesignError(ModwatchError):
-    """A routing design is impossible; the message names the value and its range."""
+    """A sampling design is invalid; the message names the value and its range."""
 
 
 class MetricInputError(ModwatchError, ValueError):
-    """Arrays handed to a statistic do not fit; the message names the argument and its range."""
+    """The arguments of a metric are invalid; the message names the argument and its range."""
 
 
 class AuditError(ModwatchError):
-    """A step of an audit is impossible or out of order; the message names the audit and why."""
+    """A step of an audit is invalid or out of order; the message names the audit and the reason."""
 
 
 class AuditCancelledError(AuditError):
@@ -82,15 +82,15 @@ class DsaReportError(ModwatchError):
 
 
 class TrackingError(ModwatchError):
-    """MLflow cannot be reached or refused; check MODWATCH_MLFLOW_URL and the server."""
+    """MLflow cannot be reached or rejected a call; check MODWATCH_MLFLOW_URL and the server."""
 
 
 class AlertError(ModwatchError):
-    """An alert could not be delivered; it is kept, and sent with the next run. Mend the channel."""
+    """An alert could not be delivered and is sent again with the next run; check the channel."""
 
 
 class AlertRefusedError(AlertError):
-    """The receiver refuses an alert for good; the message says which answer it gave."""
+    """The receiver rejected an alert permanently; the message contains its response status."""
 
 
 class DatabaseError(ModwatchError):
@@ -98,23 +98,23 @@ class DatabaseError(ModwatchError):
 
 
 class QueueError(ModwatchError):
-    """The review queue refused an operation."""
+    """The review queue rejected an operation."""
 
 
 class ItemNotFoundError(QueueError):
-    """No such item; it was withdrawn or never queued. Lease the next one."""
+    """The item was withdrawn or never queued; lease the next one."""
 
 
 class LeaseConflictError(QueueError):
-    """The lease is not yours any more: expired, or the item is decided. Lease the next one."""
+    """The lease has expired, or the item is decided; lease the next one."""
 
 
 class AccessDeniedError(QueueError):
-    """No token, an unknown one, or one whose role may not do this; ask an admin for a token."""
+    """The token is missing or unknown, or its role lacks the permission; ask an admin."""
 
 
 class ThrottledError(AccessDeniedError):
-    """Too many attempts to log in failed; try again after `retry_after` seconds."""
+    """Too many failed logins; try again after `retry_after` seconds."""
 
     def __init__(self, message: str, *, retry_after: int) -> None:
         super().__init__(message)
@@ -122,4 +122,4 @@ class ThrottledError(AccessDeniedError):
 
 
 class StackError(ModwatchError):
-    """A process of the demo did not start or died; the message names its log."""
+    """A process of the demo did not start, or exited; the message names its log."""

@@ -1,9 +1,8 @@
-"""Opens what a stop of the path needs, from the settings: lake, source, database, model.
+"""Opens the parts of an installation from its settings: lake, source, database, model.
 
-Each part opens at first use, so a task pays only for what it touches.
+Each part opens at first use, so that a task pays only for what it uses.
 """
 
-import datetime
 import logging
 import secrets
 import tempfile
@@ -12,19 +11,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from modwatch.errors import DayRejectedError, SettingsError
+from modwatch.errors import SettingsError
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import SCORES
-from modwatch.metrics.collaborative import REVIEW_FRACTIONS
 from modwatch.quality.store import CheckStore
 from modwatch.quality.thresholds import Thresholds
-from modwatch.quality.verdict import Suite, Verdict
 from modwatch.routing.policy import RoutingPolicy
 from modwatch.settings import (
+    EMBEDDED,
     CommunitySourceSettings,
     FileSourceSettings,
     ReplaySourceSettings,
@@ -37,14 +32,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from modwatch.alerts.channels import Channel
-    from modwatch.alerts.rules import Rule
+    from modwatch.alerts.rules import AlertRule
+    from modwatch.audits.store import AuditStore
     from modwatch.ingest.sources import Source
     from modwatch.review.queue.lanes import Lanes
     from modwatch.scoring.scorer import Scorer
 
 _log = logging.getLogger(__name__)
-
-_ONE_DAY = datetime.timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -61,8 +55,19 @@ class Resources:
 
     @cached_property
     def checks(self) -> CheckStore:
-        """Verdicts and pages of the daily checks."""
+        """Results and pages of data validation."""
         return CheckStore(root=self.settings.checks_root)
+
+    @property
+    def audit_store(self) -> "AuditStore":
+        """The evidence of audits."""
+        from modwatch.audits.store import AuditStore
+        from modwatch.review.queue.audits import audit_lock
+
+        return AuditStore(
+            root=f"{self.settings.lake_root.rstrip('/')}/_audits",
+            lock=lambda audit: audit_lock(self.database, audit),
+        )
 
     @cached_property
     def source(self) -> "Source":
@@ -74,9 +79,17 @@ class Resources:
         """The review database."""
         from modwatch.review.database import connect
 
-        engine = connect(self._database_url())
+        url = self.settings.database_url
+        if url is None:
+            raise SettingsError(
+                "MODWATCH_DATABASE_URL is not set; set it to "
+                "postgresql://user:password@host/database, or to embedded for a server in "
+                "MODWATCH_HOME"
+            )
+        own = url.get_secret_value() == EMBEDDED
+        engine = connect(self._embedded_url() if own else url.get_secret_value())
         self._exit.callback(engine.dispose)
-        if self.settings.database_url is None:
+        if own:
             self.migrate(engine)  # nobody else looks after the embedded server
         return engine
 
@@ -88,7 +101,7 @@ class Resources:
 
     @property
     def thresholds(self) -> Thresholds:
-        """Bounds of the quality rules."""
+        """Bounds of the validation rules."""
         return Thresholds(
             max_text_length=self.settings.max_text_length,
             trailing_days=self.settings.history_days,
@@ -138,7 +151,7 @@ class Resources:
         return LocalScorer(folder, model_version=version, threads=self.settings.torch_threads)
 
     @cached_property
-    def alert_rules(self) -> "tuple[Rule, ...]":
+    def alert_rules(self) -> "tuple[AlertRule, ...]":
         """What alerts are raised about; raises SettingsError when a rule is impossible."""
         from modwatch.alerts.rules import load_rules
 
@@ -149,68 +162,7 @@ class Resources:
         """Where alerts go: to the webhook, by mail, or nowhere."""
         return open_channels(self.settings)
 
-    def days_before(self, day: datetime.date) -> list[datetime.date]:
-        """Return the trailing days that `day` is checked against, oldest first."""
-        return [day - back * _ONE_DAY for back in range(self.settings.history_days, 0, -1)]
-
-    def reference_days(self, day: datetime.date) -> list[datetime.date]:
-        """Return the first days with scores, before `day`: the fixed reference of its drift."""
-        first = self.settings.reference_first_day or datetime.date.min
-        scored = [past for past in self.lake.days("scores") if first <= past < day]
-        return scored[: self.settings.reference_days]
-
-    def window(self, day: datetime.date) -> list[datetime.date]:
-        """Return the days that are measured again with `day`, oldest first, `day` last."""
-        return [day - back * _ONE_DAY for back in range(self.settings.window_days - 1, -1, -1)]
-
-    def earlier_ids(self, day: datetime.date) -> Iterator[pa.Array]:
-        """Yield the ids of the comments of all earlier days."""
-        earlier = self.lake.read_between(
-            "comments", datetime.date.min, day - _ONE_DAY, columns=["comment_id"]
-        )
-        return (batch.column("comment_id") for batch in earlier)
-
-    def staged_scores(self, day: datetime.date) -> Iterator[pa.RecordBatch]:
-        """Return the staged scores of `day` as batches of `records.SCORES`."""
-        return self.lake.read("staged_scores", day, columns=SCORES.names)
-
-    def verdicts_before(self, suite: Suite, day: datetime.date) -> list[Verdict]:
-        """Return the verdicts that the trailing days have from `suite`."""
-        return self.checks.history(suite, self.days_before(day))
-
-    def keep_verdict(self, verdict: Verdict) -> None:
-        """Keep a verdict and its pages.
-
-        Raises:
-            DayRejectedError: it rejects the day; the message says why, and names the page.
-        """
-        from modwatch.quality import rejection, render_index, render_page
-
-        self.checks.save(verdict)
-        suites = [self.checks.load(suite, verdict.day) for suite in get_args(Suite)]
-        history = self.verdicts_before("comments", verdict.day)
-        page = render_page([found for found in suites if found], history=history)
-        place = self.checks.save_page(verdict.day, page)
-        every = [
-            v for suite in get_args(Suite) for v in self.checks.history(suite, self.checks.days())
-        ]
-        self.checks.save_page(None, render_index(every))
-        if verdict.rejected:
-            raise DayRejectedError(f"{rejection(verdict)}; the page is {place}")
-
-    @property
-    def alphas(self) -> tuple[float, ...]:
-        """The review fractions to report, the deployed one among them."""
-        return tuple(sorted({*REVIEW_FRACTIONS, self.settings.review_fraction}))
-
-    @property
-    def strategies(self) -> tuple[str, ...]:
-        """The review strategies to report of a day, the deployed one among them."""
-        return tuple(dict.fromkeys(("uncertainty", "toxicity", self.settings.strategy)))
-
-    def _database_url(self) -> str:
-        if self.settings.database_url is not None:
-            return self.settings.database_url.get_secret_value()
+    def _embedded_url(self) -> str:
         from modwatch.review.embedded import embedded
 
         server = self._exit.enter_context(embedded(self.settings.home / "postgres"))
@@ -261,22 +213,22 @@ def open_source(settings: Settings) -> "Source":
 
 def open_channels(settings: Settings) -> "tuple[Channel, ...]":
     """Return the channels of alerts that the settings name."""
-    from modwatch.alerts.channels import Patience
+    from modwatch.alerts.channels import Retry
     from modwatch.alerts.mail import MailChannel, SmtpServer
     from modwatch.alerts.webhook import WebhookChannel
 
-    patience = Patience(timeout=settings.alert_timeout)
+    retry = Retry(timeout=settings.alert_timeout)
     channels: list[Channel] = []
     if settings.alert_webhook_url:
         url = settings.alert_webhook_url.get_secret_value()
         secret = settings.alert_webhook_secret.get_secret_value()
-        channels.append(WebhookChannel(url=url, secret=secret, patience=patience))
+        channels.append(WebhookChannel(url=url, secret=secret, retry=retry))
     if settings.alert_smtp_url:
         mail = MailChannel(
             server=SmtpServer.of(settings.alert_smtp_url.get_secret_value()),
             sender=settings.alert_mail_from,
             recipients=settings.alert_mail_to,
-            patience=patience,
+            retry=retry,
         )
         channels.append(mail)
     return tuple(channels)

@@ -1,4 +1,4 @@
-"""Signed HTTP requests to programs of others: no redirects, and no address in what goes wrong."""
+"""Signed HTTP requests to receivers outside, without redirects; errors never contain the URL."""
 
 import hashlib
 import hmac
@@ -18,21 +18,21 @@ from urllib.error import HTTPError
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came of one request."""
+    """The result of one request."""
 
-    #: The HTTP status; None when none came.
+    #: The HTTP status; None without a response.
     status: int | None
-    #: What was in the way, `answer 500` or `TimeoutError`; empty when the request was taken.
+    #: Why the request failed, `answer 500` or `TimeoutError`; empty if it succeeded.
     problem: str = ""
-    #: Seconds after which the receiver wants to be asked again, from 0 on; None: it did not say.
+    #: Seconds after which the receiver asks for a repetition, 0 or more, if it does.
     retry_after: float | None = None
 
 
 def signature(secret: str, timestamp: int, body: bytes) -> str:
-    """Return the HMAC-SHA256, in hex, of `TIMESTAMP.BODY`: what `Modwatch-Signature` carries.
+    """Return the HMAC-SHA256 of `TIMESTAMP.BODY` in hex, for the header `Modwatch-Signature`.
 
-    A receiver computes the same from the header `Modwatch-Timestamp` (seconds since 1970) and the
-    bytes of the body, compares in constant time, and refuses timestamps that are minutes old.
+    A receiver computes it from the header `Modwatch-Timestamp` (seconds since 1970) and the bytes
+    of the body, compares in constant time, and rejects timestamps that are minutes old.
 
     >>> signature("key", 0, b"{}")[:16]
     '7314351dd949aa7e'
@@ -49,25 +49,26 @@ def post(
     timeout: float,
     clock: Callable[[], float] = time.time,
 ) -> Answer:
-    """Return the answer to one signed request with a JSON body; nothing is raised.
+    """Return the result of one signed request with a JSON body; never raises.
 
-    `url` is http or https and may hold a token: no answer quotes it. Connecting, sending and the
-    whole of the answer's head take `timeout` seconds each at most. `key` is the idempotency key.
+    `url` is http or https and may contain a token, so no result quotes it. Connecting, sending and
+    receiving the head of the response may take `timeout` seconds each. `key` is the idempotency
+    key.
     """
     now = clock()
     try:
         request = _request(url, body, secret=secret, key=key, timestamp=int(now))
         with _OPENER.open(request, timeout=timeout) as answer:
             return Answer(status=answer.status)
-    except HTTPError as refusal:
-        with refusal:
+    except HTTPError as error:
+        with error:
             return Answer(
-                status=refusal.code,
-                problem=f"answer {refusal.code}",
-                retry_after=_retry_after(refusal.headers, now),
+                status=error.code,
+                problem=f"answer {error.code}",
+                retry_after=_retry_after(error.headers, now),
             )
-    # Foreign messages may quote the address, and with it a token: only their class is told.
-    # ValueError: the host is a name that cannot be.
+    # Messages of these errors may quote the URL, and with it a token: only the class is returned.
+    # ValueError: the host name is invalid.
     except (OSError, ValueError, http.client.HTTPException) as exc:
         return Answer(status=None, problem=type(getattr(exc, "reason", exc)).__name__)
 
@@ -82,30 +83,30 @@ def _request(
         "Modwatch-Timestamp": str(timestamp),
         "Modwatch-Signature": f"sha256={signature(secret, timestamp, body)}",
     }
-    # The settings allow http and https only.
+    # Settings allow http and https only.
     return urllib.request.Request(url, data=body, headers=headers, method="POST")  # noqa: S310
 
 
 def _retry_after(headers: Message, now: float) -> float | None:
-    """Return the seconds that `Retry-After` asks for, written as a number or as a moment."""
-    said = (headers.get("Retry-After") or "").strip()
-    if said.isascii() and said.isdigit():
-        return float(said[:9])
+    """Return the seconds of `Retry-After`, which is a number or a time."""
+    value = (headers.get("Retry-After") or "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
     try:
-        moment = parsedate_to_datetime(said)
-        # A moment without a zone is one of HTTP's, which are all in UTC.
+        moment = parsedate_to_datetime(value)
+        # Times of HTTP are in UTC, also without a zone.
         return max(0.0, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - now)
     except (ValueError, OverflowError):
         return None
 
 
 class _HeadReader(io.RawIOBase):
-    """Reads from a socket until a deadline: each byte that drips in renews no patience."""
+    """Reads from a socket until a deadline, which slow responses do not extend."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket, self._raw = sock, sock.makefile("rb", buffering=0)
-        patience = sock.gettimeout()
-        self._deadline = None if patience is None else time.monotonic() + patience
+        timeout = sock.gettimeout()
+        self._deadline = None if timeout is None else time.monotonic() + timeout
 
     def readable(self) -> bool:
         return True
@@ -149,7 +150,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Takes a redirect for a refusal: what is signed goes where the settings say, or nowhere."""
+    """Treats redirects as errors: signed content is sent to the configured URL only."""
 
     def redirect_request(self, *_args: Any, **_kwargs: Any) -> None:
         return None

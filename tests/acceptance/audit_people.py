@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from installation import Installation
+from small_audits import plan_audit
 from sqlalchemy import func, select
 
 from acceptance.audit_runs import FORM, Audits
 from modwatch.audit import files
 from modwatch.audit.labels import AuditLabel
-from modwatch.audits import auditing
 from modwatch.audits.request import requested
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.review.database import create_database
 from modwatch.review.migrate import upgrade
@@ -45,7 +46,7 @@ def label(
 def sealed_labels(audit: str, settings: Settings | None = None) -> list[AuditLabel]:
     """Return the labels that were sealed last."""
     with open_resources(settings) as at:
-        kept = auditing.store(at).read(audit)
+        kept = at.audit_store.read(audit)
     return files.read_labels(kept[max(name for name in kept if name.startswith("labels-"))])
 
 
@@ -88,19 +89,19 @@ def undisturbed(
     """Carry an audit out up to its result, in one go and without Airflow."""
     request = requested({**FORM, "audit": audit, **changes})
     with open_resources(settings) as at:
-        auditing.plan(at, request, actor="eva")
-        auditing.approve(at, audit, actor="eva")
-        for _ in range(auditing.plan_of(at, audit).stages):
-            auditing.draw_stage(at, audit)
+        plan_audit(at, request, actor="eva")
+        open_audit(at, audit).approve(actor="eva")
+        for _ in range(open_audit(at, audit).plan.stages):
+            open_audit(at, audit).draw()
             labelling(audit, settings)
-            auditing.seal_labels(at, audit, stop=stop)
-        auditing.estimate(at, audit)
+            open_audit(at, audit).seal(stop=stop)
+        open_audit(at, audit).estimate()
 
 
 def found(audit: str, settings: Settings | None = None) -> dict[str, Any]:
     """Return what an audit has found: its evidence without who did it, and when."""
     with open_resources(settings) as at:
-        kept = auditing.store(at).read(audit)
+        kept = at.audit_store.read(audit)
     tables = {name: each for name, each in kept.items() if name.startswith(("sample", "popul"))}
     said = sealed_labels(audit, settings)
     labels = sorted((each.day, each.comment_id, each.label) for each in said)

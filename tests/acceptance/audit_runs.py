@@ -20,7 +20,6 @@ from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
 
 from modwatch.audit.evidence import Event
-from modwatch.audits import auditing
 from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.datasets import DemoData
 from modwatch.demo.setup import Demo, Narrator, started
@@ -149,7 +148,7 @@ class Audits:
 def chain(audit: str) -> list[Event]:
     """Return the steps of an audit's evidence."""
     with open_resources() as at:
-        return auditing.store(at).chain(audit)
+        return at.audit_store.chain(audit)
 
 
 def told(audit: str) -> list[tuple[str, str, str]]:
@@ -159,7 +158,7 @@ def told(audit: str) -> list[tuple[str, str, str]]:
 
 def command(*arguments: str) -> None:
     """Run a command of Modwatch as somebody at a terminal does."""
-    line = [sys.executable, "-m", "modwatch.cli", *arguments]
+    line = [sys.executable, "-m", "modwatch", *arguments]
     subprocess.run(line, check=True, capture_output=True, timeout=PATIENCE)
 
 

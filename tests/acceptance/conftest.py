@@ -7,6 +7,6 @@ from daily_job import DailyJob, daily_job
 
 
 @pytest.fixture(scope="module")
-def job() -> Iterator[DailyJob]:
+def job(services: None) -> Iterator[DailyJob]:
     with daily_job() as made:
         yield made

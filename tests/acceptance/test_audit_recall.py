@@ -26,8 +26,8 @@ from acceptance.audit_people import (
 from acceptance.audit_runs import DAG, FORM, Audits, audits, chain, command, told
 from modwatch.audit import files
 from modwatch.audit.evidence import stopping
-from modwatch.audits import verification
 from modwatch.orchestration.audits import CANCEL, STOP
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import open_resources
 from modwatch.review.queue.audits import audit_progress
 from modwatch.settings import Settings
@@ -162,7 +162,7 @@ def test_from_the_form_to_mlflow(airflow: Audits, at_the_end_of: Wait) -> None:
         ("published", "modwatch", ""),
     ]
     with open_resources() as at:
-        assert verification.check(at, "whole") == []
+        assert open_audit(at, "whole").verify() == []
     run = _tracked(airflow, "whole")
     metrics = {each["key"]: each["value"] for each in run["data"]["metrics"]}
     recall = _recall("whole")
@@ -201,7 +201,7 @@ def test_an_audit_that_is_stopped_goes_on_with_what_there_is(
     assert set(at_the_end_of(signed).values()) == {"success"}
     assert told("stopped")[3] == ("labelled", "admin", stopping(HALF))
     with open_resources() as at:
-        assert verification.check(at, "stopped") == []
+        assert open_audit(at, "stopped").verify() == []
         progress = audit_progress(at.database, "stopped")
     assert (progress.items, progress.decided + progress.withdrawn) == (120, 120)
     assert 50 <= progress.decided <= 60

@@ -12,13 +12,13 @@ from daily_job import MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
 from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows, tables_with
 from sqlalchemy import text
 
-from modwatch.demo.people import DEMO_PEOPLE, hire, hire_lead
+from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
 from modwatch.lake.schemas import TABLES
 from modwatch.monitoring import tables
 from modwatch.resources import open_resources
 from modwatch.review.database import connect, create_database
 from modwatch.review.migrate import upgrade
-from modwatch.review.queue import decisions, verify_log
+from modwatch.review.queue import current_labels, verify_log
 
 pytestmark = pytest.mark.acceptance
 
@@ -82,11 +82,11 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
         assert (item["dt"], item["status"], item["text"]) == (MONDAY, "decided", comment["text"])
         assert item["prob"] == pytest.approx(score["prob"])
 
-        decided = [r for b in decisions(at.database, MONDAY) for r in b.to_pylist()]
+        decided = [r for b in current_labels(at.database, MONDAY) for r in b.to_pylist()]
         label = row("labels")
         assert label in decided
-        names = [*(name for name, _, _ in DEMO_PEOPLE), "sim-lead"]
-        people = [*hire(at.database), hire_lead(at.database)]
+        names = [*(name for name, _, _ in DEMO_MODERATORS), "sim-lead"]
+        people = [*create_moderators(at.database), create_lead(at.database)]
         labeller = dict(zip(names, people, strict=True))[label["moderator"]]
         assert label["label"] == labeller.label(comment_id, comment["label"])
 
@@ -175,8 +175,8 @@ def test_a_rejected_day_fails_at_once_and_leaves_no_trace(job: DailyJob) -> None
             query = text("SELECT count(*) FROM review_item WHERE dt = :day")
             assert connection.scalar(query, {"day": WEDNESDAY}) == 0
     log = "".join(path.read_text() for path in _logs(job, WEDNESDAY, "check_comments"))
-    assert "the comments of 2026-01-07 were rejected" in log
-    assert "open the check page of the day" in log
+    assert "Validation of the comments of 2026-01-07 failed" in log
+    assert "Open the validation page of the day" in log
 
 
 def _logs(job: DailyJob, day: datetime.date, task: str) -> list[Path]:

@@ -1,18 +1,18 @@
 import pytest
 
-from modwatch.alerts.channels import Patience
+from modwatch.alerts.channels import Retry
 from modwatch.errors import AlertError
 
 
 def test_pauses_double_and_end() -> None:
     pauses: list[float] = []
-    patience = Patience(attempts=4, pause=0.5, sleep=pauses.append)
+    retry = Retry(attempts=4, pause=0.5, sleep=pauses.append)
     with pytest.raises(AlertError, match=r"no luck \(busy, 4 attempts\)"):
-        patience.until_done(lambda: "busy", failure="no luck")
+        retry.call(lambda: "busy", failure="no luck")
     assert pauses == [0.5, 1.0, 2.0]
 
 
 def test_what_goes_well_waits_for_nothing() -> None:
     pauses: list[float] = []
-    Patience(sleep=pauses.append).until_done(lambda: "", failure="no luck")
+    Retry(sleep=pauses.append).call(lambda: "", failure="no luck")
     assert pauses == []

@@ -1,4 +1,4 @@
-"""Series of values to incidents and news, first by hand, then as properties."""
+"""Series of values to incidents and transitions, first by hand, then as properties."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.alerts.incidents import Figure, Incident, News, in_hindsight, incidents, news, watched
-from modwatch.alerts.rules import Rule
+from modwatch.alerts.incidents import (
+    Incident,
+    MetricValue,
+    Transition,
+    incidents,
+    reconciled_incidents,
+    transitions,
+    watched,
+)
+from modwatch.alerts.rules import AlertRule
 
 FIRST = date(2026, 1, 1)
 NONE = None
@@ -20,7 +28,7 @@ def day(number: int) -> date:
     return FIRST + timedelta(days=number)
 
 
-def rule(**changes: Any) -> Rule:
+def rule(**changes: Any) -> AlertRule:
     """Return a rule that opens above 10 and closes at 5."""
     plain = {
         "name": "r",
@@ -32,13 +40,13 @@ def rule(**changes: Any) -> Rule:
         "minimum_n": 100,
         "look_at": "it",
     }
-    return Rule(**{**plain, **changes})
+    return AlertRule(**{**plain, **changes})
 
 
-def series(values: Sequence[float | None], n: int = 100) -> list[Figure]:
+def series(values: Sequence[float | None], n: int = 100) -> list[MetricValue]:
     """Return one figure a day; None is an insufficient one."""
     return [
-        Figure(
+        MetricValue(
             day=day(number),
             metric="m",
             value=value,
@@ -115,7 +123,7 @@ def test_an_interval_that_reaches_the_bound_opens_nothing() -> None:
 
 def test_without_the_interval_that_is_compared_there_is_no_judgement() -> None:
     careful = rule(open={"bound": 10, "compare": "low"})
-    bare = [Figure(day=FIRST, metric="m", value=99, n=500)]
+    bare = [MetricValue(day=FIRST, metric="m", value=99, n=500)]
     assert incidents(careful, bare) == []
 
 
@@ -134,17 +142,17 @@ def test_that_nothing_can_be_told_may_be_an_incident_itself() -> None:
 
 def test_an_incident_stands_until_the_day_on_which_it_recovers() -> None:
     (found,) = incidents(rule(), series([1, 11, 8, 5]))
-    assert [found.stands_on(day(number)) for number in range(4)] == [False, True, True, False]
+    assert [found.is_active_on(day(number)) for number in range(4)] == [False, True, True, False]
 
 
 def test_each_feature_has_a_series_of_its_own() -> None:
-    def of(feature: str, reference: str, number: int = 0) -> Figure:
-        return Figure(
+    def of(feature: str, reference: str, number: int = 0) -> MetricValue:
+        return MetricValue(
             day=day(number), metric="m", feature=feature, reference=reference, value=1, n=1
         )
 
     prob = [of("prob", "fixed", 1), of("prob", "fixed"), of("prob", "trailing")]
-    seen = [*prob, of("language", "fixed"), Figure(day=FIRST, metric="other", value=1, n=1)]
+    seen = [*prob, of("language", "fixed"), MetricValue(day=FIRST, metric="other", value=1, n=1)]
     every = watched(rule(), seen)
     assert set(every) == {"prob,fixed", "prob,trailing", "language,fixed"}
     assert [figure.day for figure in every["prob,fixed"]] == [day(0), day(1)]
@@ -154,11 +162,11 @@ def test_each_feature_has_a_series_of_its_own() -> None:
 # What is told, and what late labels do to it
 
 
-def told_of(values: Sequence[float | None], told: Incident | None) -> list[News]:
+def told_of(values: Sequence[float | None], told: Incident | None) -> list[Transition]:
     days = series(values)
     now = next((each for each in days if told and each.day == told.opened), None)
-    found = in_hindsight(rule(), days, told)
-    return news(told, found, today=day(len(values) - 1), now=now)
+    found = reconciled_incidents(rule(), days, told)
+    return transitions(told, found, today=day(len(values) - 1), current=now)
 
 
 TOLD = Incident(since=day(1), opened=day(1))
@@ -194,18 +202,18 @@ def test_an_incident_older_than_what_is_looked_at_goes_on_and_ends() -> None:
     assert told_of([None, None], old) == []
 
 
-def test_news_carry_the_figure_that_made_them() -> None:
+def test_transitions_carry_the_value_that_caused_them() -> None:
     (opened,) = told_of([1, 11], None)
-    assert opened.figure == series([1, 11])[1]
+    assert opened.value == series([1, 11])[1]
     (withdrawn,) = told_of([1, 8, 8], TOLD)
-    assert withdrawn.figure == series([1, 8, 8])[1]
+    assert withdrawn.value == series([1, 8, 8])[1]
 
 
 VALUES = st.lists(st.none() | st.floats(0, 20), max_size=25)
 CONDITIONS = st.builds(lambda o, c: {"open": o, "close": c}, st.integers(1, 3), st.integers(1, 3))
 
 
-def patient_rule(days: dict[str, int]) -> Rule:
+def patient_rule(days: dict[str, int]) -> AlertRule:
     return rule(open={"bound": 10, "days": days["open"]}, close={"bound": 5, "days": days["close"]})
 
 
@@ -222,7 +230,7 @@ def test_incidents_follow_one_another(values: list[float | None], days: dict[str
 @given(st.lists(st.floats(5.001, 10), max_size=30), st.booleans())
 def test_oscillation_inside_the_band_changes_nothing(values: list[float], standing: bool) -> None:
     before = TOLD if standing else None
-    assert incidents(rule(), series(values), standing=before) == ([TOLD] if standing else [])
+    assert incidents(rule(), series(values), active=before) == ([TOLD] if standing else [])
 
 
 @given(VALUES, CONDITIONS, st.data())
@@ -248,15 +256,15 @@ def test_insufficient_days_make_no_difference(
 class Receiver:
     """Somebody who gets the news day after day, and knows what stands."""
 
-    def __init__(self, watching: Rule) -> None:
+    def __init__(self, watching: AlertRule) -> None:
         self.rule = watching
         self.told: Incident | None = None
         self.heard: list[str] = []
 
-    def judge(self, values: Sequence[float | None]) -> list[News]:
+    def judge(self, values: Sequence[float | None]) -> list[Transition]:
         days = series(values)
-        found = in_hindsight(self.rule, days, self.told)
-        said = news(self.told, found, today=day(len(values)), now=None)
+        found = reconciled_incidents(self.rule, days, self.told)
+        said = transitions(self.told, found, today=day(len(values)), current=None)
         for each in said:
             self.heard.append(each.kind)
             opened = each.kind == "opened"

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from receivers import MailServer, closed_port, mail_server
 
-from modwatch.alerts.channels import Patience
+from modwatch.alerts.channels import Retry
 from modwatch.alerts.mail import MailChannel, SmtpServer
 from modwatch.alerts.messages import Alert
 from modwatch.errors import AlertError, AlertRefusedError, SettingsError
@@ -38,7 +38,7 @@ def channel(port: int, user: str = "", **changes: Any) -> MailChannel:
         "server": SmtpServer.of(f"smtp://{login}127.0.0.1:{port}{query}"),
         "sender": "modwatch@example.org",
         "recipients": ("ops@example.org", "lead@example.org"),
-        "patience": Patience(timeout=0.5, pause=0),
+        "retry": Retry(timeout=0.5, pause=0),
         "clock": lambda: 1_767_600_000,
     }
     return MailChannel(**{**plain, **changes})
@@ -121,7 +121,7 @@ def test_one_recipient_who_is_refused_does_not_make_the_others_get_it_twice(
     with mail_server(says={"RCPT": ["250 ok", "550 unknown"]}) as server:
         channel(server.port).send(ALERT)
     assert len(server.messages) == 1
-    assert "some of its recipients" in caplog.text
+    assert "rejected some recipients" in caplog.text
     assert "example.org" not in caplog.text
 
 

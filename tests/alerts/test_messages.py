@@ -1,24 +1,21 @@
 import datetime
 
-from modwatch.alerts.incidents import Figure, News
+from modwatch.alerts.incidents import MetricValue, Transition
 from modwatch.alerts.messages import (
     Alert,
-    StandingAlert,
-    alert_tag,
-    described,
+    approval_alert,
+    describe_value,
     incident_alert,
-    most_severe_first,
-    question_alert,
     reminder_alert,
-    retired_alert,
+    unwatched_alert,
 )
-from modwatch.alerts.rules import Rule, load_rules
+from modwatch.alerts.rules import AlertRule, load_rules
 
 DAY = datetime.date(2026, 1, 5)
 RULES = {rule.name: rule for rule in load_rules()}
 
 
-def figure(rule: Rule, **changes: object) -> Figure:
+def figure(rule: AlertRule, **changes: object) -> MetricValue:
     plain = {
         "day": DAY,
         "metric": rule.metric,
@@ -27,75 +24,58 @@ def figure(rule: Rule, **changes: object) -> Figure:
         "high": 0.8,
         "n": 2000,
     }
-    return Figure(**{**plain, **changes})  # type: ignore[arg-type]
-
-
-def standing(rule: str, severity: str) -> StandingAlert:
-    return StandingAlert(rule=rule, subject="", severity=severity, since=DAY, words="")  # type: ignore[arg-type]
+    return MetricValue(**{**plain, **changes})  # type: ignore[arg-type]
 
 
 def test_an_opened_incident_says_what_to_look_at_and_a_recovered_one_does_not() -> None:
     rule = RULES["oc_accuracy_low"]
-    news = News(kind="opened", since=DAY, day=DAY, figure=figure(rule))
+    news = Transition(kind="opened", since=DAY, day=DAY, value=figure(rule))
     opened = incident_alert(rule, "", news, 1)
     assert opened.text.splitlines() == [
-        "Window_oc_accuracy 0.7123 (0.6 to 0.8, n = 2,000); the upper end must not be below 0.85.",
-        "Since 2026-01-05; opened (2026-01-05).",
+        "window_oc_accuracy is 0.7123 (95% CI 0.6 to 0.8, n = 2,000); "
+        "threshold: upper bound < 0.85.",
+        "Incident opened on 2026-01-05; first day beyond the threshold: 2026-01-05.",
         f"Look at: {rule.look_at}",
     ]
-    ended = incident_alert(rule, "", News(kind="recovered", since=DAY, day=DAY, figure=None), 2)
-    assert ended.text == "Since 2026-01-05; recovered (2026-01-05)."
+    ended = incident_alert(
+        rule, "", Transition(kind="recovered", since=DAY, day=DAY, value=None), 2
+    )
+    assert ended.text == "Incident recovered on 2026-01-05; active since 2026-01-05."
     assert ended.facts["figure"] is None
-    assert len({opened.key, ended.key, retired_alert(rule.name, "", DAY, 3).key}) == 3
+    assert len({opened.key, ended.key, unwatched_alert(rule.name, "", DAY, 3).key}) == 3
 
 
 def test_words_fit_what_is_known() -> None:
     rule = RULES["estimates_missing"]
     unknown = figure(rule, value=None, low=None, high=None, n=3, status="insufficient")
-    assert described(rule, unknown) == "window_oc_accuracy could not be estimated (n = 3)"
+    assert describe_value(rule, unknown) == "window_oc_accuracy could not be estimated (n = 3)"
     bare = figure(RULES["queue_old"], value=100.0, low=None, high=None, n=7)
-    assert described(RULES["queue_old"], bare) == (
-        "queue_age_oldest_hours 100 (n = 7); it must not be above 96"
+    assert describe_value(RULES["queue_old"], bare) == (
+        "queue_age_oldest_hours is 100 (n = 7); threshold: > 96"
     )
 
 
 def test_a_key_and_a_name_stay_on_one_line_whatever_the_data_is_called() -> None:
     rule = RULES["missing_share_changed"]
-    news = News(kind="opened", since=DAY, day=DAY, figure=None)
+    news = Transition(kind="opened", since=DAY, day=DAY, value=None)
     alert = incident_alert(rule, "a\r\nBcc: thief,trailing", news, 1)
     assert alert.key.isprintable()
     assert " " not in alert.key
 
 
-def test_the_tag_names_each_rule_once_the_worst_first() -> None:
-    found = [
-        standing("b_rule", "info"),
-        standing("z_rule", "critical"),
-        standing("a_rule", "warning"),
-        standing("z_rule", "critical"),
-        standing("a_rule", "critical"),
-    ]
-    assert alert_tag(found) == "critical: a_rule, z_rule; warning: a_rule; info: b_rule"
-    assert [each.severity for each in most_severe_first(found)][:3] == ["critical"] * 3
-
-
-def test_the_tag_stays_short() -> None:
-    assert len(alert_tag([standing(f"rule_{n:050}", "info") for n in range(999)])) < 4000
-
-
 def test_a_question_says_what_is_waited_for_and_where_to_answer() -> None:
-    alert = question_alert("2026-01", "signed_off", "http://airflow/dags/x")
+    alert = approval_alert("2026-01", "signed_off", "http://airflow/dags/x")
     assert alert.payload == {
         "key": "audit/2026-01/signed_off",
-        "title": "info: audit 2026-01 waits to be signed off",
-        "text": "Nothing happens until somebody has it signed off, or gives it up.",
+        "title": "[info] Audit 2026-01 is waiting for sign-off",
+        "text": "The audit is paused until somebody gives sign-off or cancels it.",
         "event": "question",
         "severity": "info",
         "audit": "2026-01",
         "action": "signed_off",
         "links": {"answer": "http://airflow/dags/x"},
     }
-    assert question_alert("2026-01", "approved", "").key != alert.key
+    assert approval_alert("2026-01", "approved", "").key != alert.key
 
 
 def reminded(**changes: object) -> Alert:
@@ -113,10 +93,12 @@ def reminded(**changes: object) -> Alert:
 
 def test_a_reminder_says_how_many_labels_are_missing_and_until_when() -> None:
     alert = reminded()
-    assert alert.title == "info: audit 2026-01 waits for 1,800 labels until 2026-02-15 07:30 UTC"
+    assert (
+        alert.title == "[info] Audit 2026-01: 1,800 labels missing, deadline 2026-02-15 07:30 UTC"
+    )
     assert alert.text == (
-        "1,200 of 3,000 comments of the audit 2026-01 are decided. What is not decided by "
-        "2026-02-15 07:30 UTC is left out, and the intervals are wider for it."
+        "1,200 of 3,000 comments of audit 2026-01 are labelled. Comments without a label at "
+        "2026-02-15 07:30 UTC are excluded, which widens the confidence intervals."
     )
     assert alert.facts == {
         "event": "reminder",
@@ -131,9 +113,11 @@ def test_a_reminder_says_how_many_labels_are_missing_and_until_when() -> None:
 
 
 def test_a_reminder_tells_what_waits_for_a_lead() -> None:
-    assert " are decided. 7 of them wait for a lead. What is not" in reminded(escalated=7).text
+    assert (
+        " are labelled. 7 are escalated to a lead. Comments without" in reminded(escalated=7).text
+    )
 
 
 def test_a_key_of_an_audit_stays_on_one_line() -> None:
-    assert question_alert("a\r\nBcc: thief", "approved", "").key == "audit/a__Bcc:_thief/approved"
+    assert approval_alert("a\r\nBcc: thief", "approved", "").key == "audit/a__Bcc:_thief/approved"
     assert reminded(key="a b\n").key == "a_b_"

@@ -76,15 +76,19 @@ def test_ours_can_be_left_out(load) -> None:
         ("bound = 0.3", "bound = nan", "rule 'mine': open.bound"),
         ("days = 2", "days = 0", "rule 'mine': open.days"),
         ("days = 2", "dais = 2", "rule 'mine': open.dais"),
-        ("bound = 0.1", "bound = 0.4", "rule 'mine': close.bound must not lie above"),
-        ('direction = "above"', 'direction = "below"', "close.bound must not lie below"),
+        ("bound = 0.1", "bound = 0.4", "rule 'mine': close.bound must not be above"),
+        ('direction = "above"', 'direction = "below"', "close.bound must not be below"),
         ('"low"', '"middle"', "rule 'mine': open.compare"),
-        ('"low"', '"high"', "'mine': close.compare value does not go with open.compare high"),
+        (
+            '"low"',
+            '"high"',
+            "'mine': close.compare value cannot be combined with open.compare high",
+        ),
         ('"low"', '"insufficient"', "rule 'mine': open.compare and close.compare must both be"),
         ('look_at = "The scores."', "", "rule 'mine': look_at: Field required"),
         ('metric = "psi"', 'metric = "psi"\nreference = "last"', "rule 'mine': reference"),
         ("[[rules]]", "rules = 3\n[[ruels]]", "rules"),
-        ("close = {", "close = ", "not TOML"),
+        ("close = {", "close = ", "invalid TOML"),
     ],
 )
 def test_a_mistake_is_named_by_rule_and_field(load, old: str, new: str, said: str) -> None:
@@ -95,12 +99,14 @@ def test_a_mistake_is_named_by_rule_and_field(load, old: str, new: str, said: st
 
 
 def test_a_name_twice_is_refused(load) -> None:
-    with pytest.raises(SettingsError, match="rule 'mine': name: it occurs twice"):
+    with pytest.raises(SettingsError, match="rule 'mine': name: used more than once"):
         load(RULE + RULE)
 
 
 def test_leaving_out_what_is_not_there_is_refused(load) -> None:
-    with pytest.raises(SettingsError, match=r"disabled: 'queue_odl' is no rule.*queue_old"):
+    with pytest.raises(
+        SettingsError, match=r"disabled: unknown default rule 'queue_odl'.*queue_old"
+    ):
         load('disabled = ["queue_odl"]')
 
 

@@ -8,7 +8,7 @@ import logging
 import pytest
 from receivers import Webhook, closed_port, webhook
 
-from modwatch.alerts.channels import Patience
+from modwatch.alerts.channels import Retry
 from modwatch.alerts.messages import Alert
 from modwatch.alerts.webhook import WebhookChannel
 from modwatch.errors import AlertError, AlertRefusedError
@@ -24,8 +24,8 @@ SECRET = "s3cret"
 
 
 def channel(url: str, **changes: object) -> WebhookChannel:
-    patience = Patience(timeout=0.3, pause=0, **changes)  # type: ignore[arg-type]
-    return WebhookChannel(url=url, secret=SECRET, patience=patience, clock=lambda: 1_767_600_000.9)
+    retry = Retry(timeout=0.3, pause=0, **changes)  # type: ignore[arg-type]
+    return WebhookChannel(url=url, secret=SECRET, retry=retry, clock=lambda: 1_767_600_000.9)
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def test_an_alert_arrives_whole_and_signed() -> None:
     [
         [500],
         [503, 502],
-        [None],  # silence until the other side loses patience
+        [None],  # silence until the other side loses retry
         [b""],  # hangs up
         [b"SSH-2.0-OpenSSH_9\r\n\r\n"],
         [b"HTTP/1.1 abc nonsense\r\n\r\n"],

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from simulated_audits import simulate
 
 from modwatch.audit import evidence, files
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
@@ -14,7 +15,6 @@ from modwatch.audit.labels import AuditLabel
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
 from modwatch.audit.results import computed, to_json
 from modwatch.audit.verify import planned_sizes, read_evidence
-from simulated_audits import simulate
 
 FIRST = datetime.date(2026, 1, 5)
 NOW = datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC)

@@ -5,12 +5,12 @@
 
 import numpy as np
 import pytest
+from simulated_audits import draw_positives, simulate
 
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.stratified import StratumCounts
-from simulated_audits import draw_positives, simulate
 
 REPETITIONS = 1_000
 

@@ -268,10 +268,10 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         {"flagged": np.zeros(2, dtype=bool)},
         {"traits": {"language": []}},
     ):
-        with pytest.raises(MetricInputError, match="different lengths"):
+        with pytest.raises(MetricInputError, match="inconsistent numbers of samples"):
             Scored(**columns | changes)
     for score in (np.nan, np.inf, -0.1, 1.1):
-        with pytest.raises(MetricInputError, match="prob holds"):
+        with pytest.raises(MetricInputError, match="prob contains"):
             Scored(**columns | {"prob": np.array([score], np.float32)})
 
 

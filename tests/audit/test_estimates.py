@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated_audits import draw_positives
 
 from audit.drawing import counts
 from modwatch.audit.estimates import ENOUGH_POSITIVES, METRICS, AuditEstimator
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.stratified import StratumCounts
 from modwatch.errors import MetricInputError
-from simulated_audits import draw_positives
 
 
 def side(population, labels, positives, score=0.5):

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
+from simulated_audits import draw_positives, simulate
 
 from audit.drawing import counts
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.inversion_interval import _below, inversion_interval, pattern
 from modwatch.audit.stratified import StratumCounts, WeightedCounts
 from modwatch.errors import ModwatchError
-from simulated_audits import draw_positives, simulate
 
 
 def of(population, labels, positives, score):

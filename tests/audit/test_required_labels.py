@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from simulated_audits import draw_positives
 
 from modwatch.audit.required_labels import (
     optimal_shares,
@@ -12,7 +13,6 @@ from modwatch.audit.required_labels import (
     required_labels_stratified,
 )
 from modwatch.errors import DesignError, ModwatchError
-from simulated_audits import draw_positives
 
 Z = stats.norm.ppf(0.975)
 STRATA = st.lists(st.tuples(st.integers(1, 10**6), st.floats(0.001, 0.999)), min_size=1)

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
-
-from modwatch.errors import DesignError, ModwatchError
 from simulated_audits import (
     PILOT_BINS,
     PILOT_LABELS,
@@ -13,6 +10,9 @@ from simulated_audits import (
     pilot_audit,
     simulate,
 )
+from sklearn.metrics import roc_auc_score
+
+from modwatch.errors import DesignError, ModwatchError
 
 
 @pytest.mark.parametrize("score", SCORES)

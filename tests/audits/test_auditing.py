@@ -10,18 +10,20 @@ from dataclasses import replace
 import pytest
 import small_audits
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from small_audits import plan_audit
 from sqlalchemy import select, text
 
 from modwatch.audit import files
 from modwatch.audit.dsa import DsaReportError
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.verify import verify
-from modwatch.audits import auditing, verification
+from modwatch.audits import audit as audit_module
 from modwatch.audits.request import AuditRequest
-from modwatch.audits.sources import standing_labels
+from modwatch.audits.sources import current_labels
 from modwatch.errors import AuditCancelledError, AuditError, DatabaseError, DesignError
 from modwatch.lake.files import Folder
 from modwatch.pipeline import audit as audit_pipeline
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.review import queue
 from modwatch.review.people import create_moderator
@@ -54,24 +56,24 @@ def label_everything(at: Resources) -> None:
 
 
 def to_the_labels(at: Resources, request: AuditRequest = REQUEST) -> int:
-    auditing.plan(at, request, actor="eva")
-    auditing.approve(at, request.audit, actor="eve")
-    return auditing.draw_stage(at, request.audit)
+    plan_audit(at, request, actor="eva")
+    open_audit(at, request.audit).approve(actor="eve")
+    return open_audit(at, request.audit).draw()
 
 
 def test_from_the_plan_to_a_signed_result(at: Resources) -> None:
     assert to_the_labels(at) == 120
     label_everything(at)
-    assert auditing.progress(at, "january") == AuditProgress(decided=120)
-    assert auditing.seal_labels(at, "january") == 120
-    result = auditing.estimate(at, "january")
+    assert open_audit(at, "january").progress() == AuditProgress(decided=120)
+    assert open_audit(at, "january").seal() == 120
+    result = open_audit(at, "january").estimate()
     with pytest.raises(AuditError, match="only signed off audits can be"):
-        auditing.publish(at, "january")
-    auditing.sign_off(at, "january", actor="eva")
+        open_audit(at, "january").publish()
+    open_audit(at, "january").sign_off(actor="eva")
     for _ in range(2):
-        assert auditing.publish(at, "january", service="Forum") == "report.html"
-    assert verification.check(at, "january") == []
-    kept = auditing.store(at).read("january")
+        assert open_audit(at, "january").publish(service="Forum") == "report.html"
+    assert open_audit(at, "january").verify() == []
+    kept = at.audit_store.read("january")
     assert json.loads(kept[files.RESULT]) == result
     assert verify(kept) == []
     assert result["comments"] == sum(at.lake.count("scores", day) for day in (MONDAY, TUESDAY))
@@ -85,8 +87,8 @@ def test_from_the_plan_to_a_signed_result(at: Resources) -> None:
 def test_its_interval_holds_the_planted_truth(at: Resources) -> None:
     to_the_labels(at)
     label_everything(at)
-    auditing.seal_labels(at, "january")
-    result = auditing.estimate(at, "january")
+    open_audit(at, "january").seal()
+    result = open_audit(at, "january").estimate()
     truth, missed, unflagged = dict(known_labels(at.lake)), 0, 0
     for day in (MONDAY, TUESDAY):
         for row in at.lake.table("scores", day, columns=["comment_id", "flagged"]).to_pylist():
@@ -101,35 +103,35 @@ def test_an_adaptive_audit_draws_twice(at: Resources) -> None:
     request = replace(REQUEST, labels=160, second_stage_share=0.4)
     assert to_the_labels(at, request) == 96
     with pytest.raises(AuditError, match="96 items are not decided"):
-        auditing.seal_labels(at, "january")
+        open_audit(at, "january").seal()
     label_everything(at)
-    auditing.seal_labels(at, "january")
+    open_audit(at, "january").seal()
     with pytest.raises(
         AuditError, match="1 of 2 stages are labelled, and the labelling was not stopped"
     ):
-        auditing.estimate(at, "january")
-    assert auditing.draw_stage(at, "january") == 160
+        open_audit(at, "january").estimate()
+    assert open_audit(at, "january").draw() == 160
     label_everything(at)
-    assert auditing.seal_labels(at, "january") == 160
+    assert open_audit(at, "january").seal() == 160
     with pytest.raises(AuditError, match="all stages"):
-        auditing.draw_stage(at, "january")
-    result = auditing.estimate(at, "january")
+        open_audit(at, "january").draw()
+    result = open_audit(at, "january").estimate()
     assert (result["stages"], result["stages_planned"], result["short_of_labels"]) == (2, 2, 0)
-    auditing.sign_off(at, "january", actor="eva")
-    assert verification.check(at, "january") == []
+    open_audit(at, "january").sign_off(actor="eva")
+    assert open_audit(at, "january").verify() == []
 
 
 def test_an_adaptive_audit_may_be_stopped_after_its_first_stage(small: Resources) -> None:
     small_audits.begin(small, small_audits.ADAPTIVE)
     small_audits.label_everything(small)
-    assert auditing.seal_labels(small, "small", stop=True, actor="eve") == 96
-    result = auditing.estimate(small, "small")
+    assert open_audit(small, "small").seal(stop=True, actor="eve") == 96
+    result = open_audit(small, "small").estimate()
     assert (result["stages"], result["stages_planned"], result["drawn"]) == (1, 2, 96)
     recall = next(figure for figure in result["figures"] if figure["metric"] == "recall")
     assert recall["status"] == "ok"
-    auditing.sign_off(small, "small", actor="eva")
-    auditing.publish(small, "small")
-    assert verification.check(small, "small") == []
+    open_audit(small, "small").sign_off(actor="eva")
+    open_audit(small, "small").publish()
+    assert open_audit(small, "small").verify() == []
 
 
 def test_a_step_that_was_killed_before_it_was_sealed_is_told_and_taken_again(
@@ -138,52 +140,52 @@ def test_a_step_that_was_killed_before_it_was_sealed_is_told_and_taken_again(
     small_audits.begin(small)
     begun = small.settings.home / "lake" / "_audits" / "small" / files.labels_file(1)
     begun.write_bytes(b"half of it")
-    assert verification.check(small, "small") == [
+    assert open_audit(small, "small").verify() == [
         "labels-1.csv is not sealed: its step was started and not finished; run it again"
     ]
     small_audits.label_everything(small)
-    begun.write_bytes(files.write_labels(standing_labels(small, "small")))
+    begun.write_bytes(files.write_labels(current_labels(small.database, "small")))
     small_audits.correct_some(small)  # nothing is sealed yet
-    auditing.seal_labels(small, "small")
-    assert verification.check(small, "small") == []
+    open_audit(small, "small").seal()
+    assert open_audit(small, "small").verify() == []
 
 
 def test_every_step_may_be_taken_twice(at: Resources) -> None:
     for _ in range(2):
-        auditing.plan(at, REQUEST, actor="eva")
+        plan_audit(at, REQUEST, actor="eva")
     for _ in range(2):
-        auditing.approve(at, "january", actor="eve")
-    assert [auditing.draw_stage(at, "january") for _ in range(2)] == [120, 120]
+        open_audit(at, "january").approve(actor="eve")
+    assert [open_audit(at, "january").draw() for _ in range(2)] == [120, 120]
     label_everything(at)
-    assert [auditing.seal_labels(at, "january") for _ in range(2)] == [120, 120]
-    first, again = (auditing.estimate(at, "january") for _ in range(2))
+    assert [open_audit(at, "january").seal() for _ in range(2)] == [120, 120]
+    first, again = (open_audit(at, "january").estimate() for _ in range(2))
     assert first == again
     for _ in range(2):
-        auditing.sign_off(at, "january", actor="eva")
-    actions = [event.action for event in auditing.store(at).chain("january")]
+        open_audit(at, "january").sign_off(actor="eva")
+    actions = [event.action for event in at.audit_store.chain("january")]
     assert actions == ["planned", "approved", "drawn", "labelled", "estimated", "signed_off"]
 
 
 def test_what_is_out_of_order_is_refused_by_name(at: Resources) -> None:
-    with pytest.raises(AuditError, match="there is no audit 'january'; there are: none"):
-        auditing.draw_stage(at, "january")
-    with pytest.raises(AuditError, match="has no plan; plan it first"):
-        auditing.approve(at, "january", actor="eva")
-    auditing.plan(at, REQUEST, actor="eva")
+    with pytest.raises(AuditError, match="no audit is called 'january'; existing audits: none"):
+        open_audit(at, "january").draw()
+    with pytest.raises(AuditError, match="no audit is called 'january'"):
+        open_audit(at, "january").approve(actor="eva")
+    plan_audit(at, REQUEST, actor="eva")
     with pytest.raises(AuditError, match="cannot be drawn after it was planned"):
-        auditing.draw_stage(at, "january")
-    assert auditing.progress(at, "january").items == 0
+        open_audit(at, "january").draw()
+    assert open_audit(at, "january").progress().items == 0
 
 
 def test_a_cancelled_audit_leaves_its_evidence(at: Resources) -> None:
     to_the_labels(at)
     label_next(at.database, create_moderator(at.database, "ann", "moderator"))
-    auditing.cancel(at, "january", actor="eva", note="the wrong period")
-    assert verification.check(at, "january") == []
-    assert auditing.progress(at, "january").left == 0
-    assert auditing.store(at).chain("january")[-1].note == "the wrong period"
-    with pytest.raises(AuditError, match="after it was cancelled"):
-        auditing.estimate(at, "january")
+    open_audit(at, "january").cancel(actor="eva", note="the wrong period")
+    assert open_audit(at, "january").verify() == []
+    assert open_audit(at, "january").progress().left == 0
+    assert at.audit_store.chain("january")[-1].note == "the wrong period"
+    with pytest.raises(AuditError, match="was cancelled by 'eva'"):
+        open_audit(at, "january").estimate()
 
 
 def test_an_audit_stopped_halfway_is_told_with_wider_intervals(at: Resources) -> None:
@@ -196,13 +198,13 @@ def test_an_audit_stopped_halfway_is_told_with_wider_intervals(at: Resources) ->
     with at.database.connect() as connection:
         rows = connection.execute(select(item.dt, item.comment_id, item.labels_wanted))
         wanted = {(day, name): number for day, name, number in rows}
-    labelled = auditing.seal_labels(at, "january", stop=True)
+    labelled = open_audit(at, "january").seal(stop=True)
     assert 40 <= labelled <= 60  # the others wait for a second person
-    result = auditing.estimate(at, "january")
+    result = open_audit(at, "january").estimate()
     assert result["labelled"] == labelled < result["drawn"] == 120
     several = [  # of those that one of two people labelled
         each
-        for each in files.read_labels(auditing.store(at).read("january")[files.labels_file(1)])
+        for each in files.read_labels(at.audit_store.read("january")[files.labels_file(1)])
         if wanted[each.day, each.comment_id] == 2
     ]
     assert result["short_of_labels"] == len(several) > 0
@@ -217,60 +219,60 @@ def test_two_audits_at_once_do_not_disturb_each_other(at: Resources) -> None:
     for name in ("ann", "ben", "cem", "dan"):
         label_all(at.database, create_moderator(at.database, name, "moderator"), truth.__getitem__)
     for name, labels in (("january", 120), ("other", 90)):
-        assert auditing.seal_labels(at, name) == labels
-        auditing.estimate(at, name)
-        assert verification.check(at, name) == []
+        assert open_audit(at, name).seal() == labels
+        open_audit(at, name).estimate()
+        assert open_audit(at, name).verify() == []
 
 
 def test_a_label_that_changes_after_it_was_sealed_is_found(at: Resources) -> None:
     to_the_labels(at)
     label_everything(at)
-    auditing.seal_labels(at, "january")
+    open_audit(at, "january").seal()
     with at.database.begin() as connection:
         connection.execute(text("SET LOCAL session_replication_role = replica"))  # no triggers
         connection.execute(text("UPDATE decision SET label = 1 - label WHERE id = 7"))
-    assert verification.check(at, "january") == [
-        "the labels of 1 comment were changed in the log of decisions after they were sealed"
+    assert open_audit(at, "january").verify() == [
+        "the labels of 1 comment were changed in the decision log after they were sealed"
     ]
 
 
 def test_scores_that_change_after_the_plan_are_found(at: Resources) -> None:
-    auditing.plan(at, REQUEST, actor="eva")
-    auditing.approve(at, "january", actor="eva")
+    plan_audit(at, REQUEST, actor="eva")
+    open_audit(at, "january").approve(actor="eva")
     rows = at.lake.table("scores", MONDAY, role="champion")
     at.lake.replace("scores", MONDAY, rows.slice(1).to_batches(), role="champion")
     with pytest.raises(AuditError, match="scores changed since"):
-        auditing.draw_stage(at, "january")
+        open_audit(at, "january").draw()
 
 
 def test_whoever_labelled_does_not_sign(at: Resources) -> None:
     to_the_labels(at)
     label_everything(at)
-    auditing.seal_labels(at, "january")
-    auditing.estimate(at, "january")
+    open_audit(at, "january").seal()
+    open_audit(at, "january").estimate()
     with pytest.raises(AuditError, match="'ann' labelled for it and cannot sign it off"):
-        auditing.sign_off(at, "january", actor="ann")
+        open_audit(at, "january").sign_off(actor="ann")
 
 
 def test_a_result_that_was_tampered_with_is_not_signed(at: Resources) -> None:
     to_the_labels(at)
     label_everything(at)
-    auditing.seal_labels(at, "january")
-    auditing.estimate(at, "january")
-    kept = auditing.store(at)
+    open_audit(at, "january").seal()
+    open_audit(at, "january").estimate()
+    kept = at.audit_store
     content = kept.read("january")[files.RESULT].replace(b"0", b"1", 1)
     (at.settings.home / "lake" / "_audits" / "january" / files.RESULT).write_bytes(content)
     with pytest.raises(AuditError, match=r"result\.json was changed after it was sealed"):
-        auditing.sign_off(at, "january", actor="eva")
+        open_audit(at, "january").sign_off(actor="eva")
 
 
 def test_an_edited_plan_draws_nothing(at: Resources) -> None:
-    auditing.plan(at, REQUEST, actor="eva")
-    auditing.approve(at, "january", actor="eva")
+    plan_audit(at, REQUEST, actor="eva")
+    open_audit(at, "january").approve(actor="eva")
     path = at.settings.home / "lake" / "_audits" / "january" / files.PLAN
     path.write_text(path.read_text().replace('"seed":"s"', '"seed":"t"'))
     with pytest.raises(AuditError, match=r"plan\.json was changed after it was sealed"):
-        auditing.draw_stage(at, "january")
+        open_audit(at, "january").draw()
 
 
 @pytest.mark.parametrize(
@@ -292,14 +294,14 @@ def test_impossible_requests_are_refused(
     at: Resources, changes: dict[str, object], error: type[Exception], why: str
 ) -> None:
     with pytest.raises(error, match=why):
-        auditing.plan(at, replace(REQUEST, **changes), actor="eva")
-    assert auditing.store(at).names() == []
+        plan_audit(at, replace(REQUEST, **changes), actor="eva")
+    assert at.audit_store.names() == []
 
 
 def test_a_day_without_scores_is_named(at: Resources) -> None:
     at.lake.replace("scores", TUESDAY, [], role="champion")
     with pytest.raises(AuditError, match=f"{TUESDAY} has [0-9]+ comments and 0 scores"):
-        auditing.plan(at, REQUEST, actor="eva")
+        plan_audit(at, REQUEST, actor="eva")
 
 
 def test_another_model_in_mid_period_is_refused(at: Resources) -> None:
@@ -308,42 +310,40 @@ def test_another_model_in_mid_period_is_refused(at: Resources) -> None:
     other = table.set_column(number, table.schema.field(number), [["9"] * table.num_rows])
     at.lake.replace("scores", TUESDAY, other.to_batches(), role="champion")
     with pytest.raises(AuditError, match="model or its threshold changed within the period"):
-        auditing.plan(at, REQUEST, actor="eva")
+        plan_audit(at, REQUEST, actor="eva")
 
 
 def test_planned_again_under_the_same_name_it_must_be_the_same(at: Resources) -> None:
-    first = auditing.plan(at, REQUEST, actor="eva")
-    assert auditing.plan(at, replace(REQUEST, seed=""), actor="eva") == first
-    with pytest.raises(AuditError, match="planned before, and otherwise"):
-        auditing.plan(at, replace(REQUEST, last=MONDAY), actor="eva")
+    first = plan_audit(at, REQUEST, actor="eva")
+    assert plan_audit(at, replace(REQUEST, seed=""), actor="eva") == first
+    with pytest.raises(AuditError, match="planned by another request"):
+        plan_audit(at, replace(REQUEST, last=MONDAY), actor="eva")
     assert AuditPlan.from_json(first.to_json()) == first
 
 
 def test_no_two_processes_take_a_step_at_once(small: Resources) -> None:
     small_audits.begin(small)
     with audit_lock(small.database, "small"):
-        other = threading.Thread(
-            target=auditing.cancel, args=(small, "small"), kwargs={"actor": "eva"}
-        )
+        other = threading.Thread(target=open_audit(small, "small").cancel, kwargs={"actor": "eva"})
         other.start()
         other.join(0.5)
-        assert auditing.store(small).chain("small")[-1].action == "drawn"
+        assert small.audit_store.chain("small")[-1].action == "drawn"
     other.join(30)
-    assert auditing.store(small).chain("small")[-1].action == "cancelled"
+    assert small.audit_store.chain("small")[-1].action == "cancelled"
 
 
 def test_what_is_drawn_and_not_queued_is_not_sealed(
     small: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    auditing.plan(small, small_audits.REQUEST, actor="eva")
-    auditing.approve(small, "small", actor="eve")
+    plan_audit(small, small_audits.REQUEST, actor="eva")
+    open_audit(small, "small").approve(actor="eve")
     with monkeypatch.context() as broken:
-        broken.setattr(auditing, "enqueue_audit", lambda *_: None)
-        auditing.draw_stage(small, "small")
+        broken.setattr(audit_module, "enqueue_audit", lambda *_: None)
+        open_audit(small, "small").draw()
     with pytest.raises(AuditError, match="120 comments are drawn and 0 of them queued; draw"):
-        auditing.seal_labels(small, "small", stop=True)
-    assert auditing.draw_stage(small, "small") == 120
-    assert auditing.progress(small, "small").waiting == 120
+        open_audit(small, "small").seal(stop=True)
+    assert open_audit(small, "small").draw() == 120
+    assert open_audit(small, "small").progress().waiting == 120
 
 
 def test_a_stop_that_fails_gives_nothing_up(
@@ -352,18 +352,18 @@ def test_a_stop_that_fails_gives_nothing_up(
     small_audits.begin(small)
 
     def down(*_: object) -> None:
-        assert auditing.progress(small, "small").waiting == 120  # for everybody else
+        assert open_audit(small, "small").progress().waiting == 120  # for everybody else
         raise DatabaseError("PostgreSQL is down")
 
     with monkeypatch.context() as broken:
-        broken.setattr(auditing, "refuse_conflicts", down)
+        broken.setattr(audit_module, "refuse_conflicts", down)
         with pytest.raises(DatabaseError):
-            auditing.seal_labels(small, "small", stop=True, actor="eve", note="no time")
-    assert auditing.progress(small, "small").waiting == 120
-    auditing.seal_labels(small, "small", stop=True, actor="eve", note="no time")
-    sealed = auditing.store(small).chain("small")[-1]
+            open_audit(small, "small").seal(stop=True, actor="eve", note="no time")
+    assert open_audit(small, "small").progress().waiting == 120
+    open_audit(small, "small").seal(stop=True, actor="eve", note="no time")
+    sealed = small.audit_store.chain("small")[-1]
     assert (sealed.actor, sealed.note) == ("eve", "stopped before all were labelled: no time")
-    assert auditing.progress(small, "small").withdrawn == 120
+    assert open_audit(small, "small").progress().withdrawn == 120
 
 
 def test_what_was_stopped_and_not_withdrawn_is_withdrawn_by_the_next_call(
@@ -371,11 +371,11 @@ def test_what_was_stopped_and_not_withdrawn_is_withdrawn_by_the_next_call(
 ) -> None:
     small_audits.begin(small)
     with monkeypatch.context() as broken:  # killed before PostgreSQL had it
-        broken.setattr(auditing, "withdrawing", lambda *_: nullcontext())
-        auditing.seal_labels(small, "small", stop=True, actor="eve")
-    assert auditing.progress(small, "small").waiting == 120
-    assert audit_pipeline.seal(small, "small", 1) == 0
-    assert auditing.progress(small, "small").withdrawn == 120
+        broken.setattr(audit_module, "withdrawing", lambda *_: nullcontext())
+        open_audit(small, "small").seal(stop=True, actor="eve")
+    assert open_audit(small, "small").progress().waiting == 120
+    assert open_audit(small, "small").seal(1) == 0
+    assert open_audit(small, "small").progress().withdrawn == 120
 
 
 def test_what_was_given_up_half_is_given_up_whole_by_the_next_step(
@@ -383,22 +383,22 @@ def test_what_was_given_up_half_is_given_up_whole_by_the_next_step(
 ) -> None:
     small_audits.begin(small)
     with monkeypatch.context() as broken:
-        broken.setattr(auditing, "withdraw_audit", lambda *_: None)
-        auditing.cancel(small, "small", actor="eve")
-    assert auditing.progress(small, "small").waiting == 120
+        broken.setattr(audit_module, "withdraw_audit", lambda *_: None)
+        open_audit(small, "small").cancel(actor="eve")
+    assert open_audit(small, "small").progress().waiting == 120
     with pytest.raises(AuditCancelledError):
-        audit_pipeline.labelling(small, "small", 1)
-    assert auditing.progress(small, "small").withdrawn == 120
+        open_audit(small, "small").labelling(1)
+    assert open_audit(small, "small").progress().withdrawn == 120
 
 
 def test_a_broken_audit_keeps_no_other_from_publication(
     small: Resources, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Folder(root=auditing.store(small).root, holds="evidence").write("broken/chain.jsonl", b"{}\n")
+    Folder(root=small.audit_store.root, holds="evidence").write("broken/chain.jsonl", b"{}\n")
     small_audits.seal(small)
-    auditing.estimate(small, "small")
-    auditing.sign_off(small, "small", actor="eva")
-    assert auditing.publish(small, "small") == files.REPORT
+    open_audit(small, "small").estimate()
+    open_audit(small, "small").sign_off(actor="eva")
+    assert open_audit(small, "small").publish() == files.REPORT
     assert "The trend leaves out audit broken" in caplog.text
 
 
@@ -407,13 +407,13 @@ def test_an_unusable_service_is_refused_before_anybody_labels(small: Resources) 
     for service in ("  ", "a\x00b"):
         with pytest.raises(DsaReportError, match="service"):
             audit_pipeline.plan(small, {**form, "service": service})
-    assert auditing.store(small).names() == []
+    assert small.audit_store.names() == []
 
 
 def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(small: Resources) -> None:
     small_audits.begin(small)
     small_audits.label_everything(small)
-    label = next(each for each in standing_labels(small, "small") if each.labeller == "ann")
+    label = next(each for each in current_labels(small.database, "small") if each.labeller == "ann")
     item = NewItem(
         comment_id=label.comment_id, text="a text", reason="uncertainty", stratum=0, rank=1,
         inclusion_probability=1.0, review_score=0.2, prob=0.4, uncertainty=0.24, model_version="3",
@@ -423,5 +423,5 @@ def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(small: 
     with pytest.raises(
         AuditError, match="1 label is by people who decided the comment as moderators"
     ):
-        auditing.seal_labels(small, "small")
-    assert auditing.conflicting_labels(small, "small") == [label]
+        open_audit(small, "small").seal()
+    assert open_audit(small, "small").conflicting_labels() == [label]

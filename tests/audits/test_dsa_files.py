@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from installation import MONDAY, TUESDAY, Installation
 from lake_days import put_comments, put_scores
+from small_audits import plan_audit
 from sqlalchemy import select
 
 from audit.making import plan_of
@@ -20,17 +21,16 @@ from modwatch.audit.dsa.from_audit import Measures
 from modwatch.audit.dsa.vocabulary import LANGUAGES
 from modwatch.audit.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE
 from modwatch.audit.plan import AuditPlan, PopulationDay
-from modwatch.audits import auditing
-from modwatch.audits.auditing import AuditRequest
 from modwatch.audits.dsa_files import dsa_files, period_measures
 from modwatch.audits.population import scored
+from modwatch.audits.request import AuditRequest
 from modwatch.errors import AuditError
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.review import queue
 from modwatch.review.people import create_moderator
-from modwatch.review.queue.amendments import undo
+from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.audits import enqueue_audit
-from modwatch.review.queue.corrections import correct
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.leases import lease_escalated
 from modwatch.review.tables import review_item
@@ -41,6 +41,10 @@ SIZE = 400
 TAGS = ["en", "en-GB", "de", "de", "de", "de", "nb", None, "", "FR"]
 FLAGGED, UNFLAGGED = "c390", "c10"
 SERVICE = "An Example"
+
+
+def dsa(at: Resources, plan: AuditPlan, result: Mapping[str, Any]) -> dict[str, bytes]:
+    return dsa_files(plan, result, at.lake, at.database, service=SERVICE)
 
 
 @pytest.fixture
@@ -75,14 +79,14 @@ def small_plan(at: Resources) -> AuditPlan:
 
 
 def whole(at: Resources) -> Measures:
-    return sum(period_measures(at, small_plan(at)).values(), Measures())
+    return sum(period_measures(small_plan(at), at.lake, at.database).values(), Measures())
 
 
 UNTOUCHED = Measures(comments=2 * SIZE, solely=SIZE)
 
 
 def test_what_nobody_reviewed_is_measured_by_automated_means_alone(at: Resources) -> None:
-    found = period_measures(at, small_plan(at))
+    found = period_measures(small_plan(at), at.lake, at.database)
     each = Measures(comments=SIZE // 5, solely=SIZE // 10)
     assert found == {
         "": each + each,
@@ -190,23 +194,23 @@ def test_scores_that_changed_since_the_plan_are_refused(at: Resources) -> None:
     planned = small_plan(at)
     put_scores(at.lake, TUESDAY, np.full(SIZE, 0.9, dtype=np.float32))
     with pytest.raises(AuditError, match=f"{TUESDAY} has 400 comments, 400 of them flagged"):
-        period_measures(at, planned)
+        period_measures(planned, at.lake, at.database)
 
 
 def signed(at: Resources, *, says: int | None = None) -> tuple[AuditPlan, dict[str, Any]]:
     """Carry an audit out whose labellers say what the score says, or always the same."""
     request = AuditRequest(audit="spring", first=MONDAY, last=TUESDAY, labels=200, seed="s")
-    planned = auditing.plan(at, request, actor="eva")
-    auditing.approve(at, "spring", actor="eve")
-    auditing.draw_stage(at, "spring")
+    planned = plan_audit(at, request, actor="eva")
+    open_audit(at, "spring").approve(actor="eve")
+    open_audit(at, "spring").draw()
     for name in ("cem", "dan"):
         label_all(
             at.database,
             create_moderator(at.database, name, "moderator"),
             lambda comment: int(int(comment[1:]) > 190) if says is None else says,
         )
-    auditing.seal_labels(at, "spring")
-    return planned, dict(auditing.estimate(at, "spring"))
+    open_audit(at, "spring").seal()
+    return planned, dict(open_audit(at, "spring").estimate())
 
 
 def over_a_half_year(
@@ -240,7 +244,9 @@ def test_the_files_of_an_audit_hold_what_people_and_model_did(at: Resources) -> 
     reviewed = ("c202", "c203", "c252", "c255", "c2", "c6")
     enqueue(at, *(item(comment) for comment in reviewed))
     label_all(at.database, ann, lambda comment: int(comment != "c252"))
-    made = dsa_files(at, *over_a_half_year(*signed(at)), service=SERVICE)
+    made = dsa_files(
+        *over_a_half_year(*signed(at)), lake=at.lake, database=at.database, service=SERVICE
+    )
     assert list(made) == [AUTOMATED_MEANS_FILE, QUALITATIVE_FILE]
     for content in made.values():
         assert validate(content) == []
@@ -265,7 +271,7 @@ def test_the_files_of_an_audit_hold_what_people_and_model_did(at: Resources) -> 
 
 def test_rates_are_those_of_the_result(at: Resources) -> None:
     planned, result = signed(at)
-    rows = rows_of(dsa_files(at, planned, result, service=SERVICE)[AUTOMATED_MEANS_FILE])
+    rows = rows_of(dsa(at, planned, result)[AUTOMATED_MEANS_FILE])
     german = next(each for each in result["domains"] if each["value"] == "de")
     for scope, figures in (("Total number", result["figures"]), ("de", german["figures"])):
         for metric, name in (("precision", "Precision"), ("recall", "Recall")):
@@ -279,7 +285,9 @@ def test_rates_are_those_of_the_result(at: Resources) -> None:
 
 
 def test_an_audit_that_found_too_little_leaves_blank_what_it_does_not_know(at: Resources) -> None:
-    made = dsa_files(at, *over_a_half_year(*signed(at, says=0)), service=SERVICE)
+    made = dsa_files(
+        *over_a_half_year(*signed(at, says=0)), lake=at.lake, database=at.database, service=SERVICE
+    )
     assert [validate(content) for content in made.values()] == [[], []]
     rows = rows_of(made[AUTOMATED_MEANS_FILE])
     assert rows["Total number", "Recall"]["Value"] == ""
@@ -290,7 +298,9 @@ def test_an_audit_that_found_too_little_leaves_blank_what_it_does_not_know(at: R
 def test_without_languages_their_rows_are_blank(at: Resources) -> None:
     for day in (MONDAY, TUESDAY):
         put_comments(at.lake, day, SIZE)
-    made = dsa_files(at, *over_a_half_year(*signed(at)), service=SERVICE)
+    made = dsa_files(
+        *over_a_half_year(*signed(at)), lake=at.lake, database=at.database, service=SERVICE
+    )
     assert [validate(content) for content in made.values()] == [[], []]
     rows = rows_of(made[AUTOMATED_MEANS_FILE])
     of_languages = [row for (scope, _), row in rows.items() if scope in LANGUAGES]
@@ -301,18 +311,20 @@ def test_without_languages_their_rows_are_blank(at: Resources) -> None:
 
 def test_the_same_lake_gives_the_same_bytes_in_whatever_order_it_lies(at: Resources) -> None:
     planned, result = signed(at)
-    first = dsa_files(at, planned, result, service=SERVICE)
+    first = dsa(at, planned, result)
     rows = at.lake.table("comments", MONDAY)
     backwards = rows.take(list(range(rows.num_rows))[::-1])
     at.lake.replace("comments", MONDAY, backwards.to_batches())
-    assert dsa_files(at, planned, result, service=SERVICE) == first
+    assert dsa(at, planned, result) == first
 
 
 def test_a_service_without_a_name_is_refused(at: Resources) -> None:
     with pytest.raises(AuditError, match="name the service; tell its name"):
-        dsa_files(at, small_plan(at), {}, service=" ")
+        dsa_files(small_plan(at), {}, at.lake, at.database, service=" ")
 
 
 def test_no_text_of_a_comment_is_in_the_files(at: Resources) -> None:
-    for content in dsa_files(at, *signed(at), service=SERVICE).values():
+    for content in dsa_files(
+        *signed(at), lake=at.lake, database=at.database, service=SERVICE
+    ).values():
         assert b"invented text" not in content

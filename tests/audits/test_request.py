@@ -114,18 +114,30 @@ def test_days_may_be_days() -> None:
     "day", [None, "", "tomorrow", "2026-02-30", "05.01.2026", "20260105", "2026-W02-1", 5]
 )
 def test_what_is_no_day_is_named(name: str, day: Any) -> None:
-    with pytest.raises(AuditError, match=f"the {name} day is no day in the form YYYY-MM-DD"):
+    with pytest.raises(AuditError, match=f"the {name} day must be a date in the form YYYY-MM-DD"):
         requested({**FORM, name: day})
 
 
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"second_stage_share": 1.0}, AuditError, r"a part of 1.0 of the labels; it must lie in"),
-        ({"second_stage_share": -0.1}, AuditError, r"a part of -0.1 of the labels"),
-        ({"second_stage_share": float("nan")}, AuditError, r"a part of nan of the labels"),
-        ({"several_labels_share": 1.1}, AuditError, r"a part of 1.1 of the comments has several"),
-        ({"several_labels_share": float("nan")}, AuditError, r"a part of nan of the comments"),
+        ({"second_stage_share": 1.0}, AuditError, r"in \[0, 1\), got 1.0"),
+        ({"second_stage_share": -0.1}, AuditError, r"in \[0, 1\), got -0.1"),
+        (
+            {"second_stage_share": float("nan")},
+            AuditError,
+            r"in \[0, 1\), got nan",
+        ),
+        (
+            {"several_labels_share": 1.1},
+            AuditError,
+            r"in \[0, 1\], got 1.1",
+        ),
+        (
+            {"several_labels_share": float("nan")},
+            AuditError,
+            r"in \[0, 1\], got nan",
+        ),
         ({"first": "2016-01-06"}, AuditError, "is longer than ten years; audit a part of it"),
         ({"bins": 0}, DesignError, "Number of strata must be at least 1, got 0"),
         ({"method": "random"}, DesignError, "Strata method must be one of .*got 'random'"),

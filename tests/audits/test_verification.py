@@ -8,73 +8,74 @@ import numpy as np
 import pytest
 from installation import MONDAY, TUESDAY
 from lake_days import put_scores
-from small_audits import ADAPTIVE, REQUEST, begin, seal
+from small_audits import ADAPTIVE, REQUEST, begin, plan_audit, seal
 
 from modwatch.audit import evidence, files
 from modwatch.audit.draw import Drawn
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay
 from modwatch.audit.verify import verify
-from modwatch.audits import auditing, verification
+from modwatch.audits import verification
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources
 
 
 def forge(at: Resources, **changes: Any) -> AuditPlan:
     """Freeze another plan than the scores give, and draw by it; return it."""
-    honest = auditing.plan(at, replace(REQUEST, audit="honest"), actor="eva")
+    honest = plan_audit(at, replace(REQUEST, audit="honest"), actor="eva")
     forged = replace(honest, audit="forged", **changes)
     content = {files.PLAN: forged.to_json().encode()}
-    auditing.store(at).record("forged", "planned", actor="eva", content=content)
-    auditing.approve(at, "forged", actor="eve")
-    auditing.draw_stage(at, "forged")
+    at.audit_store.record("forged", "planned", actor="eva", content=content)
+    open_audit(at, "forged").approve(actor="eve")
+    open_audit(at, "forged").draw()
     return forged
 
 
 def of_days(at: Resources, change: Callable[[PopulationDay], PopulationDay]) -> dict[str, Any]:
-    honest = auditing.plan(at, replace(REQUEST, audit="honest"), actor="eva")
+    honest = plan_audit(at, replace(REQUEST, audit="honest"), actor="eva")
     return {"population": tuple(change(day) for day in honest.population)}
 
 
 def test_a_digest_that_is_not_that_of_the_day_is_named(small: Resources) -> None:
     forge(small, **of_days(small, lambda day: replace(day, digest="00")))
-    assert verify(auditing.store(small).read("forged")) == []
-    assert verification.check(small, "forged") == [
+    assert verify(small.audit_store.read("forged")) == []
+    assert open_audit(small, "forged").verify() == [
         f"{day}: ids, scores or decisions differ from the plan" for day in (MONDAY, TUESDAY)
     ]
-    assert verification.check(small, "forged", with_scores=False) == []
-    assert verification.check(small, "honest") == []
+    assert open_audit(small, "forged").verify(with_scores=False) == []
+    assert open_audit(small, "honest").verify() == []
 
 
 def test_another_model_than_that_of_the_scores_is_named(small: Resources) -> None:
     forge(small, **of_days(small, lambda day: replace(day, model_version="9")))
-    assert verification.check(small, "forged") == [
+    assert open_audit(small, "forged").verify() == [
         f"{day}: the model is 3, but 9 in the plan" for day in (MONDAY, TUESDAY)
     ]
 
 
 def test_a_mean_score_that_is_not_that_of_the_stratum_is_named(small: Resources) -> None:
-    honest = auditing.plan(small, replace(REQUEST, audit="honest"), actor="eva")
+    honest = plan_audit(small, replace(REQUEST, audit="honest"), actor="eva")
 
     def halved(each: PlannedStratum) -> PlannedStratum:
         return replace(each, score=each.score / 2) if each == honest.strata[-1] else each
 
     forge(small, strata=tuple(map(halved, honest.strata)))
-    [problem] = verification.check(small, "forged")
+    [problem] = open_audit(small, "forged").verify()
     assert problem.startswith(f"stratum {len(honest.strata) - 1}: the mean score is ")
 
 
 def test_numbers_of_comments_are_held_against_those_in_the_lake(small: Resources) -> None:
     seal(small, ADAPTIVE)
-    auditing.draw_stage(small, "small")
-    assert verification.check(small, "small") == []
+    open_audit(small, "small").draw()
+    assert open_audit(small, "small").verify() == []
     changes = {}
     for name in (files.population_file(1), files.population_file(2)):
-        counts = files.read_population(auditing.store(small).read("small")[name])
+        counts = files.read_population(small.audit_store.read("small")[name])
         counts["language", "de", 0] -= 1
         changes[name] = files.write_population(Drawn(comments=(), population=counts))
     reseal(small, changes)
-    assert verify(auditing.store(small).read("small")) == []
-    assert verification.check(small, "small") == [
-        f"{name} does not hold the numbers of comments there are" for name in changes
+    assert verify(small.audit_store.read("small")) == []
+    assert open_audit(small, "small").verify() == [
+        f"{name} does not match the numbers of comments" for name in changes
     ]
 
 
@@ -82,7 +83,7 @@ def reseal(at: Resources, changes: dict[str, bytes]) -> None:
     """Write files as a forger does who makes the chain anew."""
     home = at.settings.home / "lake" / "_audits" / "small"
     chain: list[evidence.Event] = []
-    for event in auditing.store(at).chain("small"):
+    for event in at.audit_store.chain("small"):
         digests = {
             name: evidence.file_digest(changes[name]) if name in changes else digest
             for name, digest in event.files.items()
@@ -106,16 +107,16 @@ def test_scores_that_changed_after_the_draw_are_told_in_words(
 ) -> None:
     begin(small)
     prob = np.arange(400, dtype=np.float32) / 400 + np.float32(0.001)
-    assert verification.check(small, "small") == []
+    assert open_audit(small, "small").verify() == []
     put_scores(small.lake, MONDAY, np.maximum(scores(prob), 0))
-    problems = verification.check(small, "small")
+    problems = open_audit(small, "small").verify()
     assert str(MONDAY) in problems[0]
     assert any(words in each for each in problems)
 
 
 def test_both_stages_are_drawn_anew(small: Resources) -> None:
     seal(small, ADAPTIVE)
-    auditing.draw_stage(small, "small")
-    folder = auditing.store(small).read("small")
+    open_audit(small, "small").draw()
+    folder = small.audit_store.read("small")
     for stage in (1, 2):
-        assert verification.redrawn(small, folder, stage) == folder[files.sample_file(stage)]
+        assert verification.redrawn(small.lake, folder, stage) == folder[files.sample_file(stage)]

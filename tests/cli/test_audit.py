@@ -9,8 +9,8 @@ import pytest
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
 from killing import run
 
-from modwatch.audits import auditing, verification
 from modwatch.cli.main import main
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import open_resources
 from modwatch.review.people import create_moderator
 from review.labelling import label_all
@@ -66,18 +66,18 @@ def test_an_audit_step_by_step(
     assert "precision" in told("estimate", "january")
     told("sign-off", "january", "--by", "eva")
     assert told("list").startswith("january  signed off by eva at ")
-    assert told("verify", "january") == "january: nothing is wrong\n"
+    assert told("verify", "january") == "january: no problems found\n"
 
     elsewhere = shutil.copytree(evidence(home), tmp_path / "elsewhere")
-    assert "nothing is wrong" in told("verify", "--files", str(elsewhere))
+    assert "no problems found" in told("verify", "--files", str(elsewhere))
     result = elsewhere / "result.json"
     result.write_bytes(result.read_bytes() + b" ")
     assert told("verify", "--files", str(elsewhere), status=1) == (
         "result.json was changed after it was sealed\n"
     )
-    assert "is no folder" in told("verify", "--files", str(result), status=1)
-    assert "there is no audit 'other'" in told("verify", "other", status=1)
-    assert "there is no plan" in told("redraw", str(tmp_path / "plan.json"), status=1)
+    assert "is not a folder" in told("verify", "--files", str(result), status=1)
+    assert "no audit is called 'other'" in told("verify", "other", status=1)
+    assert "does not exist" in told("redraw", str(tmp_path / "plan.json"), status=1)
 
 
 def test_no_comment_is_told_or_kept_in_the_evidence(
@@ -111,16 +111,16 @@ def test_a_step_killed_anywhere_and_run_again_leaves_what_an_undisturbed_one_lea
         assert traces >= 4
         assert run(arguments, home.env).status == 0
     with open_resources() as at:
-        assert verification.check(at, "january") == []
-        assert auditing.progress(at, "january").items == 100
-        actions = [event.action for event in auditing.store(at).chain("january")]
+        assert open_audit(at, "january").verify() == []
+        assert open_audit(at, "january").progress().items == 100
+        actions = [event.action for event in at.audit_store.chain("january")]
     assert actions == ["planned", "approved", "drawn", "labelled", "estimated"]
     assert json.loads((evidence(home) / "result.json").read_text())["labelled"] == 100
 
 
 def test_a_report_of_the_dsa_is_checked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["audit", "validate-dsa", str(GOLDEN)]) == 0
-    assert "nothing is wrong" in capsys.readouterr().out
+    assert "no problems found" in capsys.readouterr().out
     broken = tmp_path / "broken.csv"
     broken.write_bytes(GOLDEN.read_bytes().replace(b"Precision", b"Exactness", 1))
     assert main(["audit", "validate-dsa", str(broken)]) == 1

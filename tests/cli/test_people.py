@@ -11,6 +11,7 @@ from modwatch.cli.main import main
 from modwatch.errors import AccessDeniedError
 from modwatch.resources import open_resources
 from modwatch.review.people import authenticate, find_moderator, log_in
+from review.labelling import open_queues
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -35,7 +36,11 @@ def test_a_person_gets_an_account_a_password_and_another_role(
     assert main(["person", "password", "lea"]) == 0
     assert PASSWORD not in capsys.readouterr().out
     assert main(["person", "role", "lea", "moderator"]) == 0
+    with open_resources() as at:
+        open_queues(at.database, "de", "en")
     assert main(["person", "queues", "lea", "de", "en"]) == 0
+    assert main(["person", "queues", "lea", "dee"]) == 1
+    assert "unknown queue 'dee', did you mean 'de'?" in capsys.readouterr().err
     with open_resources() as at:
         person = find_moderator(at.database, "lea")
         assert (person.role, person.queues) == ("moderator", {"de", "en"})
@@ -54,4 +59,10 @@ def test_a_token_may_be_for_less_than_the_role(capsys: pytest.CaptureFixture[str
 
 def test_an_unknown_person_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["person", "disable", "nobody"]) == 1
-    assert "nobody" in capsys.readouterr().err
+    assert "no account has this pseudonym" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "nan", "1e99"])
+def test_a_token_needs_a_positive_lifetime(days: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["token", "lea", f"--days={days}"]) == 1
+    assert "days" in capsys.readouterr().err

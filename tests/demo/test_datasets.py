@@ -39,7 +39,7 @@ def test_the_synthetic_demo_trains_on_another_time_of_the_same_community(
 
 
 def test_gold_is_of_the_history_and_looks_like_all_others() -> None:
-    from modwatch.ingest.community.shape import parse_id
+    from modwatch.ingest.community.metadata import parse_id
 
     data = demo_data("synthetic")
     gold, again = data.gold(), data.gold()
@@ -76,12 +76,17 @@ def test_the_real_demo_replays_every_comment_once_and_trains_on_none(
 
 
 def test_an_unknown_demo_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(SourceError, match=r"'weather'; set DATA to one of synthetic, wikipedia"):
+    with pytest.raises(SourceError) as caught:
         demo_data("weather")
+    assert str(caught.value) == "--data must be synthetic or wikipedia_talk, got 'weather'"
 
 
 def test_absent_data_names_the_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MODWATCH_DATA", str(tmp_path))
     assert published_data() == tmp_path
-    with pytest.raises(SourceError, match="set MODWATCH_DATA"):
+    with pytest.raises(SourceError) as caught:
         demo_data("wikipedia_talk")
+    assert str(caught.value) == (
+        f"{tmp_path / 'wikipedia_talk' / 'context_gc.csv.gz'} does not exist; set MODWATCH_DATA to "
+        "the folder of the published data, which contains wikipedia_talk, or use --data synthetic"
+    )

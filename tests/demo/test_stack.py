@@ -46,7 +46,7 @@ def test_a_service_that_died_is_named_with_its_log(tmp_path: Path) -> None:
     with Stack(logs=tmp_path) as stack:
         stack.start(Service(name="fragile", command=[PYTHON, "-c", "raise SystemExit(3)"]))
         assert wait_until(lambda: _dead(stack))
-        with pytest.raises(StackError, match=r"fragile stopped with status 3; see .*fragile\.log"):
+        with pytest.raises(StackError, match=r"fragile exited with status 3; see .*fragile\.log"):
             stack.check()
 
 
@@ -61,7 +61,7 @@ def _dead(stack: Stack) -> bool:
 def test_a_service_that_never_answers_is_given_up(tmp_path: Path) -> None:
     with Stack(logs=tmp_path) as stack:
         stack.start(Service(name="mute", command=SLEEP, ready_url="http://127.0.0.1:9"))
-        with pytest.raises(StackError, match="mute did not answer within 1 s"):
+        with pytest.raises(StackError, match="mute was not ready within 1 s"):
             stack.wait_ready(timeout=1)
 
 

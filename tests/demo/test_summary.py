@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
-from small_audits import label_everything
+from small_audits import label_everything, plan_audit
 
-from modwatch.audits import auditing
+from modwatch.audits.audit import Audit
 from modwatch.audits.request import AuditRequest
-from modwatch.demo import audit_summary, summary
-from modwatch.demo.audit_summary import audit_table, true_figures
-from modwatch.metrics.agreement import gold_accuracy
+from modwatch.demo import summary
+from modwatch.demo.summary import audit_table, true_values
+from modwatch.metrics.agreement import observed_agreement
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.settings import Settings
 
@@ -69,18 +70,19 @@ def test_columns_line_up() -> None:
     ]
 
 
-def test_the_desk_is_told_in_a_line(queue_url: str) -> None:
+def test_the_queue_is_summarised_in_a_line(queue_url: str) -> None:
     with open_resources(Settings(database_url=queue_url)) as at:
-        assert summary._desk(at.database) == (
-            "The desk: 0 decisions, 0 escalations settled by a lead. Gold answered rightly: "
-            "insufficient (0 pairs of labels; 30 are needed). Second opinions like the first: "
-            "insufficient (0 pairs of labels; 30 are needed). verify-log: intact."
+        assert summary._queue(at.database) == (
+            "Review queue: 0 decisions, 0 escalated items adjudicated by a lead. Gold accuracy: "
+            "insufficient (0 pairs of labels; 30 are needed). Agreement of second opinions: "
+            "insufficient (0 pairs of labels; 30 are needed). modwatch queue verify-log: "
+            "no problems."
         )
 
 
 def test_a_figure_of_agreement_stands_with_its_interval() -> None:
-    assert summary._agreement(gold_accuracy(np.ones(50), np.ones(50))) == (
-        "100.0% (94.2% to 100.0%) of 50"
+    assert summary._agreement(observed_agreement(np.ones(50), np.ones(50))) == (
+        "100.0% (94.2% to 100.0%), n = 50"
     )
 
 
@@ -95,8 +97,8 @@ def put_day(at: Resources, day: datetime.date, flagged: str, truth: str) -> None
 def planned(at: Resources, last: datetime.date = TUESDAY, labels: int = 8) -> dict[str, float]:
     """Return the truth of the days that an audit is planned for."""
     request = AuditRequest(audit="demo", first=MONDAY, last=last, labels=labels)
-    plan = auditing.plan(at, replace(request, options=replace(request.options, bins=1)), actor="e")
-    return true_figures(at, plan)
+    plan = plan_audit(at, replace(request, options=replace(request.options, bins=1)), actor="e")
+    return true_values(at, plan)
 
 
 def test_the_truth_is_counted_over_all_days(small: Resources) -> None:
@@ -146,7 +148,7 @@ def figure(**changes: Any) -> dict[str, Any]:
     [(0.7, "yes"), (0.75, "yes"), (0.9, "yes"), (0.69, "no"), (0.91, "no")],
 )
 def test_a_figure_of_the_audit_stands_beside_the_truth(truth: float, within: str) -> None:
-    assert audit_summary._cells(figure(), truth) == [
+    assert summary._audit_cells(figure(), truth) == [
         "0.8000 [0.7000, 0.9000]",
         f"{truth:.4f}",
         within,
@@ -156,11 +158,11 @@ def test_a_figure_of_the_audit_stands_beside_the_truth(truth: float, within: str
 
 def test_an_insufficient_figure_of_the_audit_has_no_interval() -> None:
     missing = figure(status="insufficient", value=None, low=None, high=None, labels=3)
-    assert audit_summary._cells(missing, 0.25) == ["insufficient", "0.2500", "", "3"]
+    assert summary._audit_cells(missing, 0.25) == ["insufficient", "0.2500", "", "3"]
 
 
 def test_without_an_audit_the_summary_says_so(small: Resources) -> None:
-    assert audit_table(small) == "There is no audit."
+    assert audit_table(small) == "No audit was carried out."
 
 
 def audited(at: Resources) -> None:
@@ -168,35 +170,36 @@ def audited(at: Resources) -> None:
     for day in (MONDAY, TUESDAY):
         put_comments(at.lake, day, 400, label=[int(n > 150 and n % 3 > 0) for n in range(400)])
     request = AuditRequest(audit="demo", first=MONDAY, last=TUESDAY, labels=200, seed="s")
-    auditing.plan(at, request, actor="eva")
-    auditing.approve(at, "demo", actor="eve")
-    auditing.draw_stage(at, "demo")
+    plan_audit(at, request, actor="eva")
+    open_audit(at, "demo").approve(actor="eve")
+    open_audit(at, "demo").draw()
     label_everything(at)
-    auditing.seal_labels(at, "demo")
-    auditing.estimate(at, "demo")
+    open_audit(at, "demo").seal()
+    open_audit(at, "demo").estimate()
 
 
 def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resources) -> None:
     audited(small)
-    result = auditing.result_of(small, "demo")
+    result = open_audit(small, "demo").result
     heads, _, *rows, _, last = audit_table(small).splitlines()
     assert [cell.strip() for cell in heads.strip("|").split("|")] == [
-        *("audit", "estimate [95 % interval]", "truth", "within", "labels"),
+        *("audit", "estimate [95 % CI]", "true value", "covered", "labels"),
     ]
     cells = {cell[0]: cell[1:] for cell in ([c.strip() for c in r[1:-1].split("|")] for r in rows)}
     assert [*cells] == [
         *("precision", "recall", "f1", "accuracy", "prevalence unflagged", "prevalence"),
     ]
     found = {each["metric"].replace("_", " "): each for each in result["figures"]}
-    truth = true_figures(small, auditing.plan_of(small, "demo"))
+    truth = true_values(small, open_audit(small, "demo").plan)
     assert {name: row[1] for name, row in cells.items()} == {
         name.replace("_", " "): f"{value:.4f}" for name, value in truth.items()
     }
     assert cells["recall"][0].startswith(f"{found['recall']['value']:.4f} [")
     assert all(row[2] == "yes" for row in cells.values())
     assert last == (
-        "The audit: 200 of 800 comments labelled blind; a random sample would need "
-        f"{result['random_labels']:,} for the same error. modwatch audit verify: nothing is wrong."
+        "Audit: 200 of 800 comments were labelled blind; a simple random sample would need "
+        f"{result['random_labels']:,} labels for the same error. "
+        "modwatch audit verify: no problems."
     )
 
 
@@ -204,10 +207,10 @@ def test_what_a_random_sample_would_need_may_be_unknown(
     small: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited(small)
-    real = auditing.result_of(small, "demo")
+    real = open_audit(small, "demo").result
     unknown = {**real, "random_labels": None}
-    monkeypatch.setattr(auditing, "result_of", lambda at, audit: unknown)
-    assert "would need more than can be told for the same error" in audit_table(small)
+    monkeypatch.setattr(Audit, "result", unknown)
+    assert "would need an unknown number of labels for the same error" in audit_table(small)
 
 
 def test_the_table_tells_what_is_wrong_with_the_audit(small: Resources) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,9 +21,10 @@ PASSWORDS = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(services: None) -> Iterator[str]:
     """A server of its own: roles belong to the whole of it."""
-    with embedded(tmp_path_factory.mktemp("pg")) as running:
+    # Not in pytest's folder: each start of pytest closes it to the user of the server.
+    with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as running:
         done = run_script(running.server_url, dict(PASSWORDS.values()))
         assert done.returncode == 0, done.stderr
         yield running.server_url

@@ -6,6 +6,7 @@ shown to fail on a small bad example.
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,8 +82,10 @@ def apt_is_lean(instructions: list[Instruction]) -> list[str]:
 
 def pip_is_lean_and_pinned(instructions: list[Instruction]) -> list[str]:
     installs = [run for run in arguments(instructions, "RUN") if "pip install" in run]
-    loose = [run for run in installs if "--requirement" not in run and "--no-deps" not in run]
-    cached = [run for run in installs if "--no-cache-dir" not in run]
+    commands = [part for run in installs for part in run.split("&&") if "pip install" in part]
+    pinned = ("--constraint requirements.txt", "--requirement requirements.txt", "--no-deps")
+    loose = [command for command in commands if not any(option in command for option in pinned)]
+    cached = [command for command in commands if "--no-cache-dir" not in command]
     return [f"{run}: keeps pip's cache" for run in cached] + [
         f"{run}: installs something that requirements.txt does not pin" for run in loose
     ]
@@ -152,6 +155,7 @@ RULES: list[tuple[Rule, str]] = [
     (apt_is_lean, "RUN apt-get update && \\\n apt-get install git && rm -rf /var/lib/apt/lists/*"),
     (pip_is_lean_and_pinned, "RUN pip install --requirement requirements.txt"),
     (pip_is_lean_and_pinned, "RUN pip install --no-cache-dir mlflow"),
+    (pip_is_lean_and_pinned, "RUN pip install --no-cache-dir --no-deps . && pip install mlflow"),
     (exec_form, "CMD mlflow server"),
     (exec_form, "FROM modwatch-base"),
     (exec_form, 'HEALTHCHECK --timeout=5s CMD curl http://127.0.0.1\nCMD ["x"]'),
@@ -172,6 +176,22 @@ def test_dockerfile_keeps_rule(path: Path, rule: Rule) -> None:
 @pytest.mark.parametrize(("rule", "example"), RULES)
 def test_rule_finds_breach(rule: Rule, example: str) -> None:
     assert rule(parse(example))
+
+
+def test_the_images_have_the_version_and_extras_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    texts = [path.read_text() for path in (*DOCKERFILES, ROOT / "docker" / "compose.yaml")]
+    versions = re.findall(r'image\.version="([^"]+)"|image: modwatch/\w+:(\S+)', "\n".join(texts))
+    assert {"".join(each) for each in versions} == {project["version"]}
+    [extras] = re.findall(r"\.\[([\w,]+)\]", "\n".join(texts))
+    assert set(extras.split(",")) <= set(project["optional-dependencies"]) - {"all", "demo"}
+
+
+def test_airflow_looks_for_dags_where_the_package_has_them() -> None:
+    texts = {path.stem: path.read_text() for path in DOCKERFILES}
+    [python] = set(re.findall(r"FROM python:(\d+\.\d+)", texts["base"]))
+    folder = f"/opt/venv/lib/python{python}/site-packages/modwatch/dags"
+    assert f"DAGS_FOLDER={folder} " in texts["airflow"]
 
 
 def test_every_image_has_a_dockerfile() -> None:

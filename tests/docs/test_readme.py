@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from modwatch.pipeline import daily
+from modwatch.audits.audit import Audit
+from modwatch.pipeline import audit, daily
 from modwatch.settings import settings_table
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +28,16 @@ def test_the_path_names_functions(name: str) -> None:
     assert callable(getattr(daily, name))
 
 
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`audit\.(?!py`)(\w+)`", README))))
+def test_the_path_of_an_audit_names_functions(name: str) -> None:
+    assert callable(getattr(audit, name))
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`Audit\.(\w+)`", README))))
+def test_the_path_of_an_audit_names_methods(name: str) -> None:
+    assert callable(getattr(Audit, name))
+
+
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`(review\.[\w.]+)`", README))))
 def test_the_path_names_queue_operations(name: str) -> None:
     module, _, function = name.rpartition(".")
@@ -38,4 +49,4 @@ def test_the_path_names_queue_operations(name: str) -> None:
     sorted(set(re.findall(r"`(score_comments|monitor_collaboration)\.(\w+)`", README))),
 )
 def test_the_path_names_tasks(dag: str, task: str) -> None:
-    assert f'stop("{task}")' in (ROOT / "dags" / f"{dag}.py").read_text()
+    assert f"task_of(daily.{task})" in (ROOT / "dags" / f"{dag}.py").read_text()

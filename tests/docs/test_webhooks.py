@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from modwatch.review.outbox import deliverer, deliveries
+from modwatch.review.outbox import delivery
+from modwatch.review.outbox.decision_events import SCHEMA_VERSION, TOPIC
 from modwatch.review.outbox.feed import LONGEST_PAGE
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.outbox.relay import SCHEMA_VERSION, TOPIC
 from modwatch.webhooks import Answer, post
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def tell(
 
         def send(event: dict[str, Any], **changes: Any) -> Answer:
             secret = receiver["SECRET"].decode()
-            webhook = deliverer.DecisionWebhook(url=url, secret=secret)
+            webhook = delivery.DecisionWebhook(url=url, secret=secret)
             message = OutboxMessage(
                 key="k", topic=TOPIC, series="s", sequence=1, dt=EVENT["dt"], payload=event
             )
@@ -73,7 +73,7 @@ def test_the_receiver_takes_what_is_genuine(
     receiver: dict[str, Any], tell: Callable[..., Answer]
 ) -> None:
     assert tell(EVENT) == Answer(status=204)
-    assert receiver["standing"] == {("2026-01-05", "c-4711"): EVENT}
+    assert receiver["latest"] == {("2026-01-05", "c-4711"): EVENT}
 
 
 @pytest.mark.parametrize("changes", [{"secret": "another"}, {"secret": ""}, {"clock": lambda: 0.0}])
@@ -81,7 +81,7 @@ def test_the_receiver_refuses_what_is_forged_or_old(
     receiver: dict[str, Any], tell: Callable[..., Answer], changes: dict[str, Any]
 ) -> None:
     assert tell(EVENT, **changes).problem == "answer 401"
-    assert receiver["standing"] == {}
+    assert receiver["latest"] == {}
 
 
 def test_the_receiver_refuses_what_is_not_signed_at_all(receiver: dict[str, Any]) -> None:
@@ -96,7 +96,7 @@ def test_the_receiver_drops_repetitions_and_what_was_overtaken(
     later = EVENT | {"event": "changed", "label": 0, "sequence": 2}
     for event in (EVENT, EVENT, later, EVENT):
         assert not tell(event).problem
-    assert list(receiver["standing"].values()) == [later]
+    assert list(receiver["latest"].values()) == [later]
 
 
 def test_every_field_is_explained() -> None:
@@ -106,12 +106,12 @@ def test_every_field_is_explained() -> None:
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    hours = deliveries.GIVE_UP_AFTER.total_seconds() / 3600
-    pause = deliveries.LONGEST_PAUSE.total_seconds() / 3600
+    hours = delivery.DEAD_AFTER.total_seconds() / 3600
+    pause = delivery.LONGEST_PAUSE.total_seconds() / 3600
     for sentence in (
-        f"older than {hours:.0f} hours and was tried {deliveries.FEWEST_ATTEMPTS} times",
+        f"older than {hours:.0f} hours and was tried {delivery.FEWEST_ATTEMPTS} times",
         f"up to {pause:.0f} hour,",
-        f"After {deliveries.BROKEN} failures in a row",
+        f"After {delivery.BROKEN} failures in a row",
         f"`limit` is 1\nto {LONGEST_PAGE}",
     ):
         assert sentence in PAGE, f"{sentence}: mend docs/webhooks.md"

@@ -183,8 +183,8 @@ def test_folders_globs_and_day_folders(tmp_path, caplog):
     ("options", "message"),
     [
         ({"columns": {"txet": "body"}}, "maps txet, which Modwatch does not have"),
-        ({"assume_timezone": "Nowhere"}, "No time zone"),
-        ({"encoding": "utf-9"}, "No encoding is called 'utf-9'"),
+        ({"assume_timezone": "Nowhere"}, "Time zone 'Nowhere' does not exist"),
+        ({"encoding": "utf-9"}, "Encoding 'utf-9' does not exist"),
     ],
 )
 def test_impossible_settings_are_refused_at_once(options, message):

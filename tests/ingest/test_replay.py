@@ -66,7 +66,7 @@ def test_the_label_stands_in_its_own_column_and_the_score_nowhere():
 
 
 def test_a_replay_over_no_days_is_refused():
-    with pytest.raises(SourceError, match="at least 1"):
+    with pytest.raises(SourceError, match="at least 1 day, got"):
         ReplaySource(corpus=corpus(1), first_day=START, days=0)
 
 

@@ -9,8 +9,10 @@ from sqlalchemy import create_engine, text
 
 from modwatch.ingest.community import Community
 from modwatch.ingest.corpora.corpus import ITEMS, Corpus, table
+from modwatch.ingest.files import FileSource
 from modwatch.ingest.replay import ReplaySource
-from modwatch.ingest.sources import FileSource, Source, SqlSource
+from modwatch.ingest.sources import Source
+from modwatch.ingest.sql import SqlSource
 from modwatch.lake.schemas import LANDED
 
 DAY = dt.date(2024, 3, 1)

@@ -40,7 +40,7 @@ def sqlite(tmp_path) -> str:
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory) -> Iterator[str]:
+def postgres(tmp_path_factory, services) -> Iterator[str]:
     with embedded(tmp_path_factory.mktemp("forum")) as server:
         url = server.url("forum")
         run(
@@ -108,7 +108,7 @@ def test_a_cast_is_no_bound():
 
 
 def test_a_refused_query_names_the_database_and_not_its_password(sqlite):
-    with pytest.raises(SourceError, match=r"refused the query \(OperationalError\)"):
+    with pytest.raises(SourceError, match=r"The query of .* failed \(OperationalError\)"):
         landed(SqlSource(url=sqlite, query=QUERY.replace("post", "gone")))
 
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from modwatch.metrics.labelled import LabelledDay
-from modwatch.routing.design import design
+from modwatch.metrics.estimation.labelled_day import LabelledDay
+from modwatch.routing.design import design_routing
 from modwatch.routing.policy import RoutingPolicy
 
 
@@ -21,7 +21,7 @@ def community(rng, size, prevalence, *, over_confident=False):
 def reviewed_day(rng, prob, label, *, completion=1.0, **policy):
     """Return the day as it is known after review."""
     keys = rng.integers(0, 2**64, prob.size, dtype=np.uint64)
-    routing = design(prob, keys, RoutingPolicy(**({"review_fraction": 0.1} | policy)))
+    routing = design_routing(prob, keys, RoutingPolicy(**({"review_fraction": 0.1} | policy)))
     stratum, labelled = np.full(prob.size, -1), np.zeros(prob.size, bool)
     stratum[routing.row] = routing.stratum
     labelled[routing.row] = rng.random(routing.row.size) < completion
@@ -33,6 +33,12 @@ def reviewed_day(rng, prob, label, *, completion=1.0, **policy):
         population=routing.strata["population"].to_numpy(),
         sample=routing.strata["sample"].to_numpy(),
     )
+
+
+@pytest.fixture(scope="module")
+def floating_point_errors_raise():
+    with np.errstate(all="raise", under="ignore"):
+        yield
 
 
 @pytest.fixture

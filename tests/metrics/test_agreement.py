@@ -9,11 +9,9 @@ from sklearn.metrics import cohen_kappa_score
 from modwatch.errors import MetricInputError
 from modwatch.metrics.agreement import (
     cohen_kappa,
-    gold_accuracy,
     krippendorff_alpha,
     observed_agreement,
-    retest_consistency,
-    retest_disagreement,
+    observed_disagreement,
 )
 from modwatch.metrics.intervals import mid_p
 
@@ -82,7 +80,7 @@ def test_what_cannot_be_said_is_not_said():
         assert (found.value, found.low, found.high, found.n) == (None, None, None, 40)
     assert observed_agreement(ones, ones).value == 1
     few = np.arange(29) % 2
-    for measure in (observed_agreement, gold_accuracy, retest_consistency, cohen_kappa):
+    for measure in (observed_agreement, observed_disagreement, cohen_kappa):
         assert measure(few, few).reason == "29 pairs of labels; 30 are needed"
         assert measure([], [], minimum=0).status == "insufficient"
     lonely = krippendorff_alpha(np.arange(40), ones, rng=np.random.default_rng(0))
@@ -91,8 +89,8 @@ def test_what_cannot_be_said_is_not_said():
 
 def test_shares_are_shares():
     first, second = np.zeros(100), (np.arange(100) < 18) * 1
-    assert gold_accuracy(second, first).value == retest_consistency(first, second).value == 0.82
-    same, other = retest_consistency(first, second), retest_disagreement(first, second)
+    same, other = observed_agreement(first, second), observed_disagreement(first, second)
+    assert same.value == observed_agreement(second, first).value == 0.82
     assert other.value == pytest.approx(1 - same.value)
     assert (other.low, other.high) == pytest.approx((1 - same.high, 1 - same.low), abs=1e-9)
 
@@ -207,7 +205,7 @@ def test_the_interval_of_shares_covers(accuracy):
     rng = np.random.default_rng(4)
     covered = []
     for right in rng.binomial(100, accuracy, 400).tolist():
-        found = gold_accuracy(np.arange(100) < right, np.ones(100))
+        found = observed_agreement(np.arange(100) < right, np.ones(100))
         covered.append(found.low <= accuracy <= found.high)
     assert np.mean(covered) >= 0.93
 
@@ -222,23 +220,23 @@ def test_the_seed_decides_the_interval_of_alpha():
 @pytest.mark.parametrize(
     ("first", "second", "told"),
     [
-        ([0, 1], [0], "lengths"),
-        ([0, NAN], [0, 1], "first holds NaN"),
-        ([0, 1], ["a", "b"], "second holds something"),
-        ([[0]], [[1]], "dimensions"),
+        ([0, 1], [0], "y1 2, y2 1"),
+        ([0, NAN], [0, 1], "y1 contains NaN"),
+        ([0, 1], ["a", "b"], "y2 should be numeric"),
+        ([[0]], [[1]], "1d array"),
     ],
 )
 def test_bad_pairs_are_refused(first, second, told):
-    for measure in (observed_agreement, retest_disagreement, cohen_kappa):
+    for measure in (observed_agreement, observed_disagreement, cohen_kappa):
         with pytest.raises(MetricInputError, match=told):
             measure(first, second)
 
 
 def test_bad_rows_are_refused():
     rng = np.random.default_rng(0)
-    with pytest.raises(MetricInputError, match="lengths"):
+    with pytest.raises(MetricInputError, match="units 2, labels 1"):
         krippendorff_alpha([1, 2], [1], rng=rng)
-    with pytest.raises(MetricInputError, match="label holds NaN"):
+    with pytest.raises(MetricInputError, match="labels contains NaN"):
         krippendorff_alpha([1], [NAN], rng=rng)
     with pytest.raises(MetricInputError, match="resamples"):
         krippendorff_alpha([1], [1], rng=rng, resamples=0)

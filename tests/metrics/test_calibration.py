@@ -12,18 +12,14 @@ from modwatch.errors import MetricInputError
 from modwatch.metrics import calibration as c
 from modwatch.metrics.classification import accuracy
 
+pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
+
 METRICS = [
     c.calibration_auroc,
     c.calibration_auprc,
     c.brier_score,
     c.expected_calibration_error,
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _floating_point_errors_raise():
-    with np.errstate(all="raise", under="ignore"):
-        yield
 
 
 rows = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20)), min_size=1, max_size=20)
@@ -67,7 +63,7 @@ def test_the_error_is_the_literal_sum_over_bins(drawn):
 def test_whole_weights_repeat_rows_in_calibration(drawn, times):
     other = repeated(drawn, times)
     for metric in METRICS:
-        value = metric(*columns(drawn), weight=times[: len(drawn)])
+        value = metric(*columns(drawn), sample_weight=times[: len(drawn)])
         expected = metric(*columns(other)) if other else None
         assert value == (None if expected is None else pytest.approx(expected, abs=1e-12))
 
@@ -83,7 +79,7 @@ def test_the_order_of_the_rows_does_not_matter_to_calibration(drawn, random):
 @given(rows, st.lists(st.floats(1e-9, 1e9), min_size=20, max_size=20))
 def test_no_calibration_leaves_its_range_whatever_the_weights(drawn, weights):
     for metric in METRICS:
-        value = metric(*columns(drawn), weight=weights[: len(drawn)])
+        value = metric(*columns(drawn), sample_weight=weights[: len(drawn)])
         assert value is None or 0 <= value <= 1
 
 
@@ -110,7 +106,7 @@ def test_the_error_is_at_least_the_gap_of_the_means(drawn):
 @given(st.integers(1, 100), st.data())
 def test_bins_are_closed_at_the_upper_end_that_the_curve_prints(bins, data):
     at = data.draw(st.integers(0, bins - 1))
-    curve = c.reliability_curve([], [], bins=bins)
+    curve = c.reliability_curve([], [], n_bins=bins)
     lower, upper = curve.loc[at, "lower"], curve.loc[at, "upper"]
     assert c.bin_of(np.array([upper, np.nextafter(lower, 1)]), bins).tolist() == [at, at]
     assert c.bin_of(np.array([0.0, 1.0]), bins).tolist() == [0, bins - 1]
@@ -119,7 +115,7 @@ def test_bins_are_closed_at_the_upper_end_that_the_curve_prints(bins, data):
 @given(rows, st.integers(1, 20))
 def test_one_bin_holds_the_means_of_all_and_many_hold_their_own(drawn, bins):
     label, prob = columns(drawn)
-    curve = c.reliability_curve(label, prob, bins=bins)
+    curve = c.reliability_curve(label, prob, n_bins=bins)
     for row in curve.itertuples():
         inside = (prob > row.lower) & (prob <= row.upper) | (prob == 0) & (row.lower == 0)
         assert row.count == row.weight == inside.sum()
@@ -138,7 +134,7 @@ def test_scikit_learn_agrees_on_brier(drawn):
 
 
 def test_the_reliability_curve_counts_every_row_once():
-    curve = c.reliability_curve([1, 0, 1], [0.0, 0.5, 1.0], bins=2, weight=[1, 2, 3])
+    curve = c.reliability_curve([1, 0, 1], [0.0, 0.5, 1.0], n_bins=2, sample_weight=[1, 2, 3])
     assert curve["count"].tolist() == [2, 1]
     assert curve["weight"].tolist() == [3, 3]
     assert curve["mean_prob"].tolist() == pytest.approx([1 / 3, 1])
@@ -146,7 +142,7 @@ def test_the_reliability_curve_counts_every_row_once():
 
 
 def test_an_empty_bin_has_no_mean():
-    curve = c.reliability_curve([], [], bins=1)
+    curve = c.reliability_curve([], [], n_bins=1)
     assert curve["mean_prob"].tolist() == [pd.NA]
 
 
@@ -157,31 +153,31 @@ def test_calibration_of_nothing_has_no_value(metric):
 
 @pytest.mark.parametrize("bins", [0, -1])
 def test_bins_must_be_positive(bins):
-    with pytest.raises(MetricInputError, match="bins"):
-        c.expected_calibration_error([1], [0.5], bins=bins)
+    with pytest.raises(MetricInputError, match="n_bins"):
+        c.expected_calibration_error([1], [0.5], n_bins=bins)
 
 
 @pytest.mark.parametrize("metric", [*METRICS, c.reliability_curve])
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"label": [1]}, "label 1, prob 2"),
-        ({"label": [0.3, 1]}, "label_threshold"),
-        ({"prob": [0.5, np.nan]}, "prob holds NaN"),
-        ({"prob": [0.5, 1.5]}, "prob holds values outside"),
-        ({"weight": [1, -1]}, "negative"),
-        ({"weight": [1, np.inf]}, "weight holds NaN or infinity"),
-        ({"weight": [1]}, "weight 1"),
+        ({"y_true": [1]}, "y_true 1, y_prob 2"),
+        ({"y_true": [0.3, 1]}, "label_threshold"),
+        ({"y_prob": [0.5, np.nan]}, "y_prob contains NaN"),
+        ({"y_prob": [0.5, 1.5]}, "y_prob contains values outside"),
+        ({"sample_weight": [1, -1]}, "negative"),
+        ({"sample_weight": [1, np.inf]}, "sample_weight contains NaN or infinity"),
+        ({"sample_weight": [1]}, "sample_weight 1"),
     ],
 )
 def test_input_that_does_not_fit_calibration_is_refused(metric, change, told):
     with pytest.raises(MetricInputError, match=told):
-        metric(**({"label": [0, 1], "prob": [0.2, 0.7]} | change))
+        metric(**({"y_true": [0, 1], "y_prob": [0.2, 0.7]} | change))
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_weightless_rows_have_no_calibration(metric):
-    assert metric([0, 1], [0.2, 0.3], weight=[0, 0]) is None
+    assert metric([0, 1], [0.2, 0.3], sample_weight=[0, 0]) is None
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -20,21 +20,25 @@ NAMES = (
 
 
 def expected(prob: np.ndarray, **options: object) -> dict[str, Finding]:
-    found = {each.metric: each for each in expected_performance(prob, **({"alpha": 0.1} | options))}
+    found = {
+        each.metric: each
+        for each in expected_performance(prob, **({"review_fraction": 0.1} | options))
+    }
     assert tuple(found) == NAMES
     return found
 
 
 def true_figures(label: np.ndarray, prob: np.ndarray, threshold: float = 0.5) -> list[float]:
     """Return the same six figures from labels."""
-    review = review_scores(prob, "uncertainty"), 0.1
+    score = review_scores(prob, "uncertainty")
+    at = {"review_fraction": 0.1, "threshold": threshold}
     return [
         classification.accuracy(label, prob, threshold=threshold),
         classification.precision(label, prob, threshold=threshold),
         classification.recall(label, prob, threshold=threshold),
         classification.auroc(label, prob),
-        collaborative.oc_accuracy(label, prob, *review, threshold=threshold),
-        collaborative.review_efficiency(label, prob, *review, threshold=threshold),
+        collaborative.oc_accuracy(label, prob, score, **at),
+        collaborative.review_efficiency(label, prob, score, **at),
     ]
 
 
@@ -71,7 +75,7 @@ def test_scores_that_say_nothing() -> None:
     assert found["cbpe_auroc"].value == pytest.approx(0.5)
     assert found["cbpe_accuracy"].value == pytest.approx(0.7)
     assert found["cbpe_recall_flagged"].value == 0
-    assert found["cbpe_precision_flagged"].reason == "0 comments that it is about; 10 are needed"
+    assert found["cbpe_precision_flagged"].reason == "0 comments in its denominator; 10 are needed"
     assert found["cbpe_oc_accuracy"].value == pytest.approx(0.1 + 0.9 * 0.7)
     assert found["cbpe_review_efficiency"].value == pytest.approx(0.3)
 
@@ -103,7 +107,7 @@ def test_too_few_comments(size: int) -> None:
 
 def test_nothing_and_everything_reviewed() -> None:
     prob = np.random.default_rng(3).random(1_000)
-    nothing, everything = expected(prob, alpha=0), expected(prob, alpha=1)
+    nothing, everything = expected(prob, review_fraction=0), expected(prob, review_fraction=1)
     assert nothing["cbpe_oc_accuracy"].value == pytest.approx(nothing["cbpe_accuracy"].value)
     assert nothing["cbpe_review_efficiency"].status == "insufficient"
     perfect = everything["cbpe_oc_accuracy"]
@@ -126,7 +130,7 @@ def test_order_of_rows_and_identity_of_the_paper(strategy: str) -> None:
     [
         (np.array([0.5, np.nan]), {}),
         (np.array([1.5]), {}),
-        (np.array([0.5]), {"alpha": 1.1}),
+        (np.array([0.5]), {"review_fraction": 1.1}),
         (np.array([0.5]), {"threshold": -1}),
         (np.array([0.5]), {"strategy": "luck"}),
     ],

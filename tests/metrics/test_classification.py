@@ -9,13 +9,9 @@ from sklearn import metrics as sk
 from modwatch.errors import MetricInputError
 from modwatch.metrics import classification as c
 
+pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
+
 METRICS = [c.accuracy, c.recall, c.precision, c.auroc, c.auprc]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _floating_point_errors_raise():
-    with np.errstate(all="raise", under="ignore"):
-        yield
 
 
 def test_values_in_the_head():
@@ -29,8 +25,8 @@ def test_values_in_the_head():
 
 
 def test_weights_count():
-    assert c.prevalence([1, 0], weight=[3, 1]) == 0.75
-    assert c.precision([1, 0], [0.9, 0.9], weight=[3, 1]) == 0.75
+    assert c.prevalence([1, 0], sample_weight=[3, 1]) == 0.75
+    assert c.precision([1, 0], [0.9, 0.9], sample_weight=[3, 1]) == 0.75
 
 
 def test_nothing_to_divide_by_has_no_value():
@@ -43,7 +39,7 @@ def test_nothing_to_divide_by_has_no_value():
 
 
 def test_lengths_must_fit():
-    with pytest.raises(MetricInputError, match="label 2, prob 1"):
+    with pytest.raises(MetricInputError, match="y_true 2, y_prob 1"):
         c.accuracy([0, 1], [0.5])
 
 
@@ -52,18 +48,18 @@ def test_scikit_learn_agrees(drawn, times):
     label, prob, _ = columns(drawn)
     weight = np.array(times[: len(drawn)]) + 0.25
     flagged = prob > 0.5
-    assert c.accuracy(label, prob, weight=weight) == pytest.approx(
+    assert c.accuracy(label, prob, sample_weight=weight) == pytest.approx(
         sk.accuracy_score(label, flagged, sample_weight=weight)
     )
     for ours, theirs in ((c.recall, sk.recall_score), (c.precision, sk.precision_score)):
         expected = theirs(label, flagged, sample_weight=weight, zero_division=np.nan)
-        value = ours(label, prob, weight=weight)
+        value = ours(label, prob, sample_weight=weight)
         assert value == (None if np.isnan(expected) else pytest.approx(expected))
     if 0 < label.sum() < label.size:
         expected = sk.roc_auc_score(label, prob, sample_weight=weight)
-        assert c.auroc(label, prob, weight=weight) == pytest.approx(expected)
+        assert c.auroc(label, prob, sample_weight=weight) == pytest.approx(expected)
         expected = sk.average_precision_score(label, prob, sample_weight=weight)
-        value = c.auprc(label, prob, weight=weight, interpolation="step")
+        value = c.auprc(label, prob, sample_weight=weight, interpolation="step")
         assert value == pytest.approx(expected)
 
 
@@ -71,7 +67,7 @@ def test_scikit_learn_agrees(drawn, times):
 def test_whole_weights_repeat_rows_of_the_model(drawn, times):
     other = repeated(drawn, times)
     for metric in METRICS:
-        value = metric(*columns(drawn)[:2], weight=times[: len(drawn)])
+        value = metric(*columns(drawn)[:2], sample_weight=times[: len(drawn)])
         expected = metric(*columns(other)[:2]) if other else None
         assert value == (None if expected is None else pytest.approx(expected, abs=1e-12))
 

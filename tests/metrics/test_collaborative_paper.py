@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 from modwatch.metrics import calibration
 from modwatch.metrics import collaborative as c
 from modwatch.metrics.classification import accuracy, prevalence
+from modwatch.metrics.strategies import review_scores
 
 #: Accuracy, ECE and Brier score of tables 2 and 3: five models with either loss.
 IN_DOMAIN = [
@@ -51,16 +52,22 @@ def community(accuracy, size=10_000):
 def test_equation_2_holds_with_the_reviewed_count(drawn, alpha):
     label, prob, score = columns(drawn)
     share = places(alpha, label.size) / label.size
-    gain = share * (c.review_efficiency(label, prob, score, alpha) or 0)
-    assert c.oc_accuracy(label, prob, score, alpha) == pytest.approx(accuracy(label, prob) + gain)
+    gain = share * (c.review_efficiency(label, prob, score, review_fraction=alpha) or 0)
+    assert c.oc_accuracy(label, prob, score, review_fraction=alpha) == pytest.approx(
+        accuracy(label, prob) + gain
+    )
 
 
 @given(rows, alphas, times)
 def test_equation_2_holds_with_alpha_for_masses(drawn, alpha, times):
     weight = np.array(times[: len(drawn)]) + 0.5
-    gain = alpha * (c.review_efficiency(*columns(drawn), alpha, weight=weight) or 0)
-    expected = accuracy(*columns(drawn)[:2], weight=weight) + gain
-    assert c.oc_accuracy(*columns(drawn), alpha, weight=weight) == pytest.approx(expected)
+    gain = alpha * (
+        c.review_efficiency(*columns(drawn), review_fraction=alpha, sample_weight=weight) or 0
+    )
+    expected = accuracy(*columns(drawn)[:2], sample_weight=weight) + gain
+    assert c.oc_accuracy(
+        *columns(drawn), review_fraction=alpha, sample_weight=weight
+    ) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("printed", sorted({row[0] for row in IN_DOMAIN + OUT_OF_DOMAIN}))
@@ -72,7 +79,7 @@ def test_the_identities_of_the_appendices_hold_at_the_printed_accuracies(printed
     assert np.allclose(curve["oc_accuracy"], printed + gain)  # B: Acc + RE(α)·α
     assert np.allclose(curve["review_effectiveness"], gain / (1 - printed))  # A.2: TP/(TP+FN)
     for row in curve.itertuples():  # B: Acc(1−α)·(1−α) + α
-        kept = np.argsort(c.review_scores(prob, row.strategy))[: round(10_000 * (1 - row.alpha))]
+        kept = np.argsort(review_scores(prob, row.strategy))[: round(10_000 * (1 - row.alpha))]
         rest = accuracy(label[kept], prob[kept])
         assert row.oc_accuracy == pytest.approx(rest * (1 - row.alpha) + row.alpha)
 
@@ -83,16 +90,18 @@ def test_the_gain_by_focal_loss_equals_a_tenth_reviewed_if_a_quarter_of_it_is_wr
     label[:769] = 1  # the errors of a model that flags nothing
     score = np.zeros(10_000)
     score[:245], score[9_245:] = 1, 1
-    args = (label, np.zeros(10_000), score, 0.1)
+    args, at = (label, np.zeros(10_000), score), {"review_fraction": 0.1}
     assert accuracy(*args[:2]) == 0.9231
-    assert c.oc_accuracy(*args) == 0.9476
-    assert c.review_efficiency(*args) == 0.245
-    assert c.review_effectiveness(*args) == pytest.approx(245 / 769)
+    assert c.oc_accuracy(*args, **at) == 0.9476
+    assert c.review_efficiency(*args, **at) == 0.245
+    assert c.review_effectiveness(*args, **at) == pytest.approx(245 / 769)
 
 
 def test_the_corpora_are_as_toxic_as_they_say():
     civil, talk = (50_350, 1_999_514), (21_384, 223_549)
-    shares = [prevalence([1, 0], weight=[toxic, all_ - toxic]) for toxic, all_ in (civil, talk)]
+    shares = [
+        prevalence([1, 0], sample_weight=[toxic, all_ - toxic]) for toxic, all_ in (civil, talk)
+    ]
     assert [round(share, 3) for share in shares] == [0.025, 0.096]
 
 
@@ -101,8 +110,8 @@ def test_the_squared_calibration_error_is_at_most_the_brier_score(drawn, times):
     label, prob, _ = columns(drawn)
     if any(times[: len(drawn)]):
         weight = times[: len(drawn)]
-        error = calibration.expected_calibration_error(label, prob, weight=weight)
-        assert error**2 <= calibration.brier_score(label, prob, weight=weight) + 1e-12
+        error = calibration.expected_calibration_error(label, prob, sample_weight=weight)
+        assert error**2 <= calibration.brier_score(label, prob, sample_weight=weight) + 1e-12
 
 
 def test_two_rows_of_table_3_cannot_come_from_one_set_of_labels():
@@ -117,19 +126,21 @@ def test_mean_effectiveness_over_capacities_is_the_calibration_auroc(drawn):
     area = calibration.calibration_auroc(label, prob)
     if area is None:
         return
-    score, n = c.review_scores(prob, "uncertainty"), label.size
-    caught = [c.review_effectiveness(label, prob, score, k / n) for k in range(n + 1)]
+    score, n = review_scores(prob, "uncertainty"), label.size
+    caught = [
+        c.review_effectiveness(label, prob, score, review_fraction=k / n) for k in range(n + 1)
+    ]
     errors = 1 - accuracy(label, prob)
     assert np.trapezoid(caught, dx=1 / n) == pytest.approx(errors / 2 + (1 - errors) * area)
 
 
 def test_the_calibration_auprc_is_the_area_of_efficiency_over_effectiveness():
     label, prob = community(0.9, size=60)
-    score = c.review_scores(prob, "uncertainty")
+    score = review_scores(prob, "uncertainty")
     points = [(0.0, 1.0)]
     for k in range(1, 61):
-        args = (label, prob, score, k / 60)
-        points.append((c.review_effectiveness(*args), c.review_efficiency(*args)))
+        args, at = (label, prob, score), {"review_fraction": k / 60}
+        points.append((c.review_effectiveness(*args, **at), c.review_efficiency(*args, **at)))
     area = sum((right - left) * re for (left, _), (right, re) in itertools.pairwise(points))
     expected = calibration.calibration_auprc(label, prob, interpolation="step")
     assert area == pytest.approx(expected)
@@ -140,7 +151,11 @@ def test_with_part_reviews_that_area_is_the_interpolated_one():
     prob = prob.round(1)
     capacities = np.linspace(0, 1, 4001)[1:]
     curve = c.collaboration_curve(
-        label, prob, alphas=capacities, strategies=["uncertainty"], weight=np.full(60, 0.5)
+        label,
+        prob,
+        review_fractions=capacities,
+        strategies=["uncertainty"],
+        sample_weight=np.full(60, 0.5),
     )
     area = np.trapezoid(
         curve["review_efficiency"].to_numpy(float), curve["review_effectiveness"].to_numpy(float)
@@ -177,7 +192,7 @@ def test_the_approximation_is_that_of_the_authors():
     found = approximate_oc_auroc(label, prob, 1 - prob, 0.5, thresholds=4, bins=4)
     assert found == pytest.approx(0.625)
     # Exactly: one of four pairs is left in the wrong order.
-    assert c.oc_auroc(label, prob, 1 - prob, 0.5) == 0.75
+    assert c.oc_auroc(label, prob, 1 - prob, review_fraction=0.5) == 0.75
 
 
 @pytest.mark.parametrize(("sharpness", "least", "most"), [(1, 0, 0.01), (3, 0.08, 0.12)])
@@ -186,9 +201,9 @@ def test_evenly_spaced_thresholds_lose_area_on_an_over_confident_model(sharpness
     latent = rng.normal(-4, 2, 20_000)
     label = (rng.random(latent.size) < 1 / (1 + np.exp(-latent))).astype(int)
     prob = 1 / (1 + np.exp(-sharpness * latent))
-    score = c.review_scores(prob, "uncertainty")
+    score = review_scores(prob, "uncertainty")
     relabelled = np.where(score >= np.sort(score)[-200], 3 * label - 1, prob)
-    exact = c.oc_auroc(label, prob, score, 0.01)
+    exact = c.oc_auroc(label, prob, score, review_fraction=0.01)
     assert exact == pytest.approx(roc_auc_score(label, relabelled), abs=1e-9)
     approximate = approximate_oc_auroc(label, prob, 4 * score, 0.01, thresholds=200, bins=1_000)
     assert least <= exact - approximate <= most

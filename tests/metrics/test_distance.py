@@ -209,7 +209,7 @@ def test_an_equal_share_has_not_changed(part: int) -> None:
 @pytest.mark.parametrize(
     ("day", "before", "words"),
     [
-        ([1, 2], [1], "different lengths"),
+        ([1, 2], [1], "inconsistent numbers of samples"),
         ([math.nan, 1], [1, 1], "NaN"),
         ([-1, 2], [1, 1], "counts must be counts"),
         ([1, 1], [0, 0], "reference must be counts"),

@@ -9,8 +9,9 @@ from modwatch.metrics.drift import (
     Finding,
     Reference,
     compare,
+    day_metrics,
     quantile_bins,
-    score_histograms,
+    volume_ratio,
 )
 from modwatch.metrics.profile import Profile, histogram, pooled
 
@@ -152,11 +153,59 @@ def test_quantile_bins_hold_like_mass() -> None:
     assert mass == pytest.approx(np.full(10, 0.1), abs=0.02)
 
 
-def test_histograms_of_day_and_references_share_their_bins() -> None:
-    today, other = day_of(1_000), day_of(1_000, version="2")
-    references = [Reference(name="fixed", days=[other]), Reference(name="trailing", days=WEEK)]
-    shown = score_histograms(today, references, bins=20)
-    assert shown.edges.tolist() == pytest.approx([k / 20 for k in range(21)])
-    assert shown.day.sum() == 1_000
-    assert {name: counts.sum() for name, counts in shown.references.items()} == {"trailing": 7_000}
-    assert shown.day[0] == today.scores["prob"][:50].sum()
+VOLUMES = [Profile(comments=size) for size in (100, 110, 90, 105, 95, 100, 9_000)]
+
+
+@pytest.mark.parametrize(
+    ("comments", "ratio", "way"), [(50, 0.5, "lower"), (200, 2.0, "higher"), (100, 1.0, None)]
+)
+def test_volume_against_the_median_which_one_storm_leaves_alone(
+    comments: int, ratio: float, way: str | None
+) -> None:
+    found = volume_ratio(Profile(comments=comments), VOLUMES)
+    assert (found.value, found.direction, found.n) == (ratio, way, comments)
+
+
+def test_quarantined_rows_have_landed_too() -> None:
+    assert volume_ratio(Profile(comments=50, quarantined=50), VOLUMES).value == 1
+
+
+def test_the_volume_of_an_empty_day_is_none_at_all() -> None:
+    assert volume_ratio(Profile(), VOLUMES).value == 0
+
+
+@pytest.mark.parametrize(
+    ("days", "reason"),
+    [(VOLUMES[:2], "2 trailing days; 3 are needed"), ([Profile()] * 3, "half of the trailing")],
+)
+def test_no_usual_volume(days: list[Profile], reason: str) -> None:
+    found = volume_ratio(Profile(comments=5), days)
+    assert found.status == "insufficient"
+    assert found.reason.startswith(reason)
+
+
+def test_shares_of_a_day() -> None:
+    today = Profile(
+        comments=90,
+        quarantined=10,
+        missing={"language": 45, "groups": 0},
+        scores={"prob": histogram([0.5] * 80, 1.0)},
+        flagged=20,
+    )
+    found = {(each.metric, each.feature): each for each in day_metrics(today, VOLUMES)}
+    shares = {name: (each.value, each.n) for name, each in found.items() if "share" in name[0]}
+    assert shares == {
+        ("flagged_share", "flagged"): (0.25, 80),
+        ("quarantined_share", "quarantined"): (0.1, 100),
+        ("missing_share", "language"): (0.5, 90),
+        ("missing_share", "groups"): (0.0, 90),
+    }
+    none = found["missing_share", "groups"]
+    assert (none.low, none.high) == (0, pytest.approx(0.041, abs=1e-3))
+
+
+def test_an_empty_day_has_no_shares() -> None:
+    found = list(day_metrics(Profile(missing={"language": 0}), VOLUMES))[1:]
+    assert len(found) == 3
+    assert {each.reason for each in found} == {"an empty day"}
+    assert {each.status for each in found} == {"insufficient"}

@@ -48,3 +48,10 @@ def test_days_of_two_models_have_none() -> None:
 
 def test_no_days() -> None:
     assert pooled([]).scored == pooled([]).comments == 0
+
+
+def test_the_scores_of_one_profile_with_the_comments_of_another() -> None:
+    comments = scored([0.1], quarantined=2, model_version="3")
+    both = comments.with_scores_of(scored([0.9, 0.8], flagged=2, model_version="4"))
+    assert (both.comments, both.landed) == (1, 3)
+    assert (both.scored, both.flagged, both.model_version) == (2, 2, "4")

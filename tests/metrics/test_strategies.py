@@ -7,21 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import MetricInputError
-from modwatch.metrics import collaborative
 from modwatch.metrics.strategies import STRATEGIES, review_scores
 
+pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
+
 probs = st.lists(st.integers(0, 16).map(lambda k: k / 16), min_size=1, max_size=24)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _floating_point_errors_raise():
-    with np.errstate(all="raise", under="ignore"):
-        yield
-
-
-def test_the_metrics_offer_them_too():
-    assert collaborative.review_scores is review_scores
-    assert collaborative.STRATEGIES is STRATEGIES
 
 
 def test_the_ends_of_uncertainty_and_toxicity():
@@ -63,7 +53,7 @@ def test_whole_weights_repeat_rows_of_the_hybrid(probs, share, times):
     weight = times[: len(probs)]
     if not any(weight):
         return
-    score = review_scores(probs, "hybrid", toxic_share=share, weight=weight)
+    score = review_scores(probs, "hybrid", toxic_share=share, sample_weight=weight)
     other = review_scores(repeated(probs, times), "hybrid", toxic_share=share)
     assert repeated(score, times) == pytest.approx(other.tolist())
 
@@ -76,14 +66,14 @@ def test_no_rows_have_no_scores(strategy):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"strategy": "chance"}, "strategy is 'chance'; it must be one of"),
-        ({"prob": [2]}, "prob"),
-        ({"prob": [np.nan]}, "prob"),
+        ({"strategy": "chance"}, "strategy must be one of .* got 'chance'"),
+        ({"y_prob": [2]}, "y_prob"),
+        ({"y_prob": [np.nan]}, "y_prob"),
         ({"toxic_share": 1.5}, "toxic_share"),
-        ({"weight": [1, 1]}, "weight 2"),
-        ({"weight": [-1]}, "negative"),
+        ({"sample_weight": [1, 1]}, "sample_weight 2"),
+        ({"sample_weight": [-1]}, "negative"),
     ],
 )
 def test_what_does_not_fit_is_refused(change, told):
     with pytest.raises(MetricInputError, match=told):
-        review_scores(**({"prob": [0.5], "strategy": "hybrid"} | change))
+        review_scores(**({"y_prob": [0.5], "strategy": "hybrid"} | change))

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.metrics.estimate import measure_days
-from modwatch.metrics.labelled import fully_labelled
-from modwatch.metrics.what_if import COLUMNS, OUTCOMES, what_if
+from modwatch.metrics.estimation.labelled_day import fully_labelled
+from modwatch.metrics.estimation.measure import measure_days
+from modwatch.metrics.what_if import COLUMNS, OUTCOMES, what_if_table
 
 ALPHAS = (0.1, 0.5, 1.0)
 STRATEGIES = ("uncertainty", "toxicity", "hybrid")
@@ -15,8 +15,8 @@ STRATEGIES = ("uncertainty", "toxicity", "hybrid")
 def estimates(strategies=STRATEGIES, alphas=ALPHAS):
     rng = np.random.default_rng(3)
     prob = rng.random(200)
-    day = fully_labelled(prob, (rng.random(200) < prob).astype(int))
-    return measure_days([day], alphas=alphas, strategies=strategies)
+    day = fully_labelled((rng.random(200) < prob).astype(int), prob)
+    return measure_days([day], review_fractions=alphas, strategies=strategies)
 
 
 def choices(table=None, **changes):
@@ -26,7 +26,7 @@ def choices(table=None, **changes):
         "strategy": "toxicity",
         "review_fraction": 0.5,
     }
-    return what_if(estimates() if table is None else table, **(given_by | changes))
+    return what_if_table(estimates() if table is None else table, **(given_by | changes))
 
 
 def test_every_strategy_and_fraction_is_a_row_and_one_is_deployed():

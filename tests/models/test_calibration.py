@@ -32,7 +32,7 @@ def test_platt_stays_finite_on_separated_classes() -> None:
 
 
 def test_platt_needs_both_classes() -> None:
-    with pytest.raises(ModelError, match="needs both"):
+    with pytest.raises(ModelError, match="requires both"):
         platt(certain(np.zeros(3)), np.zeros(3, dtype=int))
 
 

@@ -26,7 +26,7 @@ TEXTS = ["the garden needs rain", "you fizzlewit", ""]
 
 
 @pytest.fixture(scope="module")
-def sqlite(tmp_path_factory: pytest.TempPathFactory) -> str:
+def sqlite(tmp_path_factory: pytest.TempPathFactory, services: None) -> str:
     folder = tmp_path_factory.mktemp("mlflow")
     uri = f"sqlite:///{folder / 'mlflow.db'}"
     client = mlflow.MlflowClient(uri)
@@ -103,7 +103,7 @@ def test_server_that_is_down_is_a_tracking_error_soon(monkeypatch: pytest.Monkey
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(tmp_path_factory: pytest.TempPathFactory, services: None) -> Iterator[str]:
     """A real MLflow server on a free port, stopped with all its workers."""
     folder = tmp_path_factory.mktemp("server")
     with socket.socket() as probe:

@@ -109,7 +109,7 @@ def test_deterministic_head_trains_too(corpus: Corpus, tiny_recipe: Recipe) -> N
     ("texts", "labels", "message"),
     [
         (["a"], [0, 1], "1 texts but 2 labels"),
-        (["a"] * 30, [2] * 30, "other than 0 and 1"),
+        (["a"] * 30, [2] * 30, "labels must be 0 or 1"),
         ([], [], "at least ten of each"),
         (["a"] * 30, [0] * 30, "at least ten of each"),
     ],

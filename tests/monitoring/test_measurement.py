@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, known_labels, review
 
-from modwatch.monitoring.measurement import slice_plan
+from modwatch.pipeline.daily import plan_slice
 from modwatch.resources import open_resources
-from modwatch.review.checks.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.people import create_moderator
+from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.queue import decide, lease
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -18,11 +18,11 @@ def test_the_slice_is_planned_from_the_labels_of_the_window(install):
     home = install()
     home.run(*TO_THE_QUEUE)
     with open_resources(home.settings) as at:
-        assert slice_plan(at, MONDAY).empty  # nothing was measured yet
+        assert plan_slice(at, MONDAY).empty  # nothing was measured yet
     review(home)
     home.run(*FROM_THE_QUEUE[:2])
     with open_resources(home.settings) as at:
-        plan = slice_plan(at, MONDAY, widths=[0.9, 0.001])
+        plan = plan_slice(at, MONDAY, widths=[0.9, 0.001])
         design = at.lake.table("routing_design", MONDAY).to_pandas()
     accuracy = plan[plan["metric"] == "accuracy"].set_index("width")
     assert accuracy.loc[0.9, "labels_now"] == design.loc[design["stratum"] > 0, "sample"].sum()

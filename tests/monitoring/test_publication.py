@@ -1,4 +1,5 @@
-from collections.abc import Callable
+import datetime
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 import pyarrow as pa
@@ -15,15 +16,36 @@ from installation import (
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
+from modwatch.days import trailing
 from modwatch.errors import DayRejectedError
+from modwatch.lake.day_scores import day_scores
 from modwatch.lake.schemas import TABLES
-from modwatch.monitoring import publication, tables
-from modwatch.resources import open_resources
+from modwatch.monitoring import publication
+from modwatch.pipeline import daily
+from modwatch.resources import Resources, open_resources
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 Install = Callable[..., Installation]
+
+
+def stale_days(at: Resources, days: Sequence[datetime.date]) -> list[datetime.date]:
+    windows = {day: trailing(day, at.settings.window_days) for day in days}
+    return publication.stale_days(at.lake, at.checks, windows, mlflow_url=at.settings.mlflow_url)
+
+
+def publish(at: Resources, day: datetime.date) -> None:
+    publication.publish(
+        at.lake,
+        at.checks,
+        day,
+        window=trailing(day, at.settings.window_days),
+        references=daily._references(at, day),
+        mlflow_url=at.settings.mlflow_url,
+        console_url=at.settings.console_url,
+        airflow_url=at.settings.airflow_url,
+    )
 
 
 def day_run(url: str) -> tuple[MlflowClient, Run]:
@@ -48,7 +70,7 @@ def test_a_run_tells_the_days_facts_as_the_lake_has_them(install: Install) -> No
     client, run = day_run(home.settings.mlflow_url)
     facts = run.data.metrics
     with open_resources(home.settings) as at:
-        scores = tables.day_scores(at.lake, MONDAY)
+        scores = day_scores(at.lake, MONDAY)
         assert facts["day/comments"] == at.lake.count("comments", MONDAY)
         assert facts["day/quarantined"] == at.lake.count("quarantine", MONDAY) > 0
         assert facts["day/flagged_share"] == pytest.approx(scores.flagged.mean())
@@ -65,12 +87,12 @@ def test_stale_is_what_was_measured_and_is_not_shown(install: Install) -> None:
     home = install()
     window = [MONDAY, TUESDAY]
     with open_resources(home.settings) as at:
-        assert publication.stale_days(at, window) == []
+        assert stale_days(at, window) == []
     home.run(*TO_THE_QUEUE, "measure")
     with open_resources(home.settings) as at:
-        assert publication.stale_days(at, window) == [MONDAY]
-        publication.publish(at, MONDAY)
-        assert publication.stale_days(at, window) == []
+        assert stale_days(at, window) == [MONDAY]
+        publish(at, MONDAY)
+        assert stale_days(at, window) == []
 
 
 def test_a_new_verdict_alone_makes_a_day_stale(install: Install) -> None:
@@ -79,7 +101,7 @@ def test_a_new_verdict_alone_makes_a_day_stale(install: Install) -> None:
     with pytest.raises(DayRejectedError):
         home.but(max_text_length=20).run("check_comments")
     with open_resources(home.settings) as at:
-        assert publication.stale_days(at, [MONDAY]) == [MONDAY]
+        assert stale_days(at, [MONDAY]) == [MONDAY]
 
 
 def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install) -> None:
@@ -123,13 +145,13 @@ def test_drift_makes_a_day_stale_and_the_queue_of_another_does_not(install: Inst
     home.run("measure", "publish", day=TUESDAY)
     home.run("detect_drift", day=TUESDAY)
     with open_resources(home.settings) as at:
-        assert publication.stale_days(at, window) == [TUESDAY]
+        assert stale_days(at, window) == [TUESDAY]
         queue = at.lake.table("drift", TUESDAY).filter(pc.field("feature") == "queue")
         monday = queue.set_column(0, "dt", pa.array([MONDAY] * len(queue)))
         at.lake.replace("drift", MONDAY, monday.cast(queue.schema).to_batches(), feature="queue")
-        assert publication.stale_days(at, window) == window
-        publication.publish(at, TUESDAY)
-        assert publication.stale_days(at, window) == [MONDAY]
+        assert stale_days(at, window) == window
+        publish(at, TUESDAY)
+        assert stale_days(at, window) == [MONDAY]
     _, run = run_named(home.settings.mlflow_url, TUESDAY.isoformat())
     assert "review/waiting" in run.data.metrics
 
@@ -148,8 +170,8 @@ def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install: Install) 
     with open_resources(home.settings) as at:
         batch = pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])
         at.lake.replace("alerts", MONDAY, [batch])
-        assert publication.stale_days(at, [MONDAY]) == [MONDAY]
-        publication.publish(at, MONDAY)
+        assert stale_days(at, [MONDAY]) == [MONDAY]
+        publish(at, MONDAY)
     _, run = day_run(home.settings.mlflow_url)
     assert run.data.tags["alerts"] == "warning: queue_old"
     assert run.data.metrics["day/alerts"] == 1

@@ -9,11 +9,13 @@ import pyarrow as pa
 import pytest
 
 from modwatch.errors import DesignError
+from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import COMMENTS, LABELS, MEASUREMENTS, ROUTED, ROUTING_DESIGN, SCORES
-from modwatch.metrics.estimate import measure_days
+from modwatch.metrics.estimation.measure import measure_days
 from modwatch.monitoring import tables
-from modwatch.routing.design import design
+from modwatch.pipeline import routed as routing_rows
+from modwatch.routing.design import design_routing
 from modwatch.routing.policy import RoutingPolicy
 
 DAY = datetime.date(2026, 1, 5)
@@ -39,10 +41,10 @@ def lake(tmp_path: Path) -> Lake:
 
 
 @pytest.fixture
-def scored(lake: Lake) -> Callable[[int], tables.DayScores]:
+def scored(lake: Lake) -> Callable[[int], DayScores]:
     """Publish scores 0, 1/n, … of a day of n comments, and read them back."""
 
-    def publish(size: int) -> tables.DayScores:
+    def publish(size: int) -> DayScores:
         prob = np.arange(size, dtype=np.float32) / max(size, 1)
         rows = batch(
             SCORES,
@@ -56,17 +58,17 @@ def scored(lake: Lake) -> Callable[[int], tables.DayScores]:
             threshold=0.25,
         )
         lake.replace("scores", DAY, [rows])
-        return tables.day_scores(lake, DAY)
+        return day_scores(lake, DAY)
 
     return publish
 
 
-def route(lake: Lake, scores: tables.DayScores) -> pa.RecordBatch:
+def route(lake: Lake, scores: DayScores) -> pa.RecordBatch:
     """Route the day as the pipeline does; return the routed rows."""
-    keys = tables.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
-    routing = design(scores.prob, keys, POLICY)
-    routed = tables.routed_rows(DAY, scores, routing)
-    lake.replace("routing_design", DAY, [tables.design_rows(DAY, scores, POLICY, routing)])
+    keys = routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
+    routing = design_routing(scores.prob, keys, POLICY)
+    routed = routing_rows.routed_rows(DAY, scores, routing)
+    lake.replace("routing_design", DAY, [routing_rows.design_rows(DAY, scores, POLICY, routing)])
     lake.replace("routed", DAY, [routed])
     return routed
 
@@ -86,7 +88,7 @@ def label(
     lake.replace(table, DAY, [rows])
 
 
-def test_scores_come_back_as_arrays(scored: Callable[[int], tables.DayScores]) -> None:
+def test_scores_come_back_as_arrays(scored: Callable[[int], DayScores]) -> None:
     scores = scored(4)
     assert scores.comment_id.to_pylist() == ids(4)
     assert scores.prob.tolist() == [0, 0.25, 0.5, 0.75]
@@ -94,45 +96,41 @@ def test_scores_come_back_as_arrays(scored: Callable[[int], tables.DayScores]) -
     assert (scores.threshold, scores.model_version) == (0.25, "3")
 
 
-def test_a_challengers_scores_are_not_read(
-    lake: Lake, scored: Callable[[int], tables.DayScores]
-) -> None:
+def test_a_challengers_scores_are_not_read(lake: Lake, scored: Callable[[int], DayScores]) -> None:
     scored(2)
     other = batch(
         SCORES, dt=DAY, comment_id=ids(2), model_version="4", role="challenger",
         prob=[0.9, 0.9], uncertainty=[0.1, 0.1], flagged=True, threshold=0.1,
     )  # fmt: skip
     lake.replace("scores", DAY, [other], role="challenger")
-    assert tables.day_scores(lake, DAY).model_version == "3"
-    assert len(tables.day_scores(lake, DAY).prob) == 2
+    assert day_scores(lake, DAY).model_version == "3"
+    assert len(day_scores(lake, DAY).prob) == 2
 
 
 def test_an_empty_day_has_no_scores_and_routes_nothing(lake: Lake) -> None:
-    scores = tables.day_scores(lake, DAY)
+    scores = day_scores(lake, DAY)
     assert len(scores.prob) == len(scores.comment_id) == 0
     assert (scores.threshold, scores.model_version) == (0.5, "")
     routed = route(lake, scores)
     assert (routed.num_rows, routed.schema) == (0, ROUTED)
-    assert list(tables.queue_items(lake, DAY, routed, scores)) == []
+    assert list(routing_rows.queue_items(lake, DAY, routed, scores)) == []
     labelled = tables.labelled_day(lake, DAY, scores)
     assert len(labelled.prob) == 0
     assert tables.is_unmeasured(lake, DAY) == bool(lake.count("routing_design", DAY))
 
 
-def test_keys_do_not_depend_on_the_chunks(scored: Callable[[int], tables.DayScores]) -> None:
+def test_keys_do_not_depend_on_the_chunks(scored: Callable[[int], DayScores]) -> None:
     scores = scored(50)
-    keys = tables.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
+    keys = routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
     whole = scores.comment_id.combine_chunks()
     parts = pa.chunked_array([whole[:7], whole[7:7], whole[7:]])
-    cut = tables.DayScores(**{**scores.__dict__, "comment_id": parts})
+    cut = DayScores(**{**scores.__dict__, "comment_id": parts})
     assert keys.dtype == np.uint64
-    assert (tables.sampling_keys(cut, day=DAY, policy=POLICY, salt="salt") == keys).all()
-    assert (tables.sampling_keys(scores, day=DAY, policy=POLICY, salt="other") != keys).any()
+    assert (routing_rows.sampling_keys(cut, day=DAY, policy=POLICY, salt="salt") == keys).all()
+    assert (routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="other") != keys).any()
 
 
-def test_routed_rows_and_design_agree(
-    lake: Lake, scored: Callable[[int], tables.DayScores]
-) -> None:
+def test_routed_rows_and_design_agree(lake: Lake, scored: Callable[[int], DayScores]) -> None:
     scores = scored(40)
     routed = route(lake, scores).to_pandas()
     kept = lake.table("routing_design", DAY).to_pandas().set_index("stratum")
@@ -151,14 +149,14 @@ def test_routed_rows_and_design_agree(
 
 
 def test_queue_items_carry_the_texts_of_the_routed(
-    lake: Lake, scored: Callable[[int], tables.DayScores]
+    lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     scores = scored(10)
     texts = [f"invented text {number}" for number in range(10)]
     comments = batch(COMMENTS, dt=DAY, comment_id=ids(10), created_at=NOON, text=texts, label=1)
     lake.replace("comments", DAY, [comments.slice(5), comments.slice(0, 5)])
     routed = route(lake, scores)
-    items = {item.comment_id: item for item in tables.queue_items(lake, DAY, routed, scores)}
+    items = {item.comment_id: item for item in routing_rows.queue_items(lake, DAY, routed, scores)}
     assert sorted(items) == sorted(routed.column("comment_id").to_pylist())
     for row in routed.to_pylist():
         item = items[row["comment_id"]]
@@ -171,23 +169,23 @@ def test_queue_items_carry_the_texts_of_the_routed(
 
 
 def test_second_opinions_of_the_routed_come_beside_them(
-    lake: Lake, scored: Callable[[int], tables.DayScores]
+    lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     scores = scored(40)
     comments = batch(COMMENTS, dt=DAY, comment_id=ids(40), created_at=NOON, text="invented")
     lake.replace("comments", DAY, [comments])
     routed = route(lake, scores)
     policy = replace(POLICY, second_opinion_share=0.5)
-    again = tables.second_opinions(DAY, routed, policy=policy, salt="salt")
-    assert again == tables.second_opinions(DAY, routed, policy=policy, salt="salt")
-    assert again != tables.second_opinions(DAY, routed, policy=policy, salt="other")
+    again = routing_rows.second_opinions(DAY, routed, policy=policy, salt="salt")
+    assert again == routing_rows.second_opinions(DAY, routed, policy=policy, salt="salt")
+    assert again != routing_rows.second_opinions(DAY, routed, policy=policy, salt="other")
     assert (
-        tables.second_opinions(
+        routing_rows.second_opinions(
             DAY, routed, policy=replace(POLICY, second_opinion_share=0), salt="salt"
         )
         == {}
     )
-    items = list(tables.queue_items(lake, DAY, routed, scores, again))
+    items = list(routing_rows.queue_items(lake, DAY, routed, scores, again))
     second = {item.comment_id: item for item in items if item.kind == "second_opinion"}
     first = {item.comment_id: item for item in items if item.kind == "review"}
     assert len(items) == 30
@@ -201,7 +199,7 @@ def test_second_opinions_of_the_routed_come_beside_them(
 
 
 def test_label_pairs_stand_for_what_was_routed(
-    lake: Lake, scored: Callable[[int], tables.DayScores]
+    lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     scores = scored(40)
     assert len(tables.label_pairs(lake, [DAY]).first) == 0
@@ -227,7 +225,7 @@ def test_label_pairs_stand_for_what_was_routed(
 
 
 def test_a_labelled_day_is_the_whole_population(
-    lake: Lake, scored: Callable[[int], tables.DayScores]
+    lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     scores = scored(20)
     routed = route(lake, scores).to_pandas()
@@ -244,7 +242,7 @@ def test_a_labelled_day_is_the_whole_population(
 
 
 def test_a_day_with_other_comments_than_were_routed_says_what_to_do(
-    lake: Lake, scored: Callable[[int], tables.DayScores]
+    lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     route(lake, scored(20))
     with pytest.raises(DesignError, match=f"{DAY}.*route"):
@@ -252,7 +250,7 @@ def test_a_day_with_other_comments_than_were_routed_says_what_to_do(
 
 
 def test_a_label_of_a_comment_no_longer_routed_counts_nowhere(
-    lake: Lake, scored: Callable[[int], tables.DayScores]
+    lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     scores = scored(20)
     routed = set(route(lake, scores).column("comment_id").to_pylist())
@@ -262,7 +260,7 @@ def test_a_label_of_a_comment_no_longer_routed_counts_nowhere(
 
 
 def test_the_digest_changes_with_all_that_is_measured_and_nothing_else(
-    lake: Lake, scored: Callable[[int], tables.DayScores]
+    lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     routed = route(lake, scored(20)).column("comment_id").to_pylist()
     digests = [tables.labels_digest(lake, DAY)]
@@ -279,14 +277,14 @@ def test_the_digest_changes_with_all_that_is_measured_and_nothing_else(
 
 
 def test_a_day_is_unmeasured_until_its_labels_are_measured(
-    lake: Lake, scored: Callable[[int], tables.DayScores]
+    lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     assert not tables.is_unmeasured(lake, DAY)
     scores = scored(20)
     routed = route(lake, scores).column("comment_id").to_pylist()
     assert tables.is_unmeasured(lake, DAY)
     label(lake, dict.fromkeys(routed, 1))
-    measured = measure_days([tables.labelled_day(lake, DAY, scores)], alphas=[0.5])
+    measured = measure_days([tables.labelled_day(lake, DAY, scores)], review_fractions=[0.5])
     digest = tables.labels_digest(lake, DAY)
     rows = tables.measurement_rows(DAY, measured, digest)
     assert rows.schema == MEASUREMENTS

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from modwatch.audit.evidence import Event
-from modwatch.audits import auditing
 from modwatch.orchestration.audits import AuditLabels
 from modwatch.resources import Resources
 
@@ -33,13 +32,11 @@ def answer(*options: str, **changes: Any) -> dict[str, Any]:
 
 
 def wait(stage: int = 1) -> AuditLabels:
-    return AuditLabels(
-        task_id="label", subject="Label for audit", audit="small", stage=stage, poll_seconds=0.01
-    )
+    return AuditLabels(task_id="label", audit="small", stage=stage, poll_seconds=0.01)
 
 
 def last(at: Resources) -> Event:
-    return auditing.store(at).chain("small")[-1]
+    return at.audit_store.chain("small")[-1]
 
 
 def did(at: Resources) -> tuple[str, str, str]:

@@ -11,8 +11,8 @@ from airflow.sdk.exceptions import ParamValidationError
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from installation import MONDAY, TUESDAY
+from small_audits import plan_audit
 
-from modwatch.audits import auditing
 from modwatch.audits.request import AuditRequest, requested
 from modwatch.errors import AuditError, DesignError
 from modwatch.orchestration.audit_form import FORM, filled_in, month_of
@@ -86,7 +86,7 @@ def test_what_is_filled_in_stays() -> None:
 
 @pytest.mark.parametrize("only", ["first", "last"])
 def test_one_day_alone_is_no_period(only: str) -> None:
-    with pytest.raises(AuditError, match="day is no day in the form YYYY-MM-DD"):
+    with pytest.raises(AuditError, match="day must be a date in the form YYYY-MM-DD"):
         requested(filled({only: "2026-01-05"}))
 
 
@@ -142,7 +142,7 @@ def test_the_ends_of_the_limits_can_be_carried_out(small: Resources, name: str, 
         value += 1e-3 if end.endswith("Minimum") else -1e-3
     field(name).resolve(value)
     form = {**defaults(), **DAYS, "labels": 300, **BESIDE.get((name, end), {}), name: value}
-    made = auditing.plan(small, requested(filled(form)), actor="eva")
+    made = plan_audit(small, requested(filled(form)), actor="eva")
     assert (made.first, made.last) == (MONDAY, TUESDAY)
 
 
@@ -178,7 +178,7 @@ def test_what_the_code_refuses_the_form_refuses_first(
     with pytest.raises(ParamValidationError):
         field(name).resolve(value)
     with pytest.raises((AuditError, DesignError)):
-        auditing.plan(small, requested(filled({**DAYS, "labels": 300, name: value})), actor="eva")
+        plan_audit(small, requested(filled({**DAYS, "labels": 300, name: value})), actor="eva")
 
 
 def field(name: str) -> Any:
@@ -252,7 +252,7 @@ def test_whatever_airflow_takes_makes_a_plan_or_a_named_refusal(
     try:
         request = requested(filled({**defaults(), **given_days, **form}))
         assert isinstance(request, AuditRequest)
-        made = auditing.plan(small, request, actor="eva")
+        made = plan_audit(small, request, actor="eva")
     except (AuditError, DesignError):
         return
     assert request.fits(made)

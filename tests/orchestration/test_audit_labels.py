@@ -12,11 +12,11 @@ from airflow.sdk.exceptions import (
 from audit_path import behind
 from small_audits import begin, label_everything
 
-from modwatch.audits import auditing
 from modwatch.audits import store as audit_store
 from modwatch.orchestration import labels_trigger
 from modwatch.orchestration.audits import CANCEL, STOP, AuditLabels
 from modwatch.pipeline import audit as path
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources
 from modwatch.review.people import create_moderator
 from modwatch.review.queue.audits import AuditProgress
@@ -38,7 +38,7 @@ def test_the_wait_asks_whether_to_stop_and_sleeps(
     slept = deferred(wait(), remind_days=2)
     [question] = asked
     assert question["options"] == [STOP, CANCEL]
-    assert question["subject"] == "Label for audit small"
+    assert question["subject"] == "Wait for the labels of audit small"
     assert question["body"].startswith("0 of 120 comments are decided; the deadline is ")
     assert question["multiple"] is False
     assert slept.method_name == "execute_complete"
@@ -55,7 +55,7 @@ def test_the_wait_asks_whether_to_stop_and_sleeps(
 
 
 def drawn_at(at: Resources) -> datetime.datetime:
-    drawn = [event for event in auditing.store(at).chain("small") if event.action == "drawn"]
+    drawn = [event for event in at.audit_store.chain("small") if event.action == "drawn"]
     return datetime.datetime.fromisoformat(drawn[-1].at)
 
 
@@ -73,12 +73,12 @@ def test_it_seals_what_is_complete_and_does_so_once(
     label_everything(drawn)
     assert wait().execute_complete(context(), {"kind": "over"}) == 120
     assert did(drawn) == ("labelled", "modwatch", "")
-    before = auditing.store(drawn).read("small")
+    before = drawn.audit_store.read("small")
     assert wait().execute(context()) == 120  # a task that was cleared
     assert wait().execute_complete(context(), answer(STOP)) == 120
     assert wait(stage=2).execute(context()) == 0
     assert asked == []
-    assert auditing.store(drawn).read("small") == before
+    assert drawn.audit_store.read("small") == before
 
 
 def test_whoever_stops_the_labelling_seals_what_there_is(drawn: Resources) -> None:
@@ -87,14 +87,14 @@ def test_whoever_stops_the_labelling_seals_what_there_is(drawn: Resources) -> No
         label_next(drawn.database, ann)
     assert 0 < wait().execute_complete(context(), answer(STOP)) <= 30
     assert did(drawn) == ("labelled", "eve", "stopped before all were labelled: as agreed")
-    assert auditing.progress(drawn, "small").left == 0
+    assert open_audit(drawn, "small").progress().left == 0
 
 
 def test_whoever_gives_up_while_people_label_skips_the_task(drawn: Resources) -> None:
-    with pytest.raises(AirflowSkipException, match="was given up; its evidence stays"):
+    with pytest.raises(AirflowSkipException, match="was cancelled; its evidence stays"):
         wait().execute_complete(context(), answer(CANCEL))
     assert did(drawn) == ("cancelled", "eve", "as agreed")
-    assert auditing.progress(drawn, "small") == AuditProgress(withdrawn=120)
+    assert open_audit(drawn, "small").progress() == AuditProgress(withdrawn=120)
 
 
 def test_an_answer_with_a_field_too_many_stops_nothing(drawn: Resources) -> None:

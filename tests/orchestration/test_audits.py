@@ -10,49 +10,36 @@ from airflow.sdk.exceptions import (
     ParamValidationError,
     TaskAwaitingInput,
 )
-from small_audits import REQUEST, seal
+from small_audits import REQUEST, plan_audit, seal
 
-from modwatch.audits import auditing
+from modwatch.audits.audit import Audit
 from modwatch.errors import AuditError
 from modwatch.orchestration import audits
-from modwatch.orchestration.audits import CANCEL, STOP, AuditQuestion
+from modwatch.orchestration.audits import CANCEL, STOP, Approval, SignOff
 from modwatch.pipeline import audit as path
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from orchestration.answers import TI_ID, answer, context, did, last, wait
 
 
-def ask(task: AuditQuestion) -> None:
+def ask(task: Approval | SignOff) -> None:
     """Begin a task that asks people something."""
     with pytest.raises(TaskAwaitingInput) as parked:
         task.execute(context(task))
     assert parked.value.method_name == "execute_complete"
 
 
-def approval() -> AuditQuestion:
-    return AuditQuestion(
-        task_id="approve",
-        subject="Approve the plan of audit",
-        audit="small",
-        step="approve",
-        action="approved",
-        answer="Approve",
-    )
+def approval() -> Approval:
+    return Approval(task_id="approve", audit="small")
 
 
-def signature() -> AuditQuestion:
-    return AuditQuestion(
-        task_id="sign_off",
-        subject="Sign the result of audit",
-        audit="small",
-        step="sign_off",
-        action="signed_off",
-        answer="Sign",
-    )
+def signature() -> SignOff:
+    return SignOff(task_id="sign_off", audit="small")
 
 
 @pytest.fixture
 def planned(at: Resources) -> Resources:
-    auditing.plan(at, REQUEST, actor="eva")
+    plan_audit(at, REQUEST, actor="eva")
     return at
 
 
@@ -64,7 +51,7 @@ def test_somebody_is_asked_with_the_plan_before_their_eyes(
     assert question["ti_id"] == TI_ID
     assert question["options"] == ["Approve", CANCEL]
     assert question["subject"] == "Approve the plan of audit small"
-    assert auditing.plan_of(planned, "small").digest in question["body"]
+    assert open_audit(planned, "small").plan.digest in question["body"]
     assert list(question["params"]) == ["note"]
     assert question["defaults"] is None
     assert last(planned).action == "planned"
@@ -89,7 +76,7 @@ def test_people_are_told_where_they_can_answer(
 
 
 def test_whoever_approves_stands_in_the_evidence(planned: Resources) -> None:
-    assert approval().execute_complete(context(), answer("Approve")) == "approve"
+    assert approval().execute_complete(context(), answer("Approve")) == "approved"
     assert did(planned) == ("approved", "eve", "as agreed")
 
 
@@ -112,7 +99,7 @@ def test_an_answer_may_lack_a_note_or_a_name(
 
 
 def test_whoever_gives_up_skips_the_task(planned: Resources) -> None:
-    with pytest.raises(AirflowSkipException, match="audit 'small' was given up"):
+    with pytest.raises(AirflowSkipException, match="audit 'small' was cancelled"):
         approval().execute_complete(context(), answer(CANCEL))
     assert did(planned) == ("cancelled", "eve", "as agreed")
 
@@ -143,32 +130,32 @@ def test_a_note_does_not_stay_for_the_next_answer(planned: Resources) -> None:
 def test_nobody_is_asked_for_what_was_answered(
     drawn: Resources, asked: list[dict[str, Any]]
 ) -> None:
-    before = auditing.store(drawn).read("small")
+    before = drawn.audit_store.read("small")
     assert approval().execute(context()) is None
     approval().execute_complete(context(), answer("Approve", responded_by_user=None))
     assert asked == []
-    assert auditing.store(drawn).read("small") == before
+    assert drawn.audit_store.read("small") == before
 
 
 def test_the_result_is_signed_by_somebody_who_has_seen_it(
     at: Resources, asked: list[dict[str, Any]]
 ) -> None:
     seal(at)
-    path.estimate(at, "small")
+    open_audit(at, "small").estimate()
     ask(signature())
     assert "120 of 120 drawn comments are labelled" in asked[0]["body"]
     with pytest.raises(AuditError, match="'ann' labelled for it and cannot sign it off"):
         signature().execute_complete(
             context(), answer("Sign", responded_by_user={"id": "1", "name": "ann"})
         )
-    assert signature().execute_complete(context(), answer("Sign")) == "sign_off"
+    assert signature().execute_complete(context(), answer("Sign")) == "signed_off"
     assert did(at) == ("signed_off", "eve", "as agreed")
 
 
 def test_a_task_of_an_audit_that_was_given_up_is_skipped(
     drawn: Resources, asked: list[dict[str, Any]]
 ) -> None:
-    path.cancel(drawn, "small", actor="ben")
+    open_audit(drawn, "small").cancel(actor="ben")
     for task in (approval(), signature(), wait(), wait(stage=2)):
         with pytest.raises(AirflowSkipException, match="was cancelled by 'ben'"):
             task.execute(context())
@@ -183,13 +170,11 @@ def test_a_task_of_an_audit_that_was_given_up_is_skipped(
 
 def test_a_stop_takes_its_part_of_the_form(at: Resources, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[tuple[str, dict[str, Any]]] = []
-    for name in ("draw", "publish"):
-        monkeypatch.setattr(path, name, lambda at, audit, **part: called.append((audit, part)))
-    draw = audits.audit_stop("draw").function
-    publish = audits.audit_stop("publish", form=["service"]).function
-    draw("small", stage=2, params={"service": "Forum"})
-    publish("small", params={"service": "Forum", "seed": "s"})
-    publish("small", params={"service": None})
+    monkeypatch.setattr(Audit, "draw", lambda it, stage: called.append((it.name, {"stage": stage})))
+    monkeypatch.setattr(Audit, "publish", lambda it, **part: called.append((it.name, part)))
+    audits.draw.function("small", stage=2)
+    audits.publish.function("small", params={"service": "Forum", "seed": "s"})
+    audits.publish.function("small", params={"service": None})
     assert called == [
         ("small", {"stage": 2}),
         ("small", {"service": "Forum"}),
@@ -204,8 +189,13 @@ def test_a_run_by_hand_covers_the_month_before_it_was_asked_for(
     at: Resources, monkeypatch: pytest.MonkeyPatch, run: str, first: str
 ) -> None:
     forms: list[dict[str, Any]] = []
-    monkeypatch.setattr(path, "plan", lambda at, form, actor: forms.append(form))
-    audits.plan_stop().function(
+
+    def plan(_: Resources, form: dict[str, Any], *, actor: str) -> SimpleNamespace:
+        forms.append(form)
+        return SimpleNamespace(name="small")
+
+    monkeypatch.setattr(path, "plan", plan)
+    audits.plan.function(
         params={},
         dag_run=SimpleNamespace(
             run_id=run, run_after=datetime.datetime(2026, 3, 14, tzinfo=datetime.UTC)
@@ -216,7 +206,7 @@ def test_a_run_by_hand_covers_the_month_before_it_was_asked_for(
 
 
 def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(at: Resources) -> None:
-    plan = audits.plan_stop().function
+    plan = audits.plan.function
     form = {"first": "2026-01-05", "last": "2026-01-06", "labels": 120, "audit": "small"}
     run = SimpleNamespace(
         run_id="manual__1",
@@ -227,8 +217,8 @@ def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(at: Resources
         assert plan(params=form, dag_run=run, data_interval_start=None) == "small"
     assert did(at) == ("planned", "eva", "manual__1")
     run.run_id, run.triggering_user_name = "manual__2", None
-    with pytest.raises(AuditError, match="was planned before, and otherwise"):
+    with pytest.raises(AuditError, match="was planned by another request"):
         plan(params=form, dag_run=run, data_interval_start=None)
     with open_resources() as other:
         assert plan(params={**form, "audit": "mine"}, dag_run=run) == "mine"
-        assert auditing.store(other).chain("mine")[0].actor == "modwatch"
+        assert other.audit_store.chain("mine")[0].actor == "modwatch"

@@ -13,8 +13,9 @@ import pytest
 from receivers import closed_port
 from small_audits import begin, label_everything
 
+from modwatch.audits.audit import Audit
 from modwatch.orchestration.labels_trigger import LabelsTrigger
-from modwatch.pipeline import audit as path
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources
 
 NEVER = "2126-01-01T00:00:00+00:00"
@@ -136,7 +137,7 @@ def test_there_is_nothing_to_wait_for_in_a_stage_that_is_sealed_or_is_not(
 ) -> None:
     begin(at)
     label_everything(at)
-    path.seal(at, "small", 1)
+    open_audit(at, "small").seal(1)
     assert fired(trigger(stage=stage)) == {"kind": "over"}
 
 
@@ -172,7 +173,7 @@ def test_an_audit_that_was_given_up_elsewhere_wakes_the_task(
     at: Resources, airflow: Airflow
 ) -> None:
     begin(at)
-    airflow.then = {3: lambda: path.cancel(at, "small", actor="eve")}
+    airflow.then = {3: lambda: open_audit(at, "small").cancel(actor="eve")}
     assert fired(trigger()) == {"kind": "over"}
     assert len(airflow.asked) == 3
 
@@ -187,7 +188,7 @@ def test_a_database_that_is_down_is_waited_for(
     monkeypatch.setenv("MODWATCH_DATABASE_URL", nowhere)
     airflow.then = {3: lambda: monkeypatch.setenv("MODWATCH_DATABASE_URL", known)}
     assert fired(trigger()) == {"kind": "over"}
-    assert said == ["It cannot be told how far the labels are (DatabaseError)."]
+    assert said == ["The progress could not be read (DatabaseError)."]
 
 
 def test_others_go_on_while_it_looks(
@@ -200,7 +201,7 @@ def test_others_go_on_while_it_looks(
         looking.set()
         assert go_on.wait(60)
 
-    monkeypatch.setattr(path, "labelling", slow)
+    monkeypatch.setattr(Audit, "labelling", slow)
 
     async def beside() -> list[Any]:
         waiting = asyncio.create_task(events(trigger()))

@@ -8,7 +8,12 @@ import pytest
 from installation import Installation
 from receivers import Webhook, webhook
 
-from modwatch.orchestration import TASK_DEFAULTS, TaskFailureNotifier, daily, monthly
+from modwatch.orchestration import (
+    TASK_DEFAULTS,
+    TaskFailureNotifier,
+    daily_schedule,
+    monthly_schedule,
+)
 
 DAY = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
 WORDS = "an invented remark about a neighbour"
@@ -51,7 +56,7 @@ def test_a_month_has_a_schedule_unless_the_days_end(
     for ends in ("", "2026-01-06"):
         if ends:
             monkeypatch.setenv("MODWATCH_LAST_DAY", ends)
-        given, days = monthly("0 7 1 * *"), daily("0 7 1 * *")
+        given, days = monthly_schedule("0 7 1 * *"), daily_schedule("0 7 1 * *")
         assert (given["schedule"] is None) == bool(ends)
         assert given["end_date"] is None
         assert (days["end_date"] is None) != bool(ends)
@@ -69,7 +74,7 @@ def test_a_failed_task_is_told_by_name_without_its_words(server: Webhook) -> Non
     [request] = server.requests
     assert WORDS not in request.body.decode()
     said = request.json
-    assert said["title"] == "critical: score_comments.score_shard of 2026-01-05 failed"
+    assert said["title"] == "[critical] score_comments.score_shard failed for 2026-01-05"
     names = ("event", "severity", "dag", "task", "run", "day", "error")
     assert [said[name] for name in names] == [
         *("failed", "critical", "score_comments", "score_shard", "backfill__2026-01-05"),

@@ -15,6 +15,7 @@ from audit_path import (
     chain,
     go_to,
     picture,
+    recall_status,
 )
 from installation import MONDAY, Installation
 from receivers import Webhook, webhook
@@ -22,10 +23,11 @@ from small_audits import label_everything
 
 from conftest import Registry
 from modwatch.audit import files
-from modwatch.audits import auditing, verification
 from modwatch.audits import store as audit_store
+from modwatch.audits.audit import Labelling
 from modwatch.errors import AuditError
 from modwatch.pipeline import audit as path
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.review.queue.audits import AuditProgress
 from modwatch.tracking.audit_runs import EXPERIMENT
@@ -47,7 +49,7 @@ def test_every_step_may_come_again_whenever_and_nothing_changes(small: Resources
         **{"plan": "small", "approve": None, "draw": 96, "seal": 96, "draw_again": 160},
         **{"seal_again": 160, "estimate": "ok", "sign_off": None, "publish": "report.html"},
     }
-    assert verification.check(small, "small") == []
+    assert open_audit(small, "small").verify() == []
     assert [(event.action, event.actor, event.note) for event in chain(small)] == [
         ("planned", "eva", "run 1"),
         ("approved", "eve", "as agreed"),
@@ -62,12 +64,12 @@ def test_there_is_no_second_stage_after_a_stop(small: Resources) -> None:
     steps = adaptive()
     for name in ("plan", "approve", "draw"):
         steps[name](small)
-    assert path.seal(small, "small", 1, stop=True, actor="eve", note="enough") == 96
+    assert open_audit(small, "small").seal(1, stop=True, actor="eve", note="enough") == 96
     for _ in range(2):
-        assert path.draw(small, "small", 2) == 0
-        assert path.labelling(small, "small", 2) is None
-        assert path.seal(small, "small", 2) == 0
-    assert path.estimate(small, "small") == "ok"
+        assert open_audit(small, "small").draw(2) == 0
+        assert open_audit(small, "small").labelling(2) is None
+        assert open_audit(small, "small").seal(2) == 0
+    assert recall_status(open_audit(small, "small")) == "ok"
     assert actions(small) == ["planned", "approved", "drawn", "labelled", "estimated"]
     assert chain(small)[3].note == "stopped before all were labelled: enough"
 
@@ -75,7 +77,7 @@ def test_there_is_no_second_stage_after_a_stop(small: Resources) -> None:
 def test_a_plan_of_one_stage_has_no_second_one(small: Resources) -> None:
     go_to(small, "seal")
     before = picture(small)
-    assert path.draw(small, "small", 2) == path.seal(small, "small", 2) == 0
+    assert open_audit(small, "small").draw(2) == open_audit(small, "small").seal(2) == 0
     assert picture(small) == before
 
 
@@ -86,37 +88,37 @@ def test_labels_are_waited_for_until_the_deadline(
     with monkeypatch.context() as earlier:
         earlier.setattr(audit_store, "datetime", behind(hours))
         go_to(small, "draw")
-    found = path.labelling(small, "small", 1)
+    found = open_audit(small, "small").labelling(1)
     assert found is not None
     assert found.over == over
     assert found.progress == AuditProgress(waiting=120)
     assert found.deadline - found.since == datetime.timedelta(days=14)
-    assert path.seal(small, "small", 1, stop=True) == 0  # nobody has labelled any
-    assert path.labelling(small, "small", 1) is None
+    assert open_audit(small, "small").seal(1, stop=True) == 0  # nobody has labelled any
+    assert open_audit(small, "small").labelling(1) is None
 
 
 def test_nothing_is_left_to_wait_for_when_all_is_labelled(small: Resources) -> None:
     go_to(small, "draw")
     label_everything(small)
-    found = path.labelling(small, "small", 1)
+    found = open_audit(small, "small").labelling(1)
     assert found is not None
     assert found.over
-    assert found.words.startswith("120 of 120 comments are decided; the deadline is ")
+    assert found.text.startswith("120 of 120 comments are decided; the deadline is ")
 
 
 def test_what_waits_for_a_lead_is_told() -> None:
     deadline = datetime.datetime(2026, 1, 20, 12, tzinfo=datetime.UTC)
     progress = AuditProgress(waiting=3, escalated=2, decided=1_500, withdrawn=1)
-    found = path.Labelling(progress=progress, deadline=deadline, since=deadline)
-    assert found.words == (
-        "1,500 of 1,506 comments are decided, 2 wait for a lead; the deadline is "
+    found = Labelling(progress=progress, deadline=deadline, since=deadline)
+    assert found.text == (
+        "1,500 of 1,506 comments are decided, 2 are escalated to a lead; the deadline is "
         "2026-01-20 12:00 UTC."
     )
 
 
 def test_nothing_is_waited_for_before_the_draw(small: Resources) -> None:
     go_to(small, "approve")
-    assert path.labelling(small, "small", 1) is None
+    assert open_audit(small, "small").labelling(1) is None
 
 
 @pytest.fixture
@@ -139,12 +141,12 @@ def test_people_are_asked_once_and_get_what_they_must_know(heard: Resources, tol
     go_to(heard, "plan")
     for _ in range(2):
         words = path.ask(heard, "small", "approved", page="http://airflow/x")
-        assert auditing.plan_of(heard, "small").digest in words
+        assert open_audit(heard, "small").plan.digest in words
     go_to(heard, "estimate")
     for _ in range(2):
         words = path.ask(heard, "small", "signed_off", page="http://airflow/y")
         assert "120 of 120 drawn comments are labelled" in words
-        assert auditing.store(heard).place("small") in words
+        assert heard.audit_store.place("small") in words
     assert told.keys == ["audit/small/approved", "audit/small/signed_off"]
     assert [request.json["links"]["answer"] for request in told.requests] == [
         "http://airflow/x",
@@ -160,9 +162,9 @@ def test_each_reminder_is_told_once_and_none_when_nobody_is_waited_for(
         path.remind(heard, "small", 1, number)
     assert told.keys == ["audit/small/1/1", "audit/small/1/2"]
     [title, _] = [request.json["title"] for request in told.requests]
-    assert re.fullmatch(r"info: audit small waits for 120 labels until .* UTC", title)
+    assert re.fullmatch(r"\[info\] Audit small: 120 labels missing, deadline .* UTC", title)
     label_everything(heard)
-    path.seal(heard, "small", 1)
+    open_audit(heard, "small").seal(1)
     path.remind(heard, "small", 1, 3)
     path.remind(heard, "small", 2, 1)
     assert len(told.keys) == 2
@@ -176,7 +178,7 @@ def test_a_channel_that_refuses_holds_nothing_up_and_is_told_later(
     assert "to label" in path.ask(heard, "small", "approved", page="http://airflow/x")
     go_to(heard, "draw")
     path.remind(heard, "small", 1, 1)  # the question is tried once more, and refused as well
-    assert caplog.text.count("A message of an audit was not delivered") == 2
+    assert caplog.text.count("An alert of an audit was not delivered") == 2
     assert "hunter2" not in caplog.text
     path.remind(heard, "small", 1, 1)
     assert told.keys[3:] == ["audit/small/approved", "audit/small/1/1"]
@@ -185,12 +187,12 @@ def test_a_channel_that_refuses_holds_nothing_up_and_is_told_later(
 def test_another_run_cannot_take_an_audit_over_and_the_same_run_may_plan_it_again(
     small: Resources,
 ) -> None:
-    assert path.plan(small, FORM, actor="eva") == "small"
+    assert path.plan(small, FORM, actor="eva").name == "small"
     before = picture(small)
     for other in ("run 2", ""):
-        with pytest.raises(AuditError, match="was planned before, and otherwise; give another"):
+        with pytest.raises(AuditError, match="was planned by another request; choose another"):
             path.plan(small, {**FORM, "origin": other})
-    assert path.plan(small, FORM, actor="another") == "small"
+    assert path.plan(small, FORM, actor="another").name == "small"
     assert picture(small) == before
 
 
@@ -211,19 +213,19 @@ def test_a_plan_is_not_taken_for_one_that_asks_for_something_else(
     small: Resources, changes: dict[str, Any]
 ) -> None:
     path.plan(small, FORM)
-    with pytest.raises(AuditError, match="was planned before, and otherwise"):
+    with pytest.raises(AuditError, match="was planned by another request"):
         path.plan(small, {**FORM, **changes})
 
 
 def test_two_audits_go_on_side_by_side(small: Resources) -> None:
     go_to(small, "draw")
     path.plan(small, {**FORM, "audit": "other", "seed": "t", "origin": "run 2"})
-    path.approve(small, "other", actor="eve")
-    assert path.draw(small, "other", 1) == 120
-    path.cancel(small, "small", actor="eve")
+    open_audit(small, "other").approve(actor="eve")
+    assert open_audit(small, "other").draw(1) == 120
+    open_audit(small, "small").cancel(actor="eve")
     label_everything(small)
-    assert path.seal(small, "other", 1) == 120
-    assert auditing.progress(small, "small") == AuditProgress(withdrawn=120)
+    assert open_audit(small, "other").seal(1) == 120
+    assert open_audit(small, "small").progress() == AuditProgress(withdrawn=120)
 
 
 def test_a_published_audit_is_one_run_of_mlflow(

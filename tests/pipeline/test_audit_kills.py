@@ -5,9 +5,9 @@ from audit_kills import killed_after
 from audit_path import FORM, STEPS, actions, chain, go_to, killed_in
 from installation import Installation
 
-from modwatch.audits import auditing, verification
 from modwatch.errors import AuditCancelledError, AuditError
 from modwatch.pipeline import audit as path
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources
 from modwatch.review.queue.audits import AuditProgress
 
@@ -33,15 +33,19 @@ def test_a_step_that_is_killed_is_taken_again(
     go_to(small, names[names.index(step) - 1])
     arguments = (1,) if step == "draw" else ()
     before = actions(small)
-    assert killed_after(writes, step, "small", *arguments, env=small_home.env)
+    assert killed_after(writes, step, *arguments, env=small_home.env)
     assert (actions(small) != before) == sealed
     if step == "publish" and not sealed:
         STEPS["publish"](small)  # with the files for the DSA, of which the killed one knew nothing
-    answer = path.publish(small, "small") if step == "publish" else path.draw(small, "small", 1)
+    answer = (
+        open_audit(small, "small").publish()
+        if step == "publish"
+        else open_audit(small, "small").draw(1)
+    )
     assert answer == ("report.html" if step == "publish" else 120)
     assert actions(small) == [*before, "published" if step == "publish" else "drawn"]
-    assert verification.check(small, "small") == []
-    assert auditing.progress(small, "small").items == 120
+    assert open_audit(small, "small").verify() == []
+    assert open_audit(small, "small").progress().items == 120
 
 
 def test_a_draw_that_was_sealed_and_not_queued_is_queued(
@@ -49,27 +53,27 @@ def test_a_draw_that_was_sealed_and_not_queued_is_queued(
 ) -> None:
     go_to(small, "approve")
     with killed_in("enqueue_audit", monkeypatch):
-        path.draw(small, "small", 1)
+        open_audit(small, "small").draw(1)
     assert actions(small)[-1] == "drawn"
-    assert auditing.progress(small, "small").items == 0
-    assert path.draw(small, "small", 1) == 120
-    assert auditing.progress(small, "small") == AuditProgress(waiting=120)
+    assert open_audit(small, "small").progress().items == 0
+    assert open_audit(small, "small").draw(1) == 120
+    assert open_audit(small, "small").progress() == AuditProgress(waiting=120)
 
 
 CANCELLED = (
-    lambda at: path.approve(at, "small", actor="eve"),
-    lambda at: path.draw(at, "small", 1),
-    lambda at: path.labelling(at, "small", 1),
-    lambda at: path.seal(at, "small", 1),
-    lambda at: path.draw(at, "small", 2),
-    lambda at: path.seal(at, "small", 2, stop=True),
+    lambda at: open_audit(at, "small").approve(actor="eve"),
+    lambda at: open_audit(at, "small").draw(1),
+    lambda at: open_audit(at, "small").labelling(1),
+    lambda at: open_audit(at, "small").seal(1),
+    lambda at: open_audit(at, "small").draw(2),
+    lambda at: open_audit(at, "small").seal(2, stop=True),
     lambda at: path.ask(at, "small", "approved", page="http://airflow"),
     lambda at: path.remind(at, "small", 1, 1),
-    lambda at: path.estimate(at, "small"),
-    lambda at: path.sign_off(at, "small", actor="eva"),
-    lambda at: path.publish(at, "small"),
+    lambda at: open_audit(at, "small").estimate(),
+    lambda at: open_audit(at, "small").sign_off(actor="eva"),
+    lambda at: open_audit(at, "small").publish(),
     lambda at: path.track(at, "small"),
-    lambda at: path.done(at, "small", "approved"),
+    lambda at: open_audit(at, "small").done("approved"),
 )
 
 
@@ -78,32 +82,32 @@ def test_an_audit_that_was_given_up_goes_nowhere_and_its_evidence_stays(
     small: Resources, last: str
 ) -> None:
     go_to(small, last)
-    kept = auditing.store(small).read("small")
+    kept = small.audit_store.read("small")
     for actor in ("eve", "another"):
-        path.cancel(small, "small", actor=actor, note="not now")
+        open_audit(small, "small").cancel(actor=actor, note="not now")
     assert (chain(small)[-1].actor, chain(small)[-1].note) == ("eve", "not now")
     for step in CANCELLED:
         with pytest.raises(AuditCancelledError, match="audit 'small' was cancelled by 'eve'"):
             step(small)
-    assert path.plan(small, FORM) == "small"
-    now = auditing.store(small).read("small")
+    assert path.plan(small, FORM).name == "small"
+    now = small.audit_store.read("small")
     assert {name: now[name] for name in kept if name != "chain.jsonl"} == {
         name: content for name, content in kept.items() if name != "chain.jsonl"
     }
     assert now["chain.jsonl"].startswith(kept["chain.jsonl"])
-    assert auditing.progress(small, "small").left == 0
+    assert open_audit(small, "small").progress().left == 0
 
 
 def test_what_is_published_cannot_be_given_up(small: Resources) -> None:
     go_to(small, "publish")
     with pytest.raises(AuditError, match="cannot be cancelled after it was published"):
-        path.cancel(small, "small", actor="eve")
-    assert path.publish(small, "small") == "report.html"
+        open_audit(small, "small").cancel(actor="eve")
+    assert open_audit(small, "small").publish() == "report.html"
 
 
 def test_what_is_not_there_is_not_given_up(small: Resources) -> None:
     with pytest.raises(AuditError, match="there is no plan"):
-        path.cancel(small, "small", actor="eve")
+        open_audit(small, "small").cancel(actor="eve")
 
 
 def test_giving_up_that_was_killed_leaves_nothing_in_the_queue_when_it_comes_again(
@@ -111,8 +115,8 @@ def test_giving_up_that_was_killed_leaves_nothing_in_the_queue_when_it_comes_aga
 ) -> None:
     go_to(small, "draw")
     with killed_in("withdraw_audit", monkeypatch):
-        path.cancel(small, "small", actor="eve")
-    assert auditing.progress(small, "small").waiting == 120
-    path.cancel(small, "small", actor="eve")
-    assert auditing.progress(small, "small") == AuditProgress(withdrawn=120)
+        open_audit(small, "small").cancel(actor="eve")
+    assert open_audit(small, "small").progress().waiting == 120
+    open_audit(small, "small").cancel(actor="eve")
+    assert open_audit(small, "small").progress() == AuditProgress(withdrawn=120)
     assert actions(small).count("cancelled") == 1

@@ -196,7 +196,7 @@ def test_a_day_that_is_mostly_broken_changes_no_table(files: Installation, incom
     before = picture_of(files)
     rows = [good(n, text="" if n % 2 else f"a remark, {MARK}") for n in range(40)]
     write_json(incoming / f"{MONDAY}.jsonl", rows)
-    words = ("2026-01-05 were rejected", "quarantined_most", "50", "open the check page")
+    words = ("2026-01-05 failed", "quarantined_most", "50", "Open the validation page")
     refused(lambda: files.run("ingest", "check_comments"), DayRejectedError, *words)
     after = picture_of(files)
     for part in ("landed", "checks"):
@@ -243,7 +243,7 @@ def test_ten_times_the_usual_volume_is_a_warning(install: Install) -> None:
         verdict = at.checks.load("comments", MONDAY)
         assert verdict.status == "warned"
         (rule,) = [rule for rule in verdict.failed if rule.name == "volume_shift"]
-        assert "times the trailing mean" in rule.observed
+        assert "times the trailing median" in rule.observed
         assert "volume_shift" in at.checks.read_page(MONDAY)
     assert_again_the_same(flood, *TO_THE_QUEUE)
 

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from deltalake import DeltaTable
 from installation import MONDAY, table_rows
-from lake_days import put_comments, put_scores
+from lake_days import put_comments, put_profile, put_scores
 from sqlalchemy import text
 
+from modwatch.monitoring.drift import fixed_days
 from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
 from modwatch.review.queue import enqueue
@@ -39,6 +40,7 @@ def put_day(
     put_comments(at.lake, day, size, language="de", platform="forum")
     prob = rng.beta(6 * mean / (1 - mean), 6, size).astype(np.float32)
     put_scores(at.lake, day, prob, version=version)
+    put_profile(at.lake, day)
 
 
 def put_item(at: Resources, day: datetime.date) -> None:
@@ -82,7 +84,6 @@ def test_a_usual_day(at: Resources) -> None:
         put_day(at, day)
     put_item(at, TODAY)
     rows = drift(at)
-    assert at.lake.days("profiles") == [*DAYS[:2], *DAYS[2:]]
     assert rows.loc["psi prob fixed", "reference_n"] == 1_000
     assert rows.loc["psi prob trailing", "reference_n"] == 1_500
     assert (rows.loc[["psi prob fixed", "psi prob trailing"], "value"] < 0.05).all()
@@ -165,15 +166,13 @@ def test_a_day_scored_again_gets_a_new_profile(at: Resources) -> None:
     assert drift(at).loc["mean_shift prob trailing", "value"] > 0.1
 
 
-def test_the_fixed_reference_may_be_named(at: Resources) -> None:
+def test_the_fixed_reference_is_the_first_days_with_scores(at: Resources) -> None:
     for day in DAYS:
         put_day(at, day)
-    assert at.reference_days(TODAY) == DAYS[:2]
-    assert at.reference_days(DAYS[1]) == DAYS[:1]
-    settings = at.settings.model_copy(update={"reference_first_day": DAYS[2]})
-    with open_resources(settings) as named:
-        assert named.reference_days(TODAY) == DAYS[2:4]
-        assert named.reference_days(DAYS[1]) == []
+    assert fixed_days(at.lake, TODAY, first=None, days=2) == DAYS[:2]
+    assert fixed_days(at.lake, DAYS[1], first=None, days=2) == DAYS[:1]
+    assert fixed_days(at.lake, TODAY, first=DAYS[2], days=2) == DAYS[2:4]
+    assert fixed_days(at.lake, DAYS[1], first=DAYS[2], days=2) == []
 
 
 def test_the_queue_of_the_window_is_watched_without_the_rest(at: Resources) -> None:

@@ -41,7 +41,7 @@ DAY = TUESDAY.isoformat()
 SHARES = (0, 0.3, 0.6, 0.95)
 
 #: The stops of a day, in order; `score-shard` is one mapped task. Those of alerts write next to
-#: nothing on a quiet day: `tests/stops/test_alerting.py` kills them with alerts at hand.
+#: nothing on a quiet day: `tests/alerts/test_evaluation.py` kills them with alerts at hand.
 STOPS = (
     "ingest",
     "check_comments",

@@ -1,7 +1,7 @@
 """Landed days and scores, made to order."""
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 from modwatch.lake.schemas import LANDED, SCORES
-from modwatch.quality import CheckedComments, Verdict, check_comments, profile_comments
+from modwatch.metrics.profile import Profile
+from modwatch.quality import ValidatedComments, ValidationResult, validate_comments
+from modwatch.quality.profiles import OPTIONAL_COLUMNS
 
 DAY = date(2026, 1, 5)
 
@@ -41,34 +43,40 @@ def landed() -> Callable[..., pa.RecordBatch]:
 
 
 @pytest.fixture(scope="session")
-def check(landed: Callable[..., pa.RecordBatch]) -> Callable[..., CheckedComments]:
-    """Check a landed day of one batch."""
+def validate() -> Callable[..., ValidatedComments]:
+    """Validate a landed day of the given batches."""
 
-    def run(batch: pa.RecordBatch, *, dt: date = DAY, **options: Any) -> CheckedComments:
-        return check_comments(profile_comments([batch], day=dt), **options)
+    def run(*batches: pa.RecordBatch, dt: date = DAY, **options: Any) -> ValidatedComments:
+        return validate_comments(lambda **_: batches, day=dt, **options)
 
     return run
 
 
 @pytest.fixture(scope="session")
-def usual(landed: Callable[..., pa.RecordBatch]) -> Callable[..., list[Verdict]]:
-    """Verdicts that let pass the days before DAY, each with `rows` good comments."""
+def usual() -> Callable[..., list[Profile]]:
+    """Profiles of trailing days, each of `rows` comments in English without optional columns."""
 
-    def run(days: int, rows: int, **columns: Any) -> list[Verdict]:
-        return [verdict(date(2026, 1, 5 - days + number), rows, columns) for number in range(days)]
+    def run(days: int, rows: int, **missing: int) -> list[Profile]:
+        gaps = dict.fromkeys(OPTIONAL_COLUMNS, rows) | {"language": 0} | missing
+        mixes = {"language": {"en": rows}, "platform": {"(none)": rows}}
+        day = Profile(comments=rows, missing=gaps, categories=mixes)
+        return [day] * days
 
-    def verdict(dt: date, rows: int, columns: dict[str, Any]) -> Verdict:
-        filled = {name: [value] * rows for name, value in columns.items()}
-        profile = profile_comments([landed(rows, dt=dt, **filled)], day=dt)
-        return Verdict(
-            suite="comments",
-            day=dt,
-            rows=rows,
-            accepted=rows,
-            results=(),
-            quarantined={},
-            statistics=profile.statistics,
-        )
+    return run
+
+
+@pytest.fixture(scope="session")
+def passed() -> Callable[..., list[ValidationResult]]:
+    """Results of the comments of the days before DAY that passed, each of `rows` rows."""
+
+    def run(days: int, rows: int) -> list[ValidationResult]:
+        dates = [DAY - timedelta(days=back) for back in range(days, 0, -1)]
+        return [
+            ValidationResult(
+                suite="comments", day=day, rows=rows, valid=rows, results=(), quarantined={}
+            )
+            for day in dates
+        ]
 
     return run
 

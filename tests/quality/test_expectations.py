@@ -5,20 +5,23 @@ import pandas as pd
 import pytest
 
 from modwatch.errors import CheckError
-from modwatch.quality.expectations import CHUNK_ROWS, Rule, failing_rows
+from modwatch.quality.expectations import CHUNK_ROWS, failing_rows
+from modwatch.quality.result import ValidationRule
 
 
 def flag(name):
-    return Rule(name=name, level="row", severity="critical", bound="", asks="", remedy="")
+    return ValidationRule(
+        name=name, level="row", severity="critical", allowed="", expectation="", remedy=""
+    )
 
 
 def between(name, minimum, maximum):
-    return Rule(
+    return ValidationRule(
         name=name,
         level="row",
         severity="warning",
-        bound="",
-        asks="",
+        allowed="",
+        expectation="",
         remedy="",
         minimum=minimum,
         maximum=maximum,
@@ -45,7 +48,7 @@ def test_no_rows_fail_nothing():
 
 
 def test_a_rule_that_cannot_be_evaluated_is_an_error_not_a_pass():
-    with pytest.raises(CheckError, match="the rule absent could not be evaluated"):
+    with pytest.raises(CheckError, match="could not evaluate the rule absent"):
         failing_rows(pd.DataFrame({"bad": [True]}), [flag("absent")])
 
 
@@ -58,9 +61,12 @@ socket.getaddrinfo = refuse
 import modwatch.quality
 assert "great_expectations" not in sys.modules, "imported at the top"
 import pandas as pd
-from modwatch.quality.expectations import Rule, failing_rows
+from modwatch.quality.expectations import failing_rows
+from modwatch.quality.result import ValidationRule
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
-rule = Rule(name="bad", level="row", severity="critical", bound="", asks="", remedy="")
+rule = ValidationRule(
+    name="bad", level="row", severity="critical", allowed="", expectation="", remedy=""
+)
 before = warnings.showwarning, list(warnings.filters)
 found = failing_rows(pd.DataFrame({"bad": [True]}), [rule])
 assert found["bad"].tolist() == [0]

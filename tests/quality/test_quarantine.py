@@ -3,7 +3,7 @@ import pytest
 
 from modwatch.errors import CheckError
 from modwatch.lake.schemas import COMMENTS, QUARANTINE
-from modwatch.quality import accepted_rows, check_comments, profile_comments, refused_rows
+from modwatch.quality import quarantined_rows, valid_rows
 
 
 @pytest.fixture
@@ -13,13 +13,13 @@ def batches(landed):
 
 
 @pytest.fixture
-def refusals(batches, day):
-    return check_comments(profile_comments(batches, day=day)).refusals
+def invalid(batches, validate):
+    return validate(*batches).invalid
 
 
-def test_rows_are_parted_and_none_is_lost(batches, refusals, day):
-    good = list(accepted_rows(batches, refusals))
-    bad = list(refused_rows(batches, refusals))
+def test_rows_are_parted_and_none_is_lost(batches, invalid, day):
+    good = list(valid_rows(batches, invalid))
+    bad = list(quarantined_rows(batches, invalid))
 
     assert all(batch.schema == COMMENTS for batch in good)
     assert all(batch.schema == QUARANTINE for batch in bad)
@@ -32,8 +32,8 @@ def test_rows_are_parted_and_none_is_lost(batches, refusals, day):
     assert good[0].to_pylist()[0]["groups"] == ["g"]
 
 
-def test_batches_may_come_in_another_order(batches, refusals):
-    bad = [row for batch in refused_rows(batches[::-1], refusals) for row in batch.to_pylist()]
+def test_batches_may_come_in_another_order(batches, invalid):
+    bad = [row for batch in quarantined_rows(batches[::-1], invalid) for row in batch.to_pylist()]
 
     assert {row["row"]: row["rule"] for row in bad} == {
         1: "blank_text",
@@ -42,7 +42,7 @@ def test_batches_may_come_in_another_order(batches, refusals):
     }
 
 
-def test_other_layouts_of_strings_are_parted_alike(batches, refusals):
+def test_other_layouts_of_strings_are_parted_alike(batches, invalid):
     views = [
         pa.RecordBatch.from_arrays(
             [c.cast(pa.string_view()) if c.type == pa.string() else c for c in batch.columns],
@@ -51,10 +51,10 @@ def test_other_layouts_of_strings_are_parted_alike(batches, refusals):
         for batch in batches
     ]
 
-    for part in (accepted_rows, refused_rows):
-        assert list(part(views, refusals)) == list(part(batches, refusals))
+    for part in (valid_rows, quarantined_rows):
+        assert list(part(views, invalid)) == list(part(batches, invalid))
 
 
-def test_a_day_that_changed_meanwhile_is_refused(landed, refusals):
-    with pytest.raises(CheckError, match="2026-01-05 changed while they were checked; run the day"):
-        list(accepted_rows([landed(1, start=6)], refusals))
+def test_a_day_that_changed_meanwhile_is_refused(landed, invalid):
+    with pytest.raises(CheckError, match="2026-01-05 changed during validation; run the day"):
+        list(valid_rows([landed(1, start=6)], invalid))

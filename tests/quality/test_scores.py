@@ -1,23 +1,20 @@
-from datetime import timedelta
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from modwatch.quality import Verdict, accepted_scores, check_scores, profile_scores
-from modwatch.quality.shift import probability_histogram
-from modwatch.quality.verdict import ScoresStatistics
+from modwatch.quality import valid_scores, validate_scores
+from modwatch.quality.profiles import profile_scores
 
 IDS = [f"c{number}" for number in range(1000)]
 
 
 def run(batches, day, ids=IDS, **options):
-    profile = profile_scores(batches, day=day, comment_ids=[pa.array(ids, pa.string())])
-    return check_scores(profile, **options)
+    comment_ids = [pa.array(ids, pa.string())]
+    return validate_scores(batches, day=day, comment_ids=comment_ids, **options)
 
 
 def failed(checked):
-    return {result.name for result in checked.verdict.failed_of("day")}
+    return {result.name for result in checked.result.failed_of("day")}
 
 
 @pytest.fixture
@@ -26,40 +23,23 @@ def prob():
 
 
 @pytest.fixture
-def history(day):
-    """Verdicts that let pass the four days before, of scores drawn as `prob` is."""
+def trailing():
+    """Profiles of four days of scores drawn as `prob` is."""
     rng = np.random.default_rng(2)
 
     def build(version="1"):
-        return [verdict(day - timedelta(days=back), version) for back in (4, 3, 2, 1)]
-
-    def verdict(dt, version):
-        past = rng.beta(1, 9, len(IDS))
-        statistics = ScoresStatistics(
-            scores=len(IDS),
-            flagged=int((past > 0.5).sum()),
-            model_version=version,
-            histogram=probability_histogram(past),
-        )
-        return Verdict(
-            suite="scores",
-            day=dt,
-            rows=len(IDS),
-            accepted=len(IDS),
-            results=(),
-            quarantined={},
-            statistics=statistics,
-        )
+        draws = [rng.beta(1, 9, len(IDS)).astype(np.float32) for _ in range(4)]
+        return [profile_scores(past, past > 0.5, [version]) for past in draws]
 
     return build
 
 
-def test_good_scores_pass(scores, day, prob, history):
+def test_good_scores_pass(scores, day, prob, trailing):
     checked = run([scores(IDS[500:], prob[500:]), scores(IDS[:500], prob[:500])], day)
 
-    assert checked.verdict.status == "passed"
-    assert checked.refused.num_rows == 0
-    assert run([scores(IDS, prob)], day, history=history()).verdict.status == "passed"
+    assert checked.result.status == "passed"
+    assert checked.quarantined.num_rows == 0
+    assert run([scores(IDS, prob)], day, trailing=trailing()).result.status == "passed"
 
 
 @pytest.mark.parametrize(
@@ -77,32 +57,32 @@ def test_a_bad_probability_is_quarantined_and_the_rest_goes_on(scores, day, prob
 
     checked = run([batch], day)
 
-    assert [(r["comment_id"], r["rule"], r["stage"]) for r in checked.refused.to_pylist()] == [
+    assert [(r["comment_id"], r["rule"], r["stage"]) for r in checked.quarantined.to_pylist()] == [
         ("c3", reason, "scores")
     ]
     assert failed(checked) == {"unscored"}
-    assert checked.verdict.status == "warned"
-    kept = [i for b in accepted_scores([batch], checked) for i in b["comment_id"].to_pylist()]
+    assert checked.result.status == "warned"
+    kept = [i for b in valid_scores([batch], checked) for i in b["comment_id"].to_pylist()]
     assert kept == [i for i in IDS if i != "c3"]
 
 
 @pytest.mark.parametrize("bound", [0.0, 1.0])
 def test_both_ends_are_probabilities(scores, day, bound):
-    assert run([scores(["c0"], [bound])], day, ids=["c0"]).verdict.status == "passed"
+    assert run([scores(["c0"], [bound])], day, ids=["c0"]).result.status == "passed"
 
 
 def test_double_scores_reject_the_day(scores, day, prob):
     checked = run([scores(IDS, prob), scores(["c7"], [0.5])], day)
 
     assert failed(checked) == {"double_scores"}
-    assert checked.verdict.rejected
+    assert checked.result.rejected
 
 
 def test_scores_of_unknown_comments_reject_the_day(scores, day, prob):
     checked = run([scores(IDS, prob), scores(["stranger"], [float("nan")])], day)
 
     assert failed(checked) == {"unknown_scores"}
-    assert checked.refused.num_rows == 0
+    assert checked.quarantined.num_rows == 0
 
 
 @pytest.mark.parametrize(
@@ -118,11 +98,11 @@ def test_missing_scores(scores, day, prob, missing, names):
     checked = run([scores(IDS[missing:], prob[missing:])], day)
 
     assert failed(checked) == names
-    assert checked.verdict.rejected == ("unscored_many" in names)
+    assert checked.result.rejected == ("unscored_many" in names)
 
 
 def test_no_scores_for_no_comments_pass(day):
-    assert run([], day, ids=[]).verdict.status == "passed"
+    assert run([], day, ids=[]).result.status == "passed"
 
 
 def test_two_model_versions_reject_the_day(scores, day, prob):
@@ -134,23 +114,23 @@ def test_two_model_versions_reject_the_day(scores, day, prob):
 def test_other_roles_are_left_out(scores, day, prob):
     challenger = scores(IDS, 1 - prob, version="2", role="challenger")
 
-    assert run([scores(IDS, prob), challenger], day).verdict.status == "passed"
+    assert run([scores(IDS, prob), challenger], day).result.status == "passed"
 
 
-def test_shifted_probabilities_are_a_warning(scores, day, prob, history):
-    checked = run([scores(IDS, 1 - prob)], day, history=history())
+def test_shifted_probabilities_are_a_warning(scores, day, prob, trailing):
+    checked = run([scores(IDS, 1 - prob)], day, trailing=trailing())
 
     assert failed(checked) == {"score_shift", "flagged_shift"}
-    assert checked.verdict.status == "warned"
+    assert checked.result.status == "warned"
 
 
-def test_another_model_version_is_not_compared(scores, day, prob, history):
-    checked = run([scores(IDS, 1 - prob)], day, history=history(version="0"))
+def test_another_model_version_is_not_compared(scores, day, prob, trailing):
+    checked = run([scores(IDS, 1 - prob)], day, trailing=trailing(version="0"))
 
-    assert checked.verdict.status == "passed"
+    assert checked.result.status == "passed"
 
 
-def test_few_scores_are_not_compared(scores, day, prob, history):
-    checked = run([scores(IDS[:300], 1 - prob[:300])], day, ids=IDS[:300], history=history())
+def test_few_scores_are_not_compared(scores, day, prob, trailing):
+    checked = run([scores(IDS[:300], 1 - prob[:300])], day, ids=IDS[:300], trailing=trailing())
 
-    assert checked.verdict.status == "passed"
+    assert checked.result.status == "passed"

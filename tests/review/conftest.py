@@ -18,7 +18,7 @@ from modwatch.review.tables import metadata
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[EmbeddedServer]:
+def postgres(services: None) -> Iterator[EmbeddedServer]:
     # Not pytest's folder: each start of pytest closes it to other users, and the server of a root
     # has a user of its own.
     with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as server:

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, insert
 
 from modwatch.review import queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import Lease
+from modwatch.review.tables import lane
 
 
 def held(engine: Engine, person: Moderator, **options: Any) -> Lease:
@@ -44,6 +45,12 @@ def label_all(engine: Engine, person: Moderator, judge: Callable[[str], int]) ->
     while lease := queue.lease(engine, person.id):
         done.append(label(engine, person, lease, judge(lease.item.comment_id)))
     return done
+
+
+def open_queues(engine: Engine, *names: str) -> None:
+    """Make queues known, as their first items do."""
+    with engine.begin() as connection:
+        connection.execute(insert(lane), [{"queue": name, "reason": "toxicity"} for name in names])
 
 
 def decide_all(

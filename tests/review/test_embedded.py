@@ -11,6 +11,8 @@ from modwatch.errors import DatabaseError
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 
+pytestmark = pytest.mark.usefixtures("services")
+
 USE_AND_DIE = """
 import os, sys
 from pathlib import Path

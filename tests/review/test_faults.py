@@ -26,6 +26,8 @@ from modwatch.review.queue.items import NewItem
 from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.review.tables import decision
 
+pytestmark = pytest.mark.usefixtures("services")
+
 Fill = Callable[[int], None]
 
 #: A console that dies when a decision is made and its answer is on the way out, each time.

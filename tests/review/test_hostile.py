@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
 from modwatch.review.console.app import create_app
-from modwatch.review.console.desk import SESSION, csrf_of
+from modwatch.review.console.request_context import SESSION_COOKIE, csrf_of
 from modwatch.review.database import connect
 from modwatch.review.people import Moderator
 
@@ -52,7 +52,7 @@ def test_a_person_may_go_from_one_console_to_the_other(
     fill(3)
     first, second = consoles
     session = people.open_session(engine, people.issue_token(engine, ann.id), timedelta(hours=1))
-    cookie = {"Cookie": f"{SESSION}={session}"}
+    cookie = {"Cookie": f"{SESSION_COOKIE}={session}"}
     shown = first.get("/", headers=cookie)
     held = {"Cookie": f"{cookie['Cookie']}; modwatch_lease={shown.cookies['modwatch_lease']}"}
     assert "invented text of c0" in shown.text

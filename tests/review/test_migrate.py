@@ -15,7 +15,7 @@ from modwatch.errors import DatabaseError
 from modwatch.review import migrations, queue
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer
-from modwatch.review.log.formats import GENESIS
+from modwatch.review.log.hashing import GENESIS
 from modwatch.review.migrate import VERSION_TABLE, upgrade
 from modwatch.review.tables import decision, metadata
 

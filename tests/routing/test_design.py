@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import DesignError
-from modwatch.routing.design import allocate, design
+from modwatch.routing.design import allocate, design_routing
 from modwatch.routing.policy import RoutingPolicy
 
 policies = st.builds(
@@ -39,7 +39,7 @@ def by_row(routing):
 @given(days(), policies)
 def test_sizes_are_exact_and_every_chance_is_positive(day, policy):
     prob, keys = day
-    routing = design(prob, keys, policy)
+    routing = design_routing(prob, keys, policy)
     capacity = int(policy.review_fraction * prob.size + 1e-9)
     table = routing.strata
     assert len(routing.row) == len(set(routing.row.tolist())) == capacity
@@ -57,7 +57,7 @@ def test_sizes_are_exact_and_every_chance_is_positive(day, policy):
 @given(days(), policies)
 def test_inverse_chances_of_the_slice_add_up_to_the_rest(day, policy):
     prob, keys = day
-    routing = design(prob, keys, policy)
+    routing = design_routing(prob, keys, policy)
     in_slice = routing.stratum > 0
     if in_slice.any():
         rest = prob.size - int((~in_slice).sum())
@@ -69,7 +69,10 @@ def test_inverse_chances_of_the_slice_add_up_to_the_rest(day, policy):
 def test_the_order_of_the_rows_decides_nothing(day, policy, seed):
     prob, keys = day
     moved = np.random.default_rng(seed).permutation(prob.size)
-    here, there = design(prob, keys, policy), design(prob[moved], keys[moved], policy)
+    here, there = (
+        design_routing(prob, keys, policy),
+        design_routing(prob[moved], keys[moved], policy),
+    )
     assert here.strata.equals(there.strata)
     assert keys[here.row].tolist() == keys[moved][there.row].tolist()
     assert here.stratum.tolist() == there.stratum.tolist()
@@ -77,7 +80,7 @@ def test_the_order_of_the_rows_decides_nothing(day, policy, seed):
 
 @given(days(), policies)
 def test_the_top_has_the_highest_scores_and_strata_keep_their_bounds(day, policy):
-    routing = design(*day, policy)
+    routing = design_routing(*day, policy)
     table = routing.strata
     top = routing.stratum == 0
     if top.any() and not top.all():
@@ -92,7 +95,7 @@ def test_the_top_has_the_highest_scores_and_strata_keep_their_bounds(day, policy
 )
 def test_small_days(size, fraction, routed, in_slice):
     prob, keys = np.linspace(0.1, 0.9, size), np.arange(size, dtype=np.uint64)
-    routing = design(prob, keys, RoutingPolicy(review_fraction=fraction))
+    routing = design_routing(prob, keys, RoutingPolicy(review_fraction=fraction))
     assert len(routing.row) == routed
     assert (routing.reason == "random_slice").sum() == in_slice
 
@@ -100,7 +103,7 @@ def test_small_days(size, fraction, routed, in_slice):
 def test_reasons_and_strata_of_an_ordinary_day():
     rng = np.random.default_rng(3)
     prob, keys = rng.beta(0.3, 3, 2000), rng.integers(0, 2**64, 2000, dtype=np.uint64)
-    routing = design(prob, keys, RoutingPolicy(review_fraction=0.1, strategy="toxicity"))
+    routing = design_routing(prob, keys, RoutingPolicy(review_fraction=0.1, strategy="toxicity"))
     assert (routing.reason == "toxicity").sum() == 180
     assert routing.strata["population"].tolist()[:2] == [180, 20]  # 20 lost their place
     assert len(routing.strata) == 6
@@ -110,7 +113,7 @@ def test_reasons_and_strata_of_an_ordinary_day():
 
 def test_constant_scores_make_one_stratum():
     keys = np.random.default_rng(0).integers(0, 2**64, 500, dtype=np.uint64)
-    routing = design(np.full(500, 0.3), keys, RoutingPolicy(review_fraction=0.1))
+    routing = design_routing(np.full(500, 0.3), keys, RoutingPolicy(review_fraction=0.1))
     assert routing.strata["population"].tolist() == [45, 455]
 
 
@@ -120,7 +123,7 @@ def test_slice_comments_lie_anywhere_in_the_queue():
     places = []
     for _ in range(200):
         keys = rng.integers(0, 2**64, 200, dtype=np.uint64)
-        routing = design(rng.random(200), keys, policy)
+        routing = design_routing(rng.random(200), keys, policy)
         places.extend(routing.rank[routing.stratum > 0])
     share = np.bincount(np.array(places) - 1, minlength=100) / 200
     assert abs(share.mean() - 0.1) < 1e-9
@@ -135,7 +138,7 @@ def test_the_weighted_slice_is_unbiased_over_draws():
     policy = RoutingPolicy(review_fraction=0.15, slice_share=0.4)
     totals, drawn = [], np.zeros(400)
     for _ in range(2000):
-        routing = design(prob, rng.integers(0, 2**64, 400, dtype=np.uint64), policy)
+        routing = design_routing(prob, rng.integers(0, 2**64, 400, dtype=np.uint64), policy)
         totals.append((label[routing.row] / routing.inclusion_probability).sum())
         drawn[routing.row] += 1
     error = np.std(totals) / np.sqrt(len(totals))
@@ -172,5 +175,5 @@ def test_an_impossible_policy_is_refused(change, told):
 
 
 def test_keys_must_fit():
-    with pytest.raises(DesignError, match="one key a comment"):
-        design([0.5], np.empty(0, np.uint64), RoutingPolicy(review_fraction=1))
+    with pytest.raises(DesignError, match="one key per comment"):
+        design_routing([0.5], np.empty(0, np.uint64), RoutingPolicy(review_fraction=1))

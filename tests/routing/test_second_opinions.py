@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import DesignError
-from modwatch.routing.second_opinions import second_opinions
+from modwatch.routing.second_opinions import draw_second_opinions
 
 
 def keys(size, seed=0):
@@ -16,7 +16,7 @@ def keys(size, seed=0):
 @given(st.lists(st.integers(0, 3), max_size=60), st.floats(0, 1), st.integers(0, 2**32 - 1))
 def test_sizes_chances_and_places_are_right(strata, share, seed):
     stratum = np.array(strata, dtype=np.int32)
-    drawn = second_opinions(stratum, keys(stratum.size, seed), share)
+    drawn = draw_second_opinions(stratum, keys(stratum.size, seed), share)
     top = stratum == 0
     groups = int(top.any()) + int((~top).any())
     wanted = max(int(np.ceil(share * stratum.size - 1e-9)), groups) if share else 0
@@ -36,7 +36,7 @@ def test_sizes_chances_and_places_are_right(strata, share, seed):
 )
 def test_top_and_slice_get_half_each_while_there_are_so_many(share, top, in_slice):
     stratum = np.repeat([0, 1], [90, 10])
-    drawn = second_opinions(stratum, keys(100), share)
+    drawn = draw_second_opinions(stratum, keys(100), share)
     assert ((drawn.row < 90).sum(), (drawn.row >= 90).sum()) == (top, in_slice)
 
 
@@ -44,7 +44,7 @@ def test_everybody_of_a_group_is_as_likely_and_may_stand_anywhere_behind():
     stratum = np.tile([0, 0, 0, 1], 5)
     hits, places = np.zeros(20), []
     for seed in range(4000):
-        drawn = second_opinions(stratum, keys(20, seed), 0.2)
+        drawn = draw_second_opinions(stratum, keys(20, seed), 0.2)
         hits[drawn.row] += 1
         places.extend(drawn.rank[drawn.row == 0])
     for group in (stratum == 0, stratum == 1):
@@ -58,12 +58,12 @@ def test_everybody_of_a_group_is_as_likely_and_may_stand_anywhere_behind():
 
 
 def test_the_draw_is_by_key_alone():
-    drawn = second_opinions(np.array([0, 0, 1, 1]), np.array([5, 4, 3, 9], np.uint64), 0.5)
+    drawn = draw_second_opinions(np.array([0, 0, 1, 1]), np.array([5, 4, 3, 9], np.uint64), 0.5)
     assert drawn.row.tolist() == [1, 2]
-    again = second_opinions(np.array([0, 1, 0, 1]), np.array([4, 9, 5, 3], np.uint64), 0.5)
+    again = draw_second_opinions(np.array([0, 1, 0, 1]), np.array([4, 9, 5, 3], np.uint64), 0.5)
     assert again.row.tolist() == [0, 3]
 
 
 def test_keys_must_fit():
-    with pytest.raises(DesignError, match="one key a comment"):
-        second_opinions(np.zeros(2, np.int32), keys(1), 0.5)
+    with pytest.raises(DesignError, match="one key per comment"):
+        draw_second_opinions(np.zeros(2, np.int32), keys(1), 0.5)

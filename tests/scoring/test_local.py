@@ -89,7 +89,7 @@ def test_bf16_moves_probabilities_little(scorer: LocalScorer, scoring_artifact: 
 
 
 def test_unknown_precision_is_refused(scoring_artifact: Path) -> None:
-    with pytest.raises(ModelError, match=r"fp64.*fp32 or bf16"):
+    with pytest.raises(ModelError, match=r"fp32 or bf16, got .fp64"):
         LocalScorer(scoring_artifact, model_version="7", precision="fp64")  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 _CHILD = """
 import os, signal, sys
-from modwatch.pipeline import audit as audit_pipeline
+from modwatch.pipeline.audit import open_audit
 from modwatch.lake.files import Folder
 from modwatch.resources import open_resources
 
@@ -23,14 +23,14 @@ def counted(*arguments):
 
 Folder.write = counted
 with open_resources() as at:
-    getattr(audit_pipeline, sys.argv[2])(at, *map(eval, sys.argv[3:]))
+    getattr(open_audit(at, "small"), sys.argv[2])(*map(eval, sys.argv[3:]))
     # Not a file more is written: the kill falls behind the step.
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 def killed_after(writes: int, step: str, *arguments: object, env: Mapping[str, str]) -> bool:
-    """Carry out `audit_pipeline.<step>` in a process of its own; return whether it was killed.
+    """Run `Audit.<step>` of the small audit in its own process; return whether it was killed.
 
     It dies by SIGKILL where it would write one file more than `writes`, or at its end.
     """

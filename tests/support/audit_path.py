@@ -10,8 +10,10 @@ from installation import MONDAY, TUESDAY, queue_rows
 from small_audits import label_everything
 
 from modwatch.audit.evidence import Event
-from modwatch.audits import auditing
+from modwatch.audits import audit as audit_module
+from modwatch.audits.audit import Audit
 from modwatch.pipeline import audit as path
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources
 
 FORM = {
@@ -29,19 +31,25 @@ ADAPTIVE = {**FORM, "labels": 160, "second_stage_share": 0.4}
 Step = Callable[[Resources], Any]
 
 
+def recall_status(audit: Audit) -> str:
+    """Estimate; return the status of recall."""
+    metrics = audit.estimate()["figures"]
+    return next(each["status"] for each in metrics if each["metric"] == "recall")
+
+
 #: An audit of one stage, step by step; people label between `draw` and `seal`.
 STEPS: dict[str, Step] = {
-    "plan": lambda at: path.plan(at, FORM, actor="eva"),
-    "approve": lambda at: path.approve(at, "small", actor="eve", note="as agreed"),
-    "draw": lambda at: path.draw(at, "small", 1),
-    "seal": lambda at: path.seal(at, "small", 1),
-    "estimate": lambda at: path.estimate(at, "small"),
-    "sign_off": lambda at: path.sign_off(at, "small", actor="eva"),
-    "publish": lambda at: path.publish(at, "small", service="Example Forum"),
+    "plan": lambda at: path.plan(at, FORM, actor="eva").name,
+    "approve": lambda at: open_audit(at, "small").approve(actor="eve", note="as agreed"),
+    "draw": lambda at: open_audit(at, "small").draw(1),
+    "seal": lambda at: open_audit(at, "small").seal(1),
+    "estimate": lambda at: recall_status(open_audit(at, "small")),
+    "sign_off": lambda at: open_audit(at, "small").sign_off(actor="eva"),
+    "publish": lambda at: open_audit(at, "small").publish(service="Example Forum"),
 }
 AGAIN: dict[str, Step] = {
-    "draw_again": lambda at: path.draw(at, "small", 2),
-    "seal_again": lambda at: path.seal(at, "small", 2),
+    "draw_again": lambda at: open_audit(at, "small").draw(2),
+    "seal_again": lambda at: open_audit(at, "small").seal(2),
 }
 
 
@@ -61,7 +69,7 @@ def adaptive() -> dict[str, Step]:
     def drawn(step: Step) -> Step:
         return lambda at: (step(at), label_everything(at))[0]
 
-    steps = {**STEPS, "plan": lambda at: path.plan(at, ADAPTIVE, actor="eva")}
+    steps = {**STEPS, "plan": lambda at: path.plan(at, ADAPTIVE, actor="eva").name}
     names = ["plan", "approve", "draw", "seal", "draw_again", "seal_again"]
     names += ["estimate", "sign_off", "publish"]
     both = {**steps, **AGAIN}
@@ -70,11 +78,11 @@ def adaptive() -> dict[str, Step]:
 
 def picture(at: Resources) -> tuple[dict[str, bytes], list[dict[str, object]]]:
     """Return the evidence and the queue."""
-    return auditing.store(at).read("small"), queue_rows(at.database)
+    return at.audit_store.read("small"), queue_rows(at.database)
 
 
 def chain(at: Resources) -> list[Event]:
-    return auditing.store(at).chain("small")
+    return at.audit_store.chain("small")
 
 
 def actions(at: Resources) -> list[str]:
@@ -94,12 +102,12 @@ def behind(hours: float) -> type[datetime.datetime]:
 
 @contextmanager
 def killed_in(function: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let what the block does die, as a process that is killed, in a function of `auditing`."""
+    """Let what the block does die, as a process that is killed, in what `Audit` calls."""
 
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(auditing, function, die)
+        broken.setattr(audit_module, function, die)
         with pytest.raises(KeyboardInterrupt):
             yield

@@ -17,7 +17,7 @@ from typing import Any
 
 from modwatch.demo.airflow import AirflowClient, DayRun
 from modwatch.demo.datasets import DemoData
-from modwatch.demo.people import Shift, hire
+from modwatch.demo.moderators import Shift, create_moderators
 from modwatch.demo.setup import Demo, Narrator, started
 from modwatch.ingest.community import Community
 from modwatch.pipeline import daily
@@ -142,7 +142,7 @@ def _made(demo: Demo, exits: ExitStack) -> DailyJob:
     exits.callback(client.close)
     with open_resources() as at:
         daily.train(at, demo.data.training(), expected_prevalence=demo.data.expected_prevalence)
-        shift = Shift(at, hire(at.database))
+        shift = Shift(at, create_moderators(at.database))
         client.wait_for_dags({"score_comments", "monitor_collaboration"})
         for dag in ("score_comments", "monitor_collaboration"):
             client.unpause(dag)

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select, text
 
 from modwatch.review import queue
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.queue import amendments, corrections
+from modwatch.review.queue import amendments
 from modwatch.review.queue.items import Lease
 from modwatch.review.tables import review_item
 
@@ -60,7 +60,7 @@ class Desk:
             version = connection.scalar(
                 select(review_item.c.version).where(review_item.c.id == item_id)
             )
-        return corrections.correct(
+        return amendments.correct(
             self.engine,
             moderator_id=who,
             item_id=item_id,

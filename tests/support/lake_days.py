@@ -7,6 +7,8 @@ import pyarrow as pa
 
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import COMMENTS, SCORES
+from modwatch.quality.profiles import profile_comments, profile_scores, save_profile
+from modwatch.quality.result import InvalidRows
 
 
 def batch(schema: pa.Schema, size: int, **columns: object) -> pa.RecordBatch:
@@ -39,3 +41,15 @@ def put_scores(
         threshold=0.5,
     )
     lake.replace("scores", day, [rows], role=role)
+
+
+def put_profile(lake: Lake, day: datetime.date) -> None:
+    """Keep the profile of the day's comments and scores, as data validation does."""
+    comments = lake.table("comments", day)
+    numbers = pa.array(np.arange(comments.num_rows))
+    valid = InvalidRows(day=day, reason=np.zeros(comments.num_rows, np.int16), reasons=())
+    made = profile_comments(comments.append_column("row", numbers).to_batches(), valid)
+    scores = lake.table("scores", day, role="champion")
+    prob, flagged = (scores.column(name).to_numpy() for name in ("prob", "flagged"))
+    versions = scores.column("model_version").unique().to_pylist()
+    save_profile(lake, day, comments=made, scores=profile_scores(prob, flagged, versions))

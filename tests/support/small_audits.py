@@ -5,11 +5,12 @@ from dataclasses import replace
 from installation import MONDAY, TUESDAY
 from sqlalchemy import select
 
-from modwatch.audits import auditing
+from modwatch.audit.plan import AuditPlan
 from modwatch.audits.request import AuditRequest
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources
 from modwatch.review.people import create_moderator
-from modwatch.review.queue.corrections import correct
+from modwatch.review.queue.amendments import correct
 from modwatch.review.tables import decision, review_item
 from review.labelling import label_all
 
@@ -19,11 +20,16 @@ REQUEST = AuditRequest(
 ADAPTIVE = replace(REQUEST, labels=160, second_stage_share=0.4)
 
 
+def plan_audit(at: Resources, request: AuditRequest, *, actor: str) -> AuditPlan:
+    """Seal the plan of a request; return it."""
+    return open_audit(at, request.audit).freeze_plan(request, actor=actor)
+
+
 def begin(at: Resources, request: AuditRequest = REQUEST) -> None:
     """Plan an audit and draw its first stage."""
-    auditing.plan(at, request, actor="eva")
-    auditing.approve(at, request.audit, actor="eve")
-    auditing.draw_stage(at, request.audit)
+    plan_audit(at, request, actor="eva")
+    open_audit(at, request.audit).approve(actor="eve")
+    open_audit(at, request.audit).draw()
 
 
 def label_everything(at: Resources) -> None:
@@ -37,7 +43,7 @@ def seal(at: Resources, request: AuditRequest = REQUEST) -> None:
     """Carry an audit out up to the sealed labels of its first stage."""
     begin(at, request)
     label_everything(at)
-    auditing.seal_labels(at, request.audit)
+    open_audit(at, request.audit).seal()
 
 
 def correct_some(at: Resources, number: int = 1, audit: str = "small") -> None:

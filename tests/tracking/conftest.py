@@ -9,22 +9,23 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from modwatch.lake.schemas import DRIFT, MEASUREMENTS
-from modwatch.metrics.what_if import what_if
-from modwatch.tracking.facts import DayFacts, DayPictures, DayTables, ScoreHistogram
+from modwatch.metrics.what_if import what_if_table
+from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram
 
 _START_SECONDS = 120
 
 
 @pytest.fixture(scope="session")
-def mlflow_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def mlflow_url(tmp_path_factory: pytest.TempPathFactory, services: None) -> Iterator[str]:
     """Address of a real MLflow server; it and its children end with the tests."""
     folder = tmp_path_factory.mktemp("mlflow")
     port = _free_port()
@@ -107,7 +108,6 @@ def facts() -> DayFacts:
         check_page_url="http://localhost:8000/checks/2026-01-05.html",
         queue_url="http://localhost:8000/queue",
         airflow_run_url="http://localhost:8080/dags/monitor_collaboration/runs/a(1)",
-        published_at=datetime(2026, 1, 6, 4, 12, tzinfo=UTC),
     )
 
 
@@ -123,7 +123,7 @@ def full_tables() -> Callable[..., DayTables]:
             day_before=made_up_measurements(day - timedelta(days=1)),
             window_before=made_up_measurements(day - timedelta(days=1), 0.01),
             drift=made_up_drift(day, 4),
-            what_if=what_if(
+            what_if=what_if_table(
                 window,
                 comments_per_day=2000,
                 seconds_per_decision=21.0,
@@ -142,13 +142,13 @@ def drift_of() -> Callable[..., pd.DataFrame]:
 
 
 @pytest.fixture
-def pictures() -> DayPictures:
-    """Scores of 2,000 comments, five reliability bins."""
+def pictures() -> dict[str, Any]:
+    """Fields of `DayTables`: scores of 2,000 comments, five reliability bins."""
     prob = np.random.default_rng(7).beta(0.5, 8, 2000)
     observed = np.array([0.01, 0.10, 0.45, 0.60, 0.80])
-    return DayPictures(
-        scores=ScoreHistogram.of(prob, threshold=0.5),
-        reliability=pd.DataFrame(
+    return {
+        "scores": ScoreHistogram.of(prob, threshold=0.5),
+        "reliability": pd.DataFrame(
             {
                 "mean_prob": [0.02, 0.15, 0.40, 0.65, 0.90],
                 "positive_rate": observed,
@@ -157,7 +157,7 @@ def pictures() -> DayPictures:
                 "high": np.clip(observed + 0.1, 0, 1),
             }
         ),
-    )
+    }
 
 
 @pytest.fixture

@@ -12,19 +12,19 @@ from modwatch.tracking.audit_runs import audit_metrics, publish_audit
 from modwatch.tracking.client import connect, experiment_id, runs_tagged
 
 FILES = {"report.html": b"<p>Recall \xe2\x80\x93 of a month</p>", "plan.json": b"{}"}
-WORDS = "490 of 500 drawn comments are labelled."
+DESCRIPTION = "490 of 500 drawn comments are labelled."
 
 
 def figure(metric: str, value: float | None, **changes: Any) -> dict[str, Any]:
     if value is None:
-        told = {"status": "insufficient", "value": None, "low": None, "high": None}
+        numbers = {"status": "insufficient", "value": None, "low": None, "high": None}
     else:
-        told = {"status": "ok", "value": value, "low": value - 0.125, "high": value + 0.0625}
-    return {"metric": metric, **told, **changes}
+        numbers = {"status": "ok", "value": value, "low": value - 0.125, "high": value + 0.0625}
+    return {"metric": metric, **numbers, **changes}
 
 
 def result(**changes: Any) -> dict[str, Any]:
-    """Return a result, as far as the run of an audit tells of it."""
+    """Return a result, as far as the run of an audit shows it."""
     plain = {
         "audit": "2026-01",
         "plan": "0f" * 32,
@@ -47,10 +47,10 @@ def result(**changes: Any) -> dict[str, Any]:
 def publish(mlflow_url: str, experiment: str) -> Callable[..., str]:
     """Publish a made-up audit: `publish(**changes)`."""
 
-    def publish_made_up(words: str = WORDS, **changes: Any) -> str:
+    def publish_made_up(description: str = DESCRIPTION, **changes: Any) -> str:
         return publish_audit(
             result(**changes),
-            words=words,
+            description=description,
             files=FILES,
             tracking_uri=mlflow_url,
             experiment=experiment,
@@ -102,7 +102,7 @@ def test_a_run_says_all_about_its_audit(
     assert run.data.params == {"plan": "0f" * 32, "model_version": "3", "threshold": "0.5"}
     tags = ("kind", "audit", "period", "status", "mlflow.note.content")
     assert [run.data.tags[name] for name in tags] == [
-        *("audit", "2026-01", "2026-01-01 to 2026-01-31", "ok", WORDS),
+        *("audit", "2026-01", "2026-01-01 to 2026-01-31", "ok", DESCRIPTION),
     ]
     [point] = client.get_metric_history(run_id, "recall")
     assert (point.timestamp, point.step) == (last, 0)
@@ -151,5 +151,7 @@ def test_a_bound_of_nought_is_a_bound() -> None:
 
 
 def test_a_server_that_is_not_there_is_named(free_port: int) -> None:
-    with pytest.raises(TrackingError, match="cannot be reached or refused a call"):
-        publish_audit(result(), words="", files={}, tracking_uri=f"http://127.0.0.1:{free_port}")
+    with pytest.raises(TrackingError, match="cannot be reached or rejected a call"):
+        publish_audit(
+            result(), description="", files={}, tracking_uri=f"http://127.0.0.1:{free_port}"
+        )

@@ -4,14 +4,21 @@ from pathlib import Path
 
 import pandas as pd
 
-from modwatch.alerts.messages import StandingAlert
+from modwatch.alerts.messages import ActiveAlert, most_severe_first
 from modwatch.lake.schemas import MEASUREMENTS
-from modwatch.tracking.description import describe_day
+from modwatch.tracking import description
+from modwatch.tracking.description import alert_tag
+from modwatch.tracking.effects import drift_status
 from modwatch.tracking.facts import DayTables
-from modwatch.tracking.keys import checked
+from modwatch.tracking.keys import checked, deployed_estimates
 
 DAY = date(2026, 1, 5)
 GOLDEN = Path(__file__).parent / "golden"
+
+
+def describe_day(day, tables, facts):
+    estimates = deployed_estimates(tables, facts)
+    return description.describe_day(day, facts, estimates, drift_status(tables.drift))
 
 
 def test_a_day_reads_as_in_the_golden_file(full_tables, facts):
@@ -26,7 +33,9 @@ def test_a_day_reads_as_in_the_golden_file(full_tables, facts):
 def test_a_bad_day_reads_as_in_the_golden_file(full_tables, facts):
     names = ("queue_old", "scores_jumped", "scores_shifted", "volume_high", "volume_low")
     standing = tuple(
-        StandingAlert(rule=name, subject="", severity="warning", since=DAY, words="psi 0.3 of 0.2")
+        ActiveAlert(
+            rule=name, subject="", severity="warning", since=DAY, description="psi 0.3 of 0.2"
+        )
         for name in names
     )
     tables = dataclasses.replace(full_tables(DAY, -0.2), day_before=full_tables(DAY).measurements)
@@ -59,3 +68,26 @@ def test_it_stays_under_the_length_that_mlflow_takes(measure, facts):
     table = measure(DAY)
     table = table.assign(status="insufficient", reason=[f"{n}" * 60 for n in range(len(table))])
     assert len(describe_day(DAY, DayTables(measurements=table), facts)) < 8000
+
+
+def active(rule, severity):
+    return ActiveAlert(rule=rule, subject="", severity=severity, since=DAY, description="")
+
+
+def test_the_tag_names_each_rule_once_the_worst_first():
+    found = [
+        active("b_rule", "info"),
+        active("z_rule", "critical"),
+        active("a_rule", "warning"),
+        active("z_rule", "critical"),
+        active("a_rule", "critical"),
+    ]
+    assert (
+        alert_tag(most_severe_first(found))
+        == "critical: a_rule, z_rule; warning: a_rule; info: b_rule"
+    )
+    assert [each.severity for each in most_severe_first(found)][:3] == ["critical"] * 3
+
+
+def test_the_tag_stays_short():
+    assert len(alert_tag([active(f"rule_{n:050}", "info") for n in range(999)])) < 4000

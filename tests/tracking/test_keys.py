@@ -17,6 +17,7 @@ from modwatch.tracking.keys import (
     check_key_count,
     checked,
     day_metrics,
+    deployed_estimates,
     known,
 )
 
@@ -24,7 +25,11 @@ DAY = date(2026, 1, 5)
 
 
 def metrics_of(measurements, facts):
-    return day_metrics(DayTables(measurements=measurements), facts)
+    return all_metrics(DayTables(measurements=measurements), facts)
+
+
+def all_metrics(tables, facts):
+    return day_metrics(deployed_estimates(tables, facts), tables.drift, facts)
 
 
 def test_only_the_deployed_strategy_and_fraction_become_keys(measure, facts):
@@ -41,7 +46,7 @@ def test_only_the_deployed_strategy_and_fraction_become_keys(measure, facts):
 
 def test_areas_are_keys_of_the_window_only(full_tables, facts):
     tables = full_tables(DAY)
-    metrics = day_metrics(tables, facts)
+    metrics = all_metrics(tables, facts)
     assert [key for key in metrics if "auroc" in key and not key.startswith(INTERVAL_GROUP)] == [
         "collaboration/oc_auroc"
     ]
@@ -52,7 +57,7 @@ def test_areas_are_keys_of_the_window_only(full_tables, facts):
 
 
 def test_drift_and_queue_of_the_day_itself_are_keys(full_tables, facts):
-    metrics = day_metrics(full_tables(DAY), facts)
+    metrics = all_metrics(full_tables(DAY), facts)
     assert metrics["drift/score_psi"] == metrics["drift/score_psi_fixed"] == 0.25
     assert metrics["drift/volume_ratio"] == 1.1
     assert metrics["model/cbpe_accuracy"] == 0.94
@@ -61,7 +66,7 @@ def test_drift_and_queue_of_the_day_itself_are_keys(full_tables, facts):
 
 
 def test_every_key_is_on_the_list_and_the_list_is_short(full_tables, facts):
-    one, other = (day_metrics(full_tables(DAY, shift), facts) for shift in (0.0, 0.01))
+    one, other = (all_metrics(full_tables(DAY, shift), facts) for shift in (0.0, 0.01))
     assert one.keys() == other.keys()
     assert set(one) <= set(KEYS)
     assert len(KEYS) == len(set(KEYS)) <= MAX_KEYS

@@ -6,27 +6,31 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from modwatch.alerts.messages import StandingAlert
+from modwatch.alerts.messages import ActiveAlert
 from modwatch.errors import MetricInputError, TrackingError
 from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking.client import connect, experiment_id, runs_tagged
-from modwatch.tracking.facts import DayPictures, DayTables
-from modwatch.tracking.keys import MAX_KEYS, day_metrics
-from modwatch.tracking.runs import publish_day, published_days, start_day
+from modwatch.tracking.facts import DayTables
+from modwatch.tracking.keys import MAX_KEYS, day_metrics, deployed_estimates
+from modwatch.tracking.runs import publish_day, published_days
 
 DAY, NEXT_DAY = date(2026, 1, 5), date(2026, 1, 6)
+TAGS = {"kind": "day", "day": DAY.isoformat()}
+
+
+def metrics_of(tables, facts):
+    return day_metrics(deployed_estimates(tables, facts), tables.drift, facts)
 
 
 @pytest.fixture
 def publish(mlflow_url, experiment, measure, facts):
-    """Publish a day without pictures: `publish(day, shift=0.0)`."""
+    """Publish a day: `publish(day, shift=0.0)`."""
 
     def publish_made_up(day, shift=0.0):
         return publish_day(
             day,
             tables=DayTables(measurements=measure(day, shift)),
             facts=facts,
-            pictures=DayPictures(),
             tracking_uri=mlflow_url,
             experiment=experiment,
         )
@@ -48,15 +52,14 @@ def live(mlflow_url, experiment):
 def test_a_run_says_all_about_its_day(
     mlflow_url, experiment, full_tables, facts, pictures, live, capfd
 ):
-    incident = StandingAlert(
-        rule="scores_jumped", subject="prob", severity="warning", since=DAY, words="psi 0.25"
+    incident = ActiveAlert(
+        rule="scores_jumped", subject="prob", severity="warning", since=DAY, description="psi 0.25"
     )
     facts = dataclasses.replace(facts, alerts=(incident,))
     run_id = publish_day(
         DAY,
-        tables=full_tables(DAY),
+        tables=dataclasses.replace(full_tables(DAY), **pictures),
         facts=facts,
-        pictures=pictures,
         tracking_uri=mlflow_url,
         experiment=experiment,
     )
@@ -66,7 +69,7 @@ def test_a_run_says_all_about_its_day(
     assert run.info.run_name == "2026-01-05"
     assert run.info.status == "FINISHED"
     assert run.info.end_time - run.info.start_time == 24 * 3600 * 1000
-    assert run.data.metrics == day_metrics(full_tables(DAY), facts)
+    assert run.data.metrics == metrics_of(full_tables(DAY), facts)
     assert len(run.data.metrics) <= MAX_KEYS
     assert run.data.params == {
         "model_version": "3",
@@ -114,7 +117,6 @@ def test_tables_are_shown_as_they_are(mlflow_url, experiment, full_tables, facts
         DAY,
         tables=tables,
         facts=facts,
-        pictures=DayPictures(),
         tracking_uri=mlflow_url,
         experiment=experiment,
     )
@@ -135,7 +137,6 @@ def test_a_check_page_is_kept_and_linked(mlflow_url, experiment, measure, facts,
         DAY,
         tables=DayTables(measurements=measure(DAY)),
         facts=dataclasses.replace(facts, check_page_url=None),
-        pictures=DayPictures(),
         check_page="<p>fine</p>",
         tracking_uri=mlflow_url,
         experiment=experiment,
@@ -165,7 +166,7 @@ def test_publishing_again_replaces_the_run(publish, live):
 def test_an_unfinished_run_hides_nothing_and_is_removed(mlflow_url, experiment, publish, live):
     publish(DAY)
     with connect(mlflow_url) as client:  # killed after the first step
-        start_day(client, experiment_id(client, experiment), DAY)
+        client.create_run(experiment_id(client, experiment), tags=TAGS)
     assert len(live()) == 2
     assert published_days(mlflow_url, experiment)[DAY]["single_day/accuracy"] == 0.95
     new = publish(DAY)
@@ -175,8 +176,8 @@ def test_an_unfinished_run_hides_nothing_and_is_removed(mlflow_url, experiment, 
 def test_a_superseded_run_is_removed_by_the_next_call(mlflow_url, experiment, publish, live):
     publish(DAY)
     with connect(mlflow_url) as client:  # killed before the last step
-        left_over = start_day(client, experiment_id(client, experiment), DAY)
-        client.set_terminated(left_over)
+        left_over = client.create_run(experiment_id(client, experiment), tags=TAGS)
+        client.set_terminated(left_over.info.run_id)
     new = publish(DAY)
     assert [run.info.run_id for run in live()] == [new]
 
@@ -185,8 +186,8 @@ def test_published_days_are_rows_for_the_timeline(mlflow_url, experiment, publis
     publish(NEXT_DAY, shift=0.01)
     publish(DAY)
     assert published_days(mlflow_url, experiment) == {
-        DAY: day_metrics(DayTables(measurements=measure(DAY)), facts),
-        NEXT_DAY: day_metrics(DayTables(measurements=measure(NEXT_DAY, 0.01)), facts),
+        DAY: metrics_of(DayTables(measurements=measure(DAY)), facts),
+        NEXT_DAY: metrics_of(DayTables(measurements=measure(NEXT_DAY, 0.01)), facts),
     }
 
 
@@ -195,7 +196,6 @@ def test_an_empty_day_has_a_run(mlflow_url, experiment, facts, live):
         DAY,
         tables=DayTables(measurements=pd.DataFrame(columns=MEASUREMENTS.names)),
         facts=dataclasses.replace(facts, comments=0, flagged=0, routed=0, labelled=0),
-        pictures=DayPictures(),
         tracking_uri=mlflow_url,
         experiment=experiment,
     )
@@ -213,7 +213,6 @@ def test_refused_measurements_leave_the_old_run(
             DAY,
             tables=DayTables(measurements=measure(DAY).drop(columns="metric")),
             facts=facts,
-            pictures=DayPictures(),
             tracking_uri=mlflow_url,
             experiment=experiment,
         )
@@ -226,7 +225,6 @@ def test_no_server_is_a_tracking_error(free_port, measure, facts):
             DAY,
             tables=DayTables(measurements=measure(DAY)),
             facts=facts,
-            pictures=DayPictures(),
             tracking_uri=f"http://127.0.0.1:{free_port}",
         )
 

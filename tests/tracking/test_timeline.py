@@ -4,8 +4,15 @@ from datetime import date, timedelta
 import pytest
 
 from modwatch.errors import MetricInputError
-from modwatch.tracking.client import connect, experiment_id, runs_tagged
-from modwatch.tracking.points import log_points, midnight_ms, points_of, published_points
+from modwatch.tracking.client import (
+    connect,
+    experiment_id,
+    log_points,
+    midnight_ms,
+    points_of,
+    published_points,
+    runs_tagged,
+)
 from modwatch.tracking.timeline import publish_timeline, start_timeline
 
 FIRST = date(2026, 1, 30)
@@ -141,8 +148,8 @@ def test_logging_a_point_twice_leaves_one(mlflow_url, experiment):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ({}, "no value"),
-        ({FIRST: {}}, "no value"),
+        ({}, "no values"),
+        ({FIRST: {}}, "no values"),
         ({FIRST: {"model/m": math.nan}}, "not finite"),
         (rows_of(1, keys=61), "at most 60"),
     ],

@@ -1,1 +1,1 @@
-"""Evaluates alert rules, keeps incidents, and delivers notifications."""
+"""Alert rules, the incidents that they open, and the delivery of notifications."""

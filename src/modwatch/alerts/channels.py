@@ -1,4 +1,4 @@
-"""What every channel of alerts is, and how often it tries."""
+"""The interface of an alert channel, and its retries."""
 
 import time
 from collections.abc import Callable
@@ -10,43 +10,43 @@ from modwatch.errors import AlertError
 
 
 class Channel(Protocol):
-    """A way out for alerts."""
+    """A destination of alerts."""
 
     @property
     def name(self) -> str:
-        """Its name, under which is kept what it delivered."""
+        """The name under which deliveries are recorded."""
 
     def send(self, alert: Alert) -> None:
-        """Deliver one alert, or raise AlertError, whose message holds no secret."""
+        """Deliver one alert; raises AlertError, whose message contains no secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
-    """How long a channel tries: the pauses between the attempts double."""
+class Retry:
+    """Retries with exponential backoff."""
 
     attempts: int = 3
-    #: Seconds that one step of one attempt (connecting, sending, an answer) may take.
+    #: Seconds that one step of an attempt (connect, send, receive) may take.
     timeout: float = 10.0
     #: Seconds before the second attempt.
     pause: float = 1.0
     sleep: Callable[[float], None] = time.sleep
 
-    def until_done(self, attempt: Callable[[], str], *, failure: str) -> None:
-        """Call `attempt` until it returns an empty text, instead of what was in its way.
+    def call(self, attempt: Callable[[], str], *, failure: str) -> None:
+        """Call `attempt` until it returns an empty text instead of an error message.
 
         Raises:
-            AlertError: `failure` with what was in the way of the last attempt.
+            AlertError: every attempt failed; the message is `failure` with the last error.
 
         >>> answers = iter(["busy", ""])
-        >>> Patience(sleep=lambda seconds: print(seconds, "s")).until_done(
-        ...     lambda: next(answers), failure="no luck")
+        >>> Retry(sleep=lambda seconds: print(seconds, "s")).call(
+        ...     lambda: next(answers), failure="Not sent.")
         1.0 s
         """
-        problem = ""
+        error = ""
         for number in range(self.attempts):
             if number:
                 self.sleep(self.pause * 2 ** (number - 1))
-            problem = attempt()
-            if not problem:
+            error = attempt()
+            if not error:
                 return
-        raise AlertError(f"{failure} ({problem}, {self.attempts} attempts)")
+        raise AlertError(f"{failure} ({error}, {self.attempts} attempts)")

@@ -1,12 +1,12 @@
-"""When an incident opens and closes: pure functions from a series of figures to incidents.
+"""When an incident opens and closes: pure functions from a series of values to incidents.
 
-A series is what one rule watches of one feature, a figure a day. `incidents` folds it, day after
-day, into the incidents that it holds; `news` compares them with what the receivers were told last
-and returns what they have to be told now. Both depend on their arguments alone: the same figures
-give the same incidents, whenever and however often they are looked at.
+A series holds the values that one rule watches for one subject, one a day. `incidents` folds it
+into incidents, day by day; `transitions` compares them with the incident of which receivers were
+notified last, and returns what to notify them of now. Both depend on their arguments alone, so
+that evaluating a day again changes nothing.
 
-A figure that cannot be judged (insufficient, too few comments, no interval) is passed over: it
-opens nothing, closes nothing and interrupts nothing.
+A value that cannot be evaluated (insufficient, too few comments, no interval) is skipped: it opens
+nothing, closes nothing and does not interrupt a streak.
 """
 
 import datetime
@@ -14,36 +14,37 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from modwatch.alerts.rules import Condition, Rule
+from modwatch.alerts.rules import AlertRule, Condition
 
 Kind = Literal["opened", "recovered", "withdrawn"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
-    """One figure of one day, from whichever table."""
+class MetricValue:
+    """The value of one metric on one day."""
 
     day: datetime.date
     metric: str
     feature: str | None = None
     #: fixed | trailing | None
     reference: str | None = None
-    #: None when the figure is insufficient.
+    #: None when the metric is insufficient.
     value: float | None
     #: 95 % interval; None where there is none.
     low: float | None = None
     high: float | None = None
-    #: Comments, labels or items behind it.
+    #: Comments, labels or items that the value is computed from.
     n: int
     #: ok | insufficient
     status: str = "ok"
 
     @property
     def subject(self) -> str:
-        """What the figure is of: feature and reference, or nothing.
+        """Feature and reference; empty when there are none.
 
         >>> day = datetime.date(2026, 1, 5)
-        >>> Figure(day=day, metric="psi", feature="prob", reference="fixed", value=0, n=9).subject
+        >>> MetricValue(
+        ...     day=day, metric="psi", feature="prob", reference="fixed", value=0, n=9).subject
         'prob,fixed'
         """
         return ",".join(part for part in (self.feature, self.reference) if part)
@@ -51,143 +52,151 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """A stretch of days on which something was wrong."""
+    """A period in which a rule's condition was met."""
 
-    #: The first bad day.
+    #: The first day beyond the threshold.
     since: datetime.date
-    #: The day on which enough bad days had been seen.
+    #: The day on which enough such days had been seen.
     opened: datetime.date
-    #: The day on which enough good days had been seen; None while it stands.
+    #: The day on which enough good days had been seen; None while it is active.
     recovered: datetime.date | None = None
-    #: The figures that opened and closed it; None where they lie further back than one looked.
-    at_opening: Figure | None = None
-    at_recovery: Figure | None = None
+    #: The values that opened and closed it; None if they lie before the days that were read.
+    at_opening: MetricValue | None = None
+    at_recovery: MetricValue | None = None
 
-    def stands_on(self, day: datetime.date) -> bool:
-        """Return whether the incident was open at the end of `day`."""
+    def is_active_on(self, day: datetime.date) -> bool:
+        """Return whether the incident was active at the end of `day`."""
         return self.opened <= day and (self.recovered is None or day < self.recovered)
 
 
 @dataclass(frozen=True, kw_only=True)
-class News:
-    """What has to be told of an incident."""
+class Transition:
+    """A change of an incident of which receivers are notified."""
 
     kind: Kind
-    #: First bad day of the incident, as it was told when it opened.
+    #: First day of the incident, as it was notified when it opened.
     since: datetime.date
-    #: The day on which it happened.
+    #: The day of the change.
     day: datetime.date
-    #: The figure that made it happen, if there is one.
-    figure: Figure | None
+    #: The value that caused it, if there is one.
+    value: MetricValue | None
 
 
-def watched(rule: Rule, figures: Iterable[Figure]) -> dict[str, list[Figure]]:
-    """Return the series that the rule watches by subject, each in order of days."""
-    series: dict[str, list[Figure]] = {}
-    for figure in sorted(figures, key=lambda figure: figure.day):
+def watched(rule: AlertRule, values: Iterable[MetricValue]) -> dict[str, list[MetricValue]]:
+    """Return the series that the rule watches by subject, each ordered by day."""
+    series: dict[str, list[MetricValue]] = {}
+    for value in sorted(values, key=lambda value: value.day):
         if (
-            figure.metric == rule.metric
-            and rule.feature in (None, figure.feature)
-            and rule.reference in (None, figure.reference)
+            value.metric == rule.metric
+            and rule.feature in (None, value.feature)
+            and rule.reference in (None, value.reference)
         ):
-            series.setdefault(figure.subject, []).append(figure)
+            series.setdefault(value.subject, []).append(value)
     return series
 
 
-def exceeds(rule: Rule, condition: Condition, figure: Figure) -> bool | None:
-    """Return whether the figure lies beyond the condition's bound; None: it cannot be judged."""
+def exceeds(rule: AlertRule, condition: Condition, value: MetricValue) -> bool | None:
+    """Return whether the value lies beyond the condition's bound; None: cannot be evaluated."""
     if condition.compare == "insufficient":
-        return rule.exceeds(float(figure.status != "ok"), condition)
-    seen: float | None = getattr(figure, condition.compare)
-    if figure.status != "ok" or figure.n < rule.minimum_n or seen is None:
+        return rule.exceeds(float(value.status != "ok"), condition)
+    compared: float | None = getattr(value, condition.compare)
+    if value.status != "ok" or value.n < rule.minimum_n or compared is None:
         return None
-    return rule.exceeds(seen, condition)
+    return rule.exceeds(compared, condition)
 
 
 def incidents(
-    rule: Rule, series: Iterable[Figure], *, standing: Incident | None = None
+    rule: AlertRule, series: Iterable[MetricValue], *, active: Incident | None = None
 ) -> list[Incident]:
-    """Return the incidents of a series, in order; only the last may still stand.
+    """Return the incidents of a series, in order; only the last may be active.
 
     Args:
         rule: what opens and closes an incident.
-        series: at most one figure a day, in order of days.
-        standing: an incident that was open when the series begins.
+        series: at most one value a day, ordered by day.
+        active: an incident that is active when the series begins.
 
-    >>> rule = Rule(name="r", severity="info", metric="m", direction="above", look_at="it",
-    ...             open={"bound": 5}, close={"bound": 3})
+    >>> rule = AlertRule(name="r", severity="info", metric="m", direction="above", look_at="it",
+    ...                  open={"bound": 5}, close={"bound": 3})
     >>> days = [datetime.date(2026, 1, day) for day in range(1, 7)]
     >>> values = [1, 6, 4, 6, 3, 4]
-    >>> series = [Figure(day=d, metric="m", value=v, n=9) for d, v in zip(days, values)]
+    >>> series = [MetricValue(day=d, metric="m", value=v, n=9) for d, v in zip(days, values)]
     >>> [(found.opened.day, found.recovered.day) for found in incidents(rule, series)]
     [(2, 5)]
     """
     ended: list[Incident] = []
-    streak: list[Figure] = []
-    for figure in series:
-        condition = rule.close if standing else rule.open
-        bad = exceeds(rule, condition, figure)
-        if bad is None:
+    streak: list[MetricValue] = []
+    for value in series:
+        condition = rule.close if active else rule.open
+        beyond = exceeds(rule, condition, value)
+        if beyond is None:
             continue
-        streak = [*streak, figure] if bad == (standing is None) else []
+        streak = [*streak, value] if beyond == (active is None) else []
         if len(streak) < condition.days:
             continue
-        if standing is None:
-            standing = Incident(since=streak[0].day, opened=figure.day, at_opening=figure)
+        if active is None:
+            active = Incident(since=streak[0].day, opened=value.day, at_opening=value)
         else:
-            ended.append(replace(standing, recovered=figure.day, at_recovery=figure))
-            standing = None
+            ended.append(replace(active, recovered=value.day, at_recovery=value))
+            active = None
         streak = []
-    return [*ended, standing] if standing else ended
+    return [*ended, active] if active else ended
 
 
-def in_hindsight(rule: Rule, series: Sequence[Figure], told: Incident | None) -> list[Incident]:
-    """Return the incidents of a series, given the one that the receivers believe to stand.
+def reconciled_incidents(
+    rule: AlertRule, series: Sequence[MetricValue], notified: Incident | None
+) -> list[Incident]:
+    """Return the incidents of a series, given the one that receivers see as active.
 
-    Labels come late and figures change, so that the series may no longer show what was told. If a
-    figure now speaks against it, it never was. If none does, because the figures of its first days
-    have become insufficient or lie before the series, it goes on standing.
+    Labels come late and values change, so that the series may no longer show that incident. If a
+    value now contradicts it, it is dropped. If none does, because the values of its first days
+    have become insufficient or lie before the series, it stays active.
     """
     found = incidents(rule, series)
-    if told is None or _same(told, found) or _is_refuted(rule, series, told):
+    if notified is None or _same(notified, found) or _is_refuted(rule, series, notified):
         return found
-    return incidents(rule, [each for each in series if each.day > told.opened], standing=told)
+    return incidents(rule, [each for each in series if each.day > notified.opened], active=notified)
 
 
-def news(
-    told: Incident | None, found: Sequence[Incident], *, today: datetime.date, now: Figure | None
-) -> list[News]:
-    """Return what to tell the receivers, who believe `told` to stand, when `found` is the truth.
+def transitions(
+    notified: Incident | None,
+    found: Sequence[Incident],
+    *,
+    today: datetime.date,
+    current: MetricValue | None,
+) -> list[Transition]:
+    """Return what to notify receivers of, given the one they see as active.
 
-    They hear of every standing incident once, and once of its end: by itself (*recovered*), or
-    because in hindsight it never was (*withdrawn*, told on `today` with the figure `now` of the day
-    on which it was opened). An incident that is first seen when it is over is not told: there is
-    nothing to be done about it any more.
+    Receivers are notified of every active incident once, and once of its end: *recovered*, or
+    *withdrawn* if the values no longer support it (on `today`, with the `current` value of the day
+    on which it opened). An incident that is already over when it is first found is not notified,
+    since nobody can act on it.
     """
-    standing = found[-1] if found and found[-1].recovered is None else None
-    same = _same(told, found) if told else None
-    if same is not None and same is standing:
+    active = found[-1] if found and found[-1].recovered is None else None
+    same = _same(notified, found) if notified else None
+    if same is not None and same is active:
         return []
-    ended: list[News] = []
-    if told and same and same.recovered:
-        ended = [_news("recovered", told.since, same.recovered, same.at_recovery)]
-    elif told:
-        ended = [_news("withdrawn", told.since, today, now)]
-    if standing is None:
+    ended: list[Transition] = []
+    if notified and same and same.recovered:
+        ended = [_transition("recovered", notified.since, same.recovered, same.at_recovery)]
+    elif notified:
+        ended = [_transition("withdrawn", notified.since, today, current)]
+    if active is None:
         return ended
-    return [*ended, _news("opened", standing.since, standing.opened, standing.at_opening)]
+    return [*ended, _transition("opened", active.since, active.opened, active.at_opening)]
 
 
-def _news(kind: Kind, since: datetime.date, day: datetime.date, figure: Figure | None) -> News:
-    return News(kind=kind, since=since, day=day, figure=figure)
+def _transition(
+    kind: Kind, since: datetime.date, day: datetime.date, value: MetricValue | None
+) -> Transition:
+    return Transition(kind=kind, since=since, day=day, value=value)
 
 
-def _same(told: Incident, found: Sequence[Incident]) -> Incident | None:
-    """Return the incident that was told, as it is known now: the first that had not ended then."""
-    return next((i for i in found if i.recovered is None or i.recovered > told.since), None)
+def _same(notified: Incident, found: Sequence[Incident]) -> Incident | None:
+    """Return the notified incident as it is now: the first that had not ended by its first day."""
+    return next((i for i in found if i.recovered is None or i.recovered > notified.since), None)
 
 
-def _is_refuted(rule: Rule, series: Sequence[Figure], told: Incident) -> bool:
-    """Return whether a figure of the days that opened the incident is now not bad enough."""
-    first = (each for each in series if told.since <= each.day <= told.opened)
+def _is_refuted(rule: AlertRule, series: Sequence[MetricValue], notified: Incident) -> bool:
+    """Return whether a value of the days that opened the incident no longer meets its condition."""
+    first = (each for each in series if notified.since <= each.day <= notified.opened)
     return any(exceeds(rule, rule.open, each) is False for each in first)

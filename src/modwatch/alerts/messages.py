@@ -1,35 +1,33 @@
-"""The words of an alert: figures, names and links, never the text of a comment."""
+"""The text of alerts: metric values, names and links, never the text of a comment."""
 
 import datetime
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from modwatch.alerts.incidents import Figure, News
-from modwatch.alerts.rules import SEVERITIES, Rule, Severity
+from modwatch.alerts.incidents import MetricValue, Transition
+from modwatch.alerts.rules import SEVERITIES, AlertRule, Severity
 
-#: Names listed in the tag of a run; MLflow refuses tags of several thousand characters.
-_TAG_NAMES = 30
-
-_KINDS = {
-    "opened": "opened",
-    "recovered": "recovered",
-    "withdrawn": "withdrawn: in hindsight it never was",
+_TRANSITIONS = {
+    "opened": "Incident opened on {day}; first day beyond the threshold: {since}.",
+    "recovered": "Incident recovered on {day}; active since {since}.",
+    "withdrawn": "Incident withdrawn on {day}: with the labels received since, the values of "
+    "{since} no longer meet the condition.",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alert:
-    """One message to people, the same on every channel."""
+    """A notification, the same on every channel."""
 
-    #: The same whenever the message is sent again; receivers drop what they have seen.
+    #: Idempotency key: the same whenever the alert is sent again.
     key: str
     #: One line.
     title: str
     #: Plain text of a few lines.
     text: str
-    #: The same for machines: names, days, numbers.
+    #: The content as data: names, days, numbers.
     facts: Mapping[str, Any]
     #: Pages to open, by name.
     links: Mapping[str, str] = field(default_factory=dict)
@@ -42,84 +40,72 @@ class Alert:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StandingAlert:
-    """An incident that stands at the end of a day, for the day's page."""
+class ActiveAlert:
+    """An incident that was active at the end of a day, for the day's page."""
 
     rule: str
     #: Feature and reference; empty when the metric has none.
     subject: str
     severity: Severity
-    #: The first bad day.
+    #: The first day beyond the threshold.
     since: datetime.date
-    #: The day's figure beside its bound.
-    words: str
+    #: The day's value and the threshold; empty on a day without a value.
+    description: str
 
     @property
     def line(self) -> str:
-        """The incident in one line of Markdown.
+        """The alert in one line of Markdown.
 
-        >>> StandingAlert(rule="scores_shifted", subject="prob,fixed", severity="warning",
-        ...               since=datetime.date(2026, 1, 5), words="psi 0.31, not above 0.2").line
-        '**warning**: `scores_shifted` (prob,fixed) since 2026-01-05: psi 0.31, not above 0.2'
+        >>> ActiveAlert(rule="scores_shifted", subject="prob,fixed", severity="warning",
+        ...             since=datetime.date(2026, 1, 5), description="psi 0.31").line
+        '**warning**: `scores_shifted` (prob,fixed) since 2026-01-05: psi 0.31'
         """
-        said = f": {self.words}" if self.words else ""
-        return f"**{self.severity}**: `{self.rule}`{_of(self.subject)} since {self.since}{said}"
+        value = f": {self.description}" if self.description else ""
+        return f"**{self.severity}**: `{self.rule}`{_of(self.subject)} since {self.since}{value}"
 
 
-def most_severe_first(standing: Iterable[StandingAlert]) -> tuple[StandingAlert, ...]:
-    """Return the incidents ordered by severity, then by name."""
-    return tuple(sorted(standing, key=lambda s: (-SEVERITIES.index(s.severity), s.rule, s.subject)))
+def most_severe_first(alerts: Iterable[ActiveAlert]) -> tuple[ActiveAlert, ...]:
+    """Return the alerts ordered by severity, then by rule and subject."""
+    return tuple(sorted(alerts, key=lambda a: (-SEVERITIES.index(a.severity), a.rule, a.subject)))
 
 
-def alert_tag(standing: Sequence[StandingAlert]) -> str:
-    """Return the value of the tag `alerts` of a day's run, to sort and filter the runs by.
-
-    >>> day = datetime.date(2026, 1, 5)
-    >>> one = StandingAlert(rule="queue_old", subject="", severity="warning", since=day, words="")
-    >>> alert_tag([one]), alert_tag([])
-    ('warning: queue_old', 'none')
-    """
-    by_severity: dict[str, dict[str, None]] = {}
-    for each in most_severe_first(standing)[:_TAG_NAMES]:
-        by_severity.setdefault(each.severity, {})[each.rule] = None
-    return "; ".join(f"{name}: {', '.join(rules)}" for name, rules in by_severity.items()) or "none"
-
-
-def incident_alert(rule: Rule, subject: str, told: News, sequence: int) -> Alert:
-    """Return the alert for a piece of news; `sequence` counts those of the rule and subject."""
+def incident_alert(rule: AlertRule, subject: str, transition: Transition, sequence: int) -> Alert:
+    """Return the alert for a transition; `sequence` numbers those of the rule and subject."""
+    value, kind, since = transition.value, transition.kind, transition.since
     facts = {
-        "event": told.kind,
+        "event": kind,
         "severity": rule.severity,
         "rule": rule.name,
         "subject": subject,
         "metric": rule.metric,
-        "since": told.since.isoformat(),
-        "day": told.day.isoformat(),
-        "figure": _figure_facts(told.figure),
+        "since": since.isoformat(),
+        "day": transition.day.isoformat(),
+        "figure": _value_facts(value),
         "bound": rule.open.bound,
         "direction": rule.direction,
         "look_at": rule.look_at,
     }
     lines = [
-        f"{_sentence(described(rule, told.figure))}" if told.figure else "",
-        f"Since {told.since}; {_KINDS[told.kind]} ({told.day}).",
-        f"Look at: {rule.look_at}" if told.kind == "opened" else "",
+        f"{describe_value(rule, value)}." if value else "",
+        _TRANSITIONS[kind].format(day=transition.day, since=since),
+        f"Look at: {rule.look_at}" if kind == "opened" else "",
     ]
+    number = f": {value.metric} {value.value:.4g}" if value and value.value is not None else ""
     return Alert(
-        key=f"{series_of(rule.name, subject)}/{told.since}/{sequence}-{told.kind}",
-        title=f"{rule.severity}: {rule.name}{_of(subject)} {told.kind}, since {told.since}",
+        key=_incident_key(rule.name, subject, since, sequence, kind),
+        title=f"[{rule.severity}] {rule.name}{_of(subject)} {kind}{number}, since {since}",
         text="\n".join(line for line in lines if line),
         facts=facts,
     )
 
 
-def retired_alert(rule: str, subject: str, since: datetime.date, sequence: int) -> Alert:
-    """Return the alert that closes an incident which no rule, or no figure, speaks of any more."""
+def unwatched_alert(rule: str, subject: str, since: datetime.date, sequence: int) -> Alert:
+    """Return the alert that withdraws an incident whose rule was removed or has no data."""
     facts = {"event": "withdrawn", "rule": rule, "subject": subject, "since": since.isoformat()}
     return Alert(
-        key=f"{series_of(rule, subject)}/{since}/{sequence}-withdrawn",
+        key=_incident_key(rule, subject, since, sequence, "withdrawn"),
         title=f"{rule}{_of(subject)} withdrawn, since {since}",
-        text=f"Since {since}; withdrawn: the rule is no longer in force, or has no figure.",
+        text=f"Incident withdrawn; active since {since}. The rule was removed or has no data.",
         facts=facts,
     )
 
@@ -127,33 +113,35 @@ def retired_alert(rule: str, subject: str, since: datetime.date, sequence: int) 
 def failure_alert(
     *, dag: str, task: str, run: str, day: datetime.date | None, error: str, log_url: str
 ) -> Alert:
-    """Return the alert for a task that failed for good; `error` is the name of a class.
+    """Return the alert for a task that failed after all retries; `error` is the name of a class.
 
-    Mapped instances of a task share the key: one alert a run and task.
+    Mapped instances of a task share the key: one alert per run and task.
     """
-    of = f" of {day}" if day else ""
+    day_text = f" for {day}" if day else ""
     facts = {"event": "failed", "severity": "critical", "dag": dag, "task": task, "run": run}
     return Alert(
         key=header_safe(f"task/{dag}/{task}/{run}"),
-        title=f"critical: {dag}.{task}{of} failed",
-        text=f"The task {task} of {dag}{of} failed with {error}. Its log says why, the page of the "
-        "DAG what to do (Triage).",
+        title=f"[critical] {dag}.{task} failed{day_text}",
+        text=f"Task {task} of DAG {dag} failed{day_text} with {error}. See the task log for the "
+        "cause, and the Triage section of the DAG's documentation for what to do.",
         facts={**facts, "day": day and day.isoformat(), "error": error},
         links={"log": log_url},
     )
 
 
-def question_alert(audit: str, action: str, page: str) -> Alert:
-    """Return what is told when an audit waits to be approved or signed off, on a page of Airflow.
+def approval_alert(audit: str, action: str, page: str) -> Alert:
+    """Return the alert for an audit that waits for an action: `approved` or `signed_off`.
 
-    >>> question_alert("2026-01", "signed_off", "http://airflow").title
-    'info: audit 2026-01 waits to be signed off'
+    `page` is the Airflow page on which to answer.
+
+    >>> approval_alert("2026-01", "signed_off", "http://airflow").title
+    '[info] Audit 2026-01 is waiting for sign-off'
     """
-    words = action.replace("_", " ")
+    need = {"approved": "approval", "signed_off": "sign-off"}[action]
     return Alert(
         key=header_safe(f"audit/{audit}/{action}"),
-        title=f"info: audit {audit} waits to be {words}",
-        text=f"Nothing happens until somebody has it {words}, or gives it up.",
+        title=f"[info] Audit {audit} is waiting for {need}",
+        text=f"The audit is paused until somebody gives {need} or cancels it.",
         facts={"event": "question", "severity": "info", "audit": audit, "action": action},
         links={"answer": page},
     )
@@ -169,53 +157,55 @@ def reminder_alert(
     deadline: datetime.datetime,
     links: Mapping[str, str],
 ) -> Alert:
-    """Return what is told, while the labels of an audit are waited for."""
+    """Return the reminder that labels of an audit are missing."""
     facts = {"event": "reminder", "severity": "info", "audit": audit, "decided": decided}
     until = f"{deadline:%Y-%m-%d %H:%M} UTC"
-    lead = f" {escalated:,} of them wait for a lead." if escalated else ""
+    lead = f" {escalated:,} are escalated to a lead." if escalated else ""
     return Alert(
         key=header_safe(key),
-        title=f"info: audit {audit} waits for {items - decided:,} labels until {until}",
-        text=f"{decided:,} of {items:,} comments of the audit {audit} are decided.{lead} What is "
-        f"not decided by {until} is left out, and the intervals are wider for it.",
+        title=f"[info] Audit {audit}: {items - decided:,} labels missing, deadline {until}",
+        text=f"{decided:,} of {items:,} comments of audit {audit} are labelled.{lead} Comments "
+        f"without a label at {until} are excluded, which widens the confidence intervals.",
         facts={**facts, "items": items, "escalated": escalated, "deadline": deadline.isoformat()},
         links=links,
     )
 
 
-def described(rule: Rule, figure: Figure) -> str:
-    """Return a figure beside the bound of its rule, in words.
+def describe_value(rule: AlertRule, value: MetricValue) -> str:
+    """Return a metric value with its interval and the rule's threshold, in one line.
 
-    >>> rule = Rule(name="r", severity="info", metric="psi", direction="above", look_at="it",
-    ...             open={"bound": 0.2, "compare": "low"}, close={"bound": 0.1})
+    >>> rule = AlertRule(name="r", severity="info", metric="psi", direction="above", look_at="it",
+    ...                  open={"bound": 0.2, "compare": "low"}, close={"bound": 0.1})
     >>> day = datetime.date(2026, 1, 5)
-    >>> described(rule, Figure(day=day, metric="psi", value=0.31, low=0.28, high=0.35, n=2000))
-    'psi 0.31 (0.28 to 0.35, n = 2,000); the lower end must not be above 0.2'
+    >>> describe_value(
+    ...     rule, MetricValue(day=day, metric="psi", value=0.31, low=0.28, high=0.35, n=2000))
+    'psi is 0.31 (95% CI 0.28 to 0.35, n = 2,000); threshold: lower bound > 0.2'
     """
-    compared = {"low": "the lower end", "high": "the upper end", "value": "it"}
-    what = figure.metric + _of(figure.subject)
-    if figure.value is None:
-        return f"{what} could not be estimated (n = {figure.n:,})"
+    name = value.metric + _of(value.subject)
+    if value.value is None:
+        return f"{name} could not be estimated (n = {value.n:,})"
     interval = ""
-    if figure.low is not None and figure.high is not None:
-        interval = f"{figure.low:.4g} to {figure.high:.4g}, "
-    said = f"{what} {figure.value:.4g} ({interval}n = {figure.n:,})"
+    if value.low is not None and value.high is not None:
+        interval = f"95% CI {value.low:.4g} to {value.high:.4g}, "
+    text = f"{name} is {value.value:.4g} ({interval}n = {value.n:,})"
     if rule.open.compare == "insufficient":
-        return said
-    return f"{said}; {compared[rule.open.compare]} must not be {rule.direction} {rule.open.bound:g}"
+        return text
+    compared = {"low": "lower bound ", "high": "upper bound ", "value": ""}[rule.open.compare]
+    sign = {"above": ">", "below": "<"}[rule.direction]
+    return f"{text}; threshold: {compared}{sign} {rule.open.bound:g}"
 
 
-def series_of(rule: str, subject: str) -> str:
-    """Return the name of what one rule watches of one subject.
+def series_name(rule: str, subject: str) -> str:
+    """Return the name of the series that one rule watches for one subject.
 
-    >>> series_of("scores_shifted", "prob,fixed"), series_of("queue_old", "")
+    >>> series_name("scores_shifted", "prob,fixed"), series_name("queue_old", "")
     ('scores_shifted[prob,fixed]', 'queue_old')
     """
     return header_safe(f"{rule}[{subject}]" if subject else rule)
 
 
 def header_safe(text: str) -> str:
-    r"""Return `text` with whatever may not stand in a header as `_`.
+    r"""Return `text` with each character that is not allowed in a header replaced by `_`.
 
     >>> header_safe("a b\r\nBcc: c")
     'a_b__Bcc:_c'
@@ -223,16 +213,13 @@ def header_safe(text: str) -> str:
     return re.sub(r"[^\x21-\x7e]", "_", text)
 
 
+def _incident_key(rule: str, subject: str, since: datetime.date, sequence: int, kind: str) -> str:
+    return f"{series_name(rule, subject)}/{since}/{sequence}-{kind}"
+
+
 def _of(subject: str) -> str:
     return f" ({subject})" if subject else ""
 
 
-def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}."
-
-
-def _figure_facts(figure: Figure | None) -> dict[str, Any] | None:
-    if figure is None:
-        return None
-    names = ("metric", "feature", "reference", "value", "low", "high", "n", "status")
-    return {"day": figure.day.isoformat(), **{name: getattr(figure, name) for name in names}}
+def _value_facts(value: MetricValue | None) -> dict[str, Any] | None:
+    return {**asdict(value), "day": value.day.isoformat()} if value else None

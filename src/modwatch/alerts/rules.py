@@ -1,4 +1,4 @@
-"""The rules of the alerts: data in TOML files, checked when they are loaded."""
+"""Alert rules: data in TOML files, validated when they are loaded."""
 
 import tomllib
 from collections.abc import Mapping
@@ -12,38 +12,38 @@ from modwatch.errors import SettingsError
 
 Severity = Literal["info", "warning", "critical"]
 
-#: From the mildest on.
+#: In ascending order.
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 
-#: What of a figure is compared: its value, an end of its 95 % interval, or whether it is missing.
+#: What is compared: the value, an end of its 95 % interval, or whether the value is missing.
 Compared = Literal["value", "low", "high", "insufficient"]
 
 _DIRECTIONS = {"above": 1.0, "below": -1.0}
 
-# From the end that is most careful with an alarm on.
-_CAREFUL = {"above": ("low", "value", "high"), "below": ("high", "value", "low")}
+# From the comparison that opens the fewest incidents to the one that opens the most.
+_STRICTNESS = {"above": ("low", "value", "high"), "below": ("high", "value", "low")}
 
 
 class Condition(BaseModel):
-    """What opens an incident, or closes it."""
+    """A condition that opens or closes an incident."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     bound: float
     #: What is compared with the bound.
     compare: Compared = "value"
-    #: Consecutive judged days on which the condition must hold.
+    #: Consecutive evaluated days on which the condition must be met.
     days: int = Field(1, ge=1, le=90)
 
 
-class Rule(BaseModel):
-    """One rule: which figure is watched, and what opens and closes an incident.
+class AlertRule(BaseModel):
+    """Which metric is watched, and what opens and closes an incident.
 
     With `direction` above, an incident opens over `open.bound` and closes at or under
     `close.bound`, which is no larger; with below, the other way round. Between the bounds nothing
     changes (hysteresis).
 
-    >>> rule = Rule(
+    >>> rule = AlertRule(
     ...     name="accuracy_low", severity="critical", metric="accuracy", direction="below",
     ...     open={"bound": 0.8, "compare": "high"}, close={"bound": 0.85},
     ...     look_at="What changed since?",
@@ -56,71 +56,71 @@ class Rule(BaseModel):
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
     severity: Severity
-    #: A metric of the day's figures; `stops.alert_figures` lists where they come from.
+    #: A metric that `alerts.metrics.metric_values` returns.
     metric: str = Field(min_length=1)
-    #: None: each feature of the metric has incidents of its own. The same with `reference`.
+    #: None watches every feature (or reference) of the metric separately.
     feature: str | None = None
     reference: Literal["fixed", "trailing"] | None = None
     direction: Literal["above", "below"]
     open: Condition
     close: Condition
-    #: Fewer comments, labels or items than this are no evidence, neither for nor against.
+    #: Values computed from fewer comments, labels or items than this are skipped.
     minimum_n: int = Field(0, ge=0)
-    #: The newest days are not judged yet, because their labels are still coming in.
+    #: The newest days to skip, because their labels are still coming in.
     settle_days: int = Field(0, ge=0, le=30)
-    #: What a person who gets the alert should look at.
+    #: What to investigate.
     look_at: str = Field(min_length=1, max_length=500)
 
     @model_validator(mode="after")
-    def _cannot_open_and_close_at_once(self) -> "Rule":
+    def _cannot_open_and_close_at_once(self) -> "AlertRule":
         sign = _DIRECTIONS[self.direction]
         if sign * self.close.bound > sign * self.open.bound:
             side = "above" if sign > 0 else "below"
-            raise ValueError(f"close.bound must not lie {side} open.bound")
+            raise ValueError(f"close.bound must not be {side} open.bound")
         ends = ("insufficient" in (self.open.compare, self.close.compare), self.open.compare)
         if ends[0] and self.open.compare != self.close.compare:
             raise ValueError("open.compare and close.compare must both be insufficient, or neither")
-        careful = _CAREFUL[self.direction]
-        if not ends[0] and careful.index(self.close.compare) < careful.index(self.open.compare):
+        order = _STRICTNESS[self.direction].index
+        if not ends[0] and order(self.close.compare) < order(self.open.compare):
             raise ValueError(
-                f"close.compare {self.close.compare} does not go with open.compare "
-                f"{self.open.compare}: a day could open and close at once"
+                f"close.compare {self.close.compare} cannot be combined with open.compare "
+                f"{self.open.compare}: one value could open and close an incident"
             )
         return self
 
-    def exceeds(self, seen: float, condition: Condition) -> bool:
-        """Return whether `seen` lies beyond the condition's bound, on the bad side.
+    def exceeds(self, value: float, condition: Condition) -> bool:
+        """Return whether `value` lies beyond the condition's bound, in the rule's direction.
 
-        >>> low = Rule(name="r", severity="info", metric="m", direction="below", look_at="it",
+        >>> low = AlertRule(name="r", severity="info", metric="m", direction="below", look_at="it",
         ...            open={"bound": 1}, close={"bound": 2})
         >>> low.exceeds(0.5, low.open), low.exceeds(1, low.open), low.exceeds(1.5, low.close)
         (True, False, True)
         """
         sign = _DIRECTIONS[self.direction]
-        return sign * seen > sign * condition.bound
+        return sign * value > sign * condition.bound
 
 
 class _RuleFile(BaseModel):
-    """A file of rules of one's own."""
+    """A file with custom rules."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    #: Whether the rules that come with Modwatch stay; a rule of the same name takes one's place.
+    #: Whether to keep the default rules; a rule with the name of a default replaces it.
     keep_defaults: bool = True
-    #: Rules of those that come with Modwatch to leave out.
+    #: Names of default rules to disable.
     disabled: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[AlertRule, ...] = ()
 
 
-def load_rules(path: Path | None = None) -> tuple[Rule, ...]:
-    """Return the rules that come with Modwatch, with those of the file `path` on top.
+def load_rules(path: Path | None = None) -> tuple[AlertRule, ...]:
+    """Return the default rules, extended or changed by the file `path`.
 
-    In the file, each `[[rules]]` is a `Rule`. A rule with the name of a default replaces it;
-    `disabled = ["name"]` leaves defaults out, `keep_defaults = false` all of them.
+    In the file, each `[[rules]]` is an `AlertRule`. A rule with the name of a default replaces it;
+    `disabled = ["name"]` disables defaults, `keep_defaults = false` disables all of them.
 
     Raises:
-        SettingsError: the file cannot be read, or a rule is impossible; the message names the rule
-            and the field.
+        SettingsError: the file cannot be read, or a rule is invalid; the message names the rule and
+            the field.
 
     >>> len({rule.name for rule in load_rules()}) == len(load_rules()) > 10
     True
@@ -132,8 +132,8 @@ def load_rules(path: Path | None = None) -> tuple[Rule, ...]:
     own = _parsed(_read(path), str(path))
     if unknown := set(own.disabled) - set(defaults):
         raise SettingsError(
-            f"alert rules of {path}: disabled: {sorted(unknown)[0]!r} is no rule of Modwatch; "
-            f"known are {', '.join(defaults)}"
+            f"alert rules of {path}: disabled: unknown default rule {sorted(unknown)[0]!r}; "
+            f"the default rules are {', '.join(defaults)}"
         )
     kept = {name: rule for name, rule in defaults.items() if name not in own.disabled}
     return tuple(((kept if own.keep_defaults else {}) | {r.name: r for r in own.rules}).values())
@@ -144,8 +144,8 @@ def _read(path: Path) -> str:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise SettingsError(
-            f"the alert rules {path} cannot be read ({type(exc).__name__}); "
-            "mend MODWATCH_ALERT_RULES or the file"
+            f"alert rules of {path}: cannot be read ({type(exc).__name__}); "
+            "check MODWATCH_ALERT_RULES and the file"
         ) from exc
 
 
@@ -153,30 +153,30 @@ def _parsed(text: str, origin: str) -> _RuleFile:
     try:
         plain = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
-        raise SettingsError(f"alert rules of {origin}: not TOML: {exc}") from exc
+        raise SettingsError(f"alert rules of {origin}: invalid TOML: {exc}") from exc
     try:
         rules = _RuleFile(**plain)
     except ValidationError as exc:
         error = exc.errors()[0]
         where = _where(error["loc"], plain)
-        said = error["msg"].removeprefix("Value error, ")
-        raise SettingsError(f"alert rules of {origin}: {where}: {said}") from None
+        problem = error["msg"].removeprefix("Value error, ")
+        raise SettingsError(f"alert rules of {origin}: {where}: {problem}") from None
     names = [rule.name for rule in rules.rules]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise SettingsError(f"alert rules of {origin}: rule {twice!r}: name: it occurs twice")
+        raise SettingsError(f"alert rules of {origin}: rule {twice!r}: name: used more than once")
     return rules
 
 
-def _where(place: tuple[int | str, ...], plain: Mapping[str, Any]) -> str:
+def _where(location: tuple[int | str, ...], plain: Mapping[str, Any]) -> str:
     """Return the rule's name, or its number when it has none, and the field.
 
     >>> _where(("rules", 0, "open", "bound"), {"rules": [{"name": "a"}]})
     "rule 'a': open.bound"
     """
-    match place:
+    match location:
         case ("rules", int(number), *field):
             rule = plain["rules"][number]
             named = isinstance(rule, dict) and isinstance(rule.get("name"), str)
             name = repr(rule["name"]) if named else f"number {number + 1}"
             return ": ".join(filter(None, (f"rule {name}", ".".join(map(str, field)))))
-    return ".".join(map(str, place))
+    return ".".join(map(str, location))

@@ -6,53 +6,53 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from modwatch import webhooks
-from modwatch.alerts.channels import Patience
+from modwatch.alerts.channels import Retry
 from modwatch.alerts.messages import Alert
 from modwatch.errors import AlertRefusedError
 
-#: Answers that may be another one in a moment; every other refusal is for good.
-_FOR_NOW = range(500, 600)
+#: Statuses that are retried; every other error status is permanent.
+_TRANSIENT = range(500, 600)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookChannel:
-    """Posts each alert as JSON, with a signature and an idempotency key."""
+    """Posts each alert as JSON with a signature and an idempotency key."""
 
-    #: http or https; may hold a token, and so stands in no message.
+    #: http or https; may contain a token, so it is never part of a message.
     url: str = field(repr=False)
-    #: What the requests are signed with.
+    #: Key of the signature.
     secret: str = field(repr=False)
-    patience: Patience = field(default_factory=Patience)
+    retry: Retry = field(default_factory=Retry)
     clock: Callable[[], float] = time.time
     name: str = "webhook"
 
     def send(self, alert: Alert) -> None:
-        """Post the alert; answers from 500 on and broken connections are tried again.
+        """Post the alert; retries after a 5xx status or a connection error.
 
         Raises:
-            AlertRefusedError: the receiver does not take this alert, or redirects.
-            AlertError: it could not be reached in time.
+            AlertRefusedError: the receiver rejected the alert, or redirected the request.
+            AlertError: the receiver could not be reached.
         """
         body = json.dumps(alert.payload, sort_keys=True, allow_nan=False).encode()
-        self.patience.until_done(
+        self.retry.call(
             lambda: self._post(alert.key, body),
-            failure="the webhook did not take an alert; it is kept for the next run, check "
-            "MODWATCH_ALERT_WEBHOOK_URL and its server",
+            failure="the webhook did not accept an alert; it stays pending for the next run. "
+            "Check MODWATCH_ALERT_WEBHOOK_URL and its server",
         )
 
     def _post(self, key: str, body: bytes) -> str:
-        """Return what was in the way, if another attempt may help; nothing when it was taken."""
+        """Return an error message if the request should be retried; empty on success."""
         answer = webhooks.post(
             self.url,
             body,
             secret=self.secret,
             key=key,
-            timeout=self.patience.timeout,
+            timeout=self.retry.timeout,
             clock=self.clock,
         )
-        if not answer.problem or answer.status is None or answer.status in _FOR_NOW:
+        if not answer.problem or answer.status is None or answer.status in _TRANSIENT:
             return answer.problem
         raise AlertRefusedError(
-            f"the webhook refused an alert ({answer.problem}); it is kept for the next run, check "
-            "MODWATCH_ALERT_WEBHOOK_URL and what its server expects"
+            f"the webhook rejected an alert ({answer.problem}); it stays pending for the next run. "
+            "Check MODWATCH_ALERT_WEBHOOK_URL and what its server expects"
         )

@@ -199,19 +199,24 @@ def _planned(name: str, side: SideDesign) -> list[PlannedStratum]:
     ]
 
 
+def raise_on_invalid_name(audit: str) -> None:
+    """Raise AuditError unless `audit` can be the name of an audit and of its folder."""
+    if not _NAME.fullmatch(audit):
+        raise AuditError(
+            f"audit {audit[:100]!r}: the name of the audit may only contain lower-case letters, "
+            "digits, - and _, and must start with a letter or digit"
+        )
+
+
 def _check(plan: AuditPlan) -> None:
     """Raise AuditError with the first problem of an invalid plan."""
+    raise_on_invalid_name(plan.audit)
     for problem in chain(_period_problems(plan), _strata_problems(plan), _option_problems(plan)):
         raise AuditError(f"audit {plan.audit[:100]!r}: {problem}")
 
 
 def _period_problems(plan: AuditPlan) -> Iterator[str]:
-    """Yield problems of the name and the days."""
-    if not _NAME.fullmatch(plan.audit):
-        yield (
-            "the name may only contain lower-case letters, digits, - and _, and must start with a "
-            "letter or digit"
-        )
+    """Yield problems of the days."""
     days = [day.day for day in plan.population]
     if days != sorted(set(days)):
         yield "the days are not in order"

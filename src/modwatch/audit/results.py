@@ -20,7 +20,7 @@ from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.sensitivity import corrected
 from modwatch.audit.stages import side_counts
 from modwatch.metrics.agreement import krippendorff_alpha, observed_agreement
-from modwatch.metrics.moderator_error import error_rate
+from modwatch.metrics.annotator_error import annotator_error_rate
 
 #: Minimum comments of a value to be reported: estimates on fewer would describe single people.
 LEAST_COMMENTS = 50
@@ -209,7 +209,7 @@ def _sensitivity(
     flagged = sum(day.flagged for day in plan.population)
     comments = (flagged, sum(day.comments for day in plan.population) - flagged)
     pairs = np.array(_pairs(labels), dtype=np.float64).reshape(-1, 3)
-    measured = error_rate(pairs[:, 1], pairs[:, 2], np.ones(len(pairs)))
+    measured = annotator_error_rate(pairs[:, 1], pairs[:, 2])
     errors = list(ASSUMED_ERRORS)
     if measured.value is not None:
         errors.insert(0, (measured.value, measured.value))

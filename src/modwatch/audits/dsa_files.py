@@ -25,13 +25,12 @@ from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.errors import AuditError
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import LABELS
-from modwatch.resources import Resources
-from modwatch.review.log.standing import decisions
-from modwatch.review.outbox.relay import KINDS
+from modwatch.review.log.labels import current_labels
+from modwatch.review.tables import ACTIONABLE_KINDS
 
 
 def dsa_files(
-    at: Resources, plan: AuditPlan, result: Mapping[str, Any], *, service: str
+    plan: AuditPlan, result: Mapping[str, Any], lake: Lake, database: Engine, *, service: str
 ) -> dict[str, bytes]:
     """Return parts 8 and 11 of a transparency report on the period of a signed audit, by file name.
 
@@ -47,7 +46,7 @@ def dsa_files(
             f"audit {plan.audit!r}: the files of a transparency report name the service; tell its "
             "name"
         )
-    measures = period_measures(at, plan)
+    measures = period_measures(plan, lake, database)
     means = automated_means(plan, result, measures, service=service)
     words = qualitative(plan, result, measures, service=service)
     return {
@@ -56,7 +55,7 @@ def dsa_files(
     }
 
 
-def period_measures(at: Resources, plan: AuditPlan) -> dict[str, Measures]:
+def period_measures(plan: AuditPlan, lake: Lake, database: Engine) -> dict[str, Measures]:
     """Return the measures of the period by the language tag of the comment, "" for none.
 
     Memory holds the ids and languages of one day. Raises AuditError where a day has other comments
@@ -66,14 +65,16 @@ def period_measures(at: Resources, plan: AuditPlan) -> dict[str, Measures]:
     for planned in plan.population:
         if not planned.comments:
             continue
-        for tag, measures in _of_day(at, plan.audit, planned).items():
+        for tag, measures in _of_day(plan.audit, planned, lake, database).items():
             found[tag] = found.get(tag, Measures()) + measures
     return dict(sorted(found.items()))
 
 
-def _of_day(at: Resources, audit: str, planned: PopulationDay) -> dict[str, Measures]:
-    flagged = _flagged(at.lake, planned.day)
-    comments = at.lake.table("comments", planned.day, columns=["comment_id", "language"])
+def _of_day(
+    audit: str, planned: PopulationDay, lake: Lake, database: Engine
+) -> dict[str, Measures]:
+    flagged = _flagged(lake, planned.day)
+    comments = lake.table("comments", planned.day, columns=["comment_id", "language"])
     if (comments.num_rows, len(flagged)) != (planned.comments, planned.flagged):
         raise AuditError(
             f"audit {audit!r}: {planned.day} has {comments.num_rows} comments, {len(flagged)} of "
@@ -81,7 +82,7 @@ def _of_day(at: Resources, audit: str, planned: PopulationDay) -> dict[str, Meas
             "comments or scores were changed since"
         )
     ids = comments.column("comment_id")
-    decided = _decided(at.database, planned.day)
+    decided = _decided(database, planned.day)
     label = decided.column("label").take(pc.index_in(ids, decided.column("comment_id")))
     reviewed = pc.is_valid(label)
     rows = pa.table(
@@ -111,7 +112,9 @@ def _flagged(lake: Lake, day: date) -> pa.ChunkedArray:
 
 def _decided(engine: Engine, day: date) -> pa.Table:
     """Return id and standing label of the comments on which people decided, each comment once."""
-    batches = [batch for kind in KINDS for batch in decisions(engine, day, kind=kind)]
+    batches = [
+        batch for kind in ACTIONABLE_KINDS for batch in current_labels(engine, day, kind=kind)
+    ]
     rows = pa.Table.from_batches(batches, LABELS).select(["comment_id", "label", "decided_at"])
     # Of a comment that was also imported, what was said last.
     last = rows.sort_by("decided_at").group_by("comment_id", use_threads=False)

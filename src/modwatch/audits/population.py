@@ -1,10 +1,12 @@
 """The comments of an audit's period, as they were scored and decided, streamed from the lake."""
 
 import datetime
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from tqdm import tqdm
 
 from modwatch.audit.design import ScoreCounts
 from modwatch.audit.draw import Scored, ScoreHistogram, day_digest
@@ -12,21 +14,11 @@ from modwatch.audit.plan import PopulationDay
 from modwatch.errors import AuditError
 from modwatch.lake.delta import Lake
 
-#: Columns by which an audit's figures are told apart.
+#: Columns whose values an audit reports on separately.
 TRAITS = ("language", "platform", "groups")
 
-_ONE_DAY = datetime.timedelta(days=1)
-
-
-def days_between(first: datetime.date, last: datetime.date) -> list[datetime.date]:
-    """Return the days of a period, both ends included.
-
-    Raises:
-        AuditError: the period ends before it begins.
-    """
-    if last < first:
-        raise AuditError(f"the period ends on {last}, before it begins on {first}")
-    return [first + number * _ONE_DAY for number in range((last - first).days + 1)]
+_SCORE = ["comment_id", "prob", "flagged"]
+_MODEL = ["model_version", "threshold"]
 
 
 def survey(
@@ -38,74 +30,101 @@ def survey(
         AuditError: a day has comments without scores, or scores of several models.
     """
     flagged, unflagged = ScoreHistogram(), ScoreHistogram()
-    found = []
-    for day in days:
-        counted = _Counted(scored(lake, day, traits=False), flagged, unflagged)
-        digest = day_digest(counted)
-        _refuse_missing(lake, day, counted.comments)
-        version, threshold = _model(lake, day)
-        found.append(
-            PopulationDay(
-                day=day,
-                comments=counted.comments,
-                flagged=counted.flagged,
-                model_version=version,
-                threshold=threshold,
-                digest=digest,
-            )
-        )
-    return tuple(found), flagged.counts(), unflagged.counts()
+    columns = [*_SCORE, *_MODEL]
+    surveyed = []
+    for day in tqdm(days, desc="Reading scores", unit="day", disable=None):
+        comments = lake.count("comments", day)
+        batches = lake.read("scores", day, columns=columns, role="champion")
+        counted = _CountedDay(day, batches, flagged, unflagged)
+        surveyed.append(counted.summary(day_digest(counted), comments))
+    return tuple(surveyed), flagged.counts(), unflagged.counts()
 
 
-class _Counted:
-    """Counts a day's comments and their scores while they stream by."""
+class _CountedDay:
+    """Counts a day's comments, scores and models while they stream by."""
 
     def __init__(
-        self, parts: Iterable[Scored], flagged: ScoreHistogram, unflagged: ScoreHistogram
+        self,
+        day: datetime.date,
+        batches: Iterable[pa.RecordBatch],
+        flagged: ScoreHistogram,
+        unflagged: ScoreHistogram,
     ) -> None:
-        self.comments = self.flagged = 0
-        self._parts, self._histograms = parts, (flagged, unflagged)
+        self._day, self._batches = day, batches
+        self._histograms = (flagged, unflagged)
+        self._comments = self._flagged = 0
+        self._models: set[tuple[str, float]] = set()
 
     def __iter__(self) -> Iterator[Scored]:
-        for part in self._parts:
-            for histogram, inside in zip(
+        for batch in self._batches:
+            part = _scored(self._day, batch)
+            for histogram, side in zip(
                 self._histograms, (part.flagged, ~part.flagged), strict=True
             ):
-                histogram.add(part.prob[inside])
-            self.comments += part.prob.size
-            self.flagged += int(part.flagged.sum())
+                histogram.add(part.prob[side])
+            self._comments += part.prob.size
+            self._flagged += int(part.flagged.sum())
+            models = pa.Table.from_batches([batch.select(_MODEL)]).group_by(_MODEL).aggregate([])
+            self._models |= {(row["model_version"], row["threshold"]) for row in models.to_pylist()}
             yield part
 
-
-def scored(lake: Lake, day: datetime.date, *, traits: bool = True) -> Iterator[Scored]:
-    """Yield the scored comments of `day`, with their traits when asked for."""
-    told = _Traits(lake, day) if traits else None
-    names = ["comment_id", "prob", "flagged"]
-    for batch in lake.read("scores", day, columns=names, role="champion"):
-        ids = batch.column("comment_id")
-        yield Scored(
-            day=day,
-            comment_id=ids.to_pylist(),
-            prob=batch.column("prob").to_numpy(),
-            flagged=batch.column("flagged").to_numpy(zero_copy_only=False),
-            traits=told.of(ids) if told is not None else {},
+    def summary(self, digest: str, comments: int) -> PopulationDay:
+        """Return the day for a plan; AuditError unless one model scored all its `comments`."""
+        if comments != self._comments:
+            raise AuditError(
+                f"{self._day} has {comments} comments and {self._comments} scores; run "
+                "score_comments for that day, or audit a period without it"
+            )
+        if len(self._models) > 1:
+            raise AuditError(
+                f"several models scored {self._day}; run score_comments for it once more"
+            )
+        version, threshold = next(iter(self._models), ("", 0.5))
+        return PopulationDay(
+            day=self._day,
+            comments=comments,
+            flagged=self._flagged,
+            model_version=version,
+            threshold=threshold,
+            digest=digest,
         )
+
+
+def scored(lake: Lake, day: datetime.date) -> Iterator[Scored]:
+    """Yield the scored comments of `day` with their traits."""
+    traits = _Traits(lake, day)
+    for batch in lake.read("scores", day, columns=_SCORE, role="champion"):
+        yield _scored(day, batch, traits.of(batch.column("comment_id")))
+
+
+def _scored(
+    day: datetime.date,
+    batch: pa.RecordBatch,
+    traits: Mapping[str, list[tuple[str, ...]]] = MappingProxyType({}),
+) -> Scored:
+    return Scored(
+        day=day,
+        comment_id=batch.column("comment_id").to_pylist(),
+        prob=batch.column("prob").to_numpy(),
+        flagged=batch.column("flagged").to_numpy(zero_copy_only=False),
+        traits=traits,
+    )
 
 
 class _Traits:
-    """The traits of a day's comments, to be had for their scores in the order of these."""
+    """The traits of a day's comments, in the order of their scores."""
 
     def __init__(self, lake: Lake, day: datetime.date) -> None:
         self._lake, self._day = lake, day
-        self._told = lake.table("comments", day, columns=["comment_id", *TRAITS])
+        self._comments = lake.table("comments", day, columns=["comment_id", *TRAITS])
         self._done = 0
         self._where: pa.ChunkedArray | None = None
 
     def of(self, ids: pa.Array) -> dict[str, list[tuple[str, ...]]]:
         """Return the values of each trait of the next comments."""
-        rows = self._told.slice(self._done, len(ids))
+        rows = self._comments.slice(self._done, len(ids))
         if self._where is not None or not rows.column("comment_id").combine_chunks().equals(ids):
-            rows = self._told.take(self._places().slice(self._done, len(ids)))
+            rows = self._comments.take(self._places().slice(self._done, len(ids)))
         self._done += len(ids)
         return {name: _values(rows.column(name)) for name in TRAITS}
 
@@ -115,7 +134,7 @@ class _Traits:
             scores = self._lake.table(
                 "scores", self._day, columns=["comment_id"], role="champion"
             ).column(0)
-            known = self._told.column("comment_id").combine_chunks()
+            known = self._comments.column("comment_id").combine_chunks()
             self._where = pc.index_in(scores, known)
         return self._where
 
@@ -128,25 +147,3 @@ def _values(column: pa.ChunkedArray) -> list[tuple[str, ...]]:
     encoded = encoded.dictionary_encode()
     words = [(each,) if each else () for each in encoded.dictionary.to_pylist()] + [()]
     return [words[code] for code in encoded.indices.fill_null(len(words) - 1).to_pylist()]
-
-
-def _refuse_missing(lake: Lake, day: datetime.date, scores: int) -> None:
-    comments = lake.count("comments", day)
-    if comments != scores:
-        raise AuditError(
-            f"{day} has {comments} comments and {scores} scores; run score_comments for that day, "
-            "or audit a period without it"
-        )
-
-
-def _model(lake: Lake, day: datetime.date) -> tuple[str, float]:
-    """Return version and threshold of the model that scored the day; of an empty day none."""
-    names = ["model_version", "threshold"]
-    found = {
-        (row["model_version"], row["threshold"])
-        for batch in lake.read("scores", day, columns=names, role="champion")
-        for row in pa.Table.from_batches([batch]).group_by(names).aggregate([]).to_pylist()
-    }
-    if len(found) > 1:
-        raise AuditError(f"several models scored {day}; run score_comments for it once more")
-    return found.pop() if found else ("", 0.5)

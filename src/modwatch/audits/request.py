@@ -1,4 +1,4 @@
-"""What an auditor asks for, as the form of the DAG and the command line have it."""
+"""The request for an audit, from the form of the DAG or the command line."""
 
 import datetime
 import secrets
@@ -8,18 +8,18 @@ from typing import Any
 
 from modwatch.audit.design import Design, DesignOptions
 from modwatch.audit.intervals import IntervalOptions
-from modwatch.audit.plan import AuditPlan, PopulationDay, planned_strata
+from modwatch.audit.plan import AuditPlan, PopulationDay, planned_strata, raise_on_invalid_name
 from modwatch.errors import AuditError
 
 _NOT_RULE = ("method", "seed")
 
-#: Of a period; whoever asks for more has mistaken the year.
+#: Longest period; a longer one is probably a mistyped year.
 _MOST_DAYS = 3653
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRequest:
-    """An audit to be planned; AuditError for what is impossible."""
+    """An audit to be planned; AuditError for invalid values."""
 
     #: Name of the audit.
     audit: str
@@ -30,17 +30,20 @@ class AuditRequest:
     labels: int = 1000
     options: DesignOptions = field(default_factory=DesignOptions)
     rule: IntervalOptions = field(default_factory=IntervalOptions)
-    #: Part of the labels in [0, 1) of a second stage, allotted by what the first one found.
+    #: Share in [0, 1) of the labels for a second stage, allocated by the results of the first.
     second_stage_share: float = 0.0
     several_labels_share: float = 0.2
     labels_an_item: int = 2
     deadline_days: int = 14
-    #: Makes the draw; made at random when empty.
+    #: Seed of the draw; random when empty.
     seed: str = ""
-    #: What asks, such as a run of the DAG: nothing else may plan the audit again.
+    #: Where the request comes from, such as a DAG run; only the same origin may plan it again.
     origin: str = ""
 
     def __post_init__(self) -> None:
+        raise_on_invalid_name(self.audit)
+        if self.last < self.first:
+            raise AuditError(f"the period ends on {self.last}, before it begins on {self.first}")
         if (self.last - self.first).days >= _MOST_DAYS:
             raise AuditError(
                 f"the period from {self.first} to {self.last} is longer than ten years; audit a "
@@ -48,13 +51,13 @@ class AuditRequest:
             )
         if not 0 <= self.second_stage_share < 1:
             raise AuditError(
-                f"the second stage has a part of {self.second_stage_share} of the labels; it must "
-                "lie in [0, 1)"
+                f"the second stage's share of the labels must be in [0, 1), got "
+                f"{self.second_stage_share}"
             )
         if not 0 <= self.several_labels_share <= 1:
             raise AuditError(
-                f"a part of {self.several_labels_share} of the comments has several labels; it "
-                "must lie in [0, 1]"
+                "the share of comments with several labels must be in [0, 1], got "
+                f"{self.several_labels_share}"
             )
 
     @property
@@ -84,7 +87,7 @@ class AuditRequest:
         )
 
     def fits(self, plan: AuditPlan) -> bool:
-        """Return whether `plan` is what is asked for, as far as a plan tells."""
+        """Return whether `plan` is the plan of this request."""
         drawn, whole = (
             sum(getattr(each, name) for each in plan.strata) for name in ("labels", "population")
         )
@@ -151,5 +154,5 @@ def _day(name: str, given: object) -> datetime.date:
     except ValueError:
         day = None
     if day is None or day.isoformat() != text:  # Python takes other forms, too
-        raise AuditError(f"the {name} day is no day in the form YYYY-MM-DD")
+        raise AuditError(f"the {name} day must be a date in the form YYYY-MM-DD")
     return day

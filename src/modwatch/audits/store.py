@@ -1,16 +1,17 @@
-"""Where the evidence of audits is kept: a folder an audit, beside the tables of the lake."""
+"""Keeps the evidence of audits: a folder for each, beside the tables of the lake."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NoReturn
 
 from modwatch.audit import evidence, files
 from modwatch.audit.evidence import Event
 from modwatch.errors import AuditError
 from modwatch.lake.files import Folder
 
-#: Who does what no person does.
+#: Actor of the steps that no person takes.
 MACHINE = "modwatch"
 
 
@@ -24,7 +25,7 @@ class AuditStore:
 
     #: Folder or URL.
     root: str
-    #: Holds an audit by its name while a step of it is recorded.
+    #: Locks an audit by its name while a step of it is recorded.
     lock: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
 
     def names(self) -> list[str]:
@@ -36,48 +37,31 @@ class AuditStore:
         return f"{self.root.rstrip('/')}/{audit}"
 
     def chain(self, audit: str) -> list[Event]:
-        """Return what was done so far; nothing of an audit that there is not.
+        """Return the sealed steps, oldest first; none for an unknown audit.
 
         Raises:
-            AuditError: the chain was tampered with.
+            AuditError: the chain was changed.
         """
         content = self._folder.read(f"{audit}/{files.CHAIN}")
         return evidence.read(content.decode(errors="replace")) if content else []
 
     def read(self, audit: str) -> dict[str, bytes]:
-        """Return all files of an audit by name.
-
-        Raises:
-            AuditError: there is none of that name.
-        """
+        """Return all files of an audit by name; AuditError for an unknown audit."""
         found = {name: self._folder.read(f"{audit}/{name}") for name in self._folder.names(audit)}
         there = {name: content for name, content in found.items() if content is not None}
-        if files.CHAIN not in there:
-            known = ", ".join(self.names()) or "none"
-            raise AuditError(f"there is no audit {audit!r}; there are: {known}")
-        return there
+        return there if files.CHAIN in there else self.raise_unknown(audit)
+
+    def raise_unknown(self, audit: str) -> NoReturn:
+        """Raise AuditError for an audit that does not exist, naming those that do."""
+        known = ", ".join(self.names()) or "none"
+        raise AuditError(f"no audit is called {audit!r}; existing audits: {known}")
 
     def file(self, audit: str, name: str) -> bytes:
-        """Return one file of an audit; AuditError when there is none."""
+        """Return one file of an audit; AuditError when it does not exist."""
         content = self._folder.read(f"{audit}/{name}")
         if content is None:
-            raise AuditError(f"there is no {name} of an audit {audit!r}")
+            raise AuditError(f"audit {audit!r} has no {name}")
         return content
-
-    def ready(self, audit: str, action: str) -> dict[str, bytes]:
-        """Return the same, for a step that is to be taken, perhaps once more.
-
-        Raises:
-            AuditError: there is no such audit, the step is out of order, or a file was changed
-                since it was sealed.
-        """
-        there, chain = self.read(audit), self.chain(audit)
-        if chain[-1].action != action:
-            evidence.refuse_out_of_order(chain, audit=audit, action=action)
-        problems = evidence.file_problems(chain, there)
-        if problems:
-            raise AuditError(f"audit {audit!r}: {problems[0]}")
-        return there
 
     def record(
         self,
@@ -88,11 +72,11 @@ class AuditStore:
         content: Mapping[str, bytes] | None = None,
         note: str = "",
     ) -> Event:
-        """Keep the files of a step, and then that it was done; return the event.
+        """Write the files of a step, then its event; return the event.
 
-        The step that was done last, with the same files, may be done again and changes nothing:
-        so a task that was killed in the middle of it is run again. Raises AuditError when the step
-        is out of order, or was done before with other files.
+        The last step may be recorded again with the same files and changes nothing, so that a task
+        that was killed in the middle can run again. Raises AuditError when the step is out of
+        order, or was recorded before with other files.
         """
         with self.lock(audit):
             return self._recorded(audit, action, actor, dict(content or {}), note)
@@ -106,8 +90,8 @@ class AuditStore:
             if dict(chain[-1].files) == digests:
                 return chain[-1]
             raise AuditError(
-                f"audit {audit!r} was {action.replace('_', ' ')} before, and otherwise; what is "
-                "sealed stays as it is: plan another audit"
+                f"audit {audit!r} was already {action.replace('_', ' ')} with other contents; "
+                "sealed files cannot be replaced: plan another audit"
             )
         event = evidence.following(
             chain,

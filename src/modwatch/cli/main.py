@@ -1,47 +1,36 @@
-"""`modwatch …`: parses, opens the wiring, calls; the same calls that the DAGs make."""
+"""`modwatch …`: parses arguments, opens the resources, and makes the same calls as the DAGs."""
 
 import argparse
-import datetime
 import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from modwatch.cli import audit, people, queue
+from modwatch.cli.arguments import add_command, day, number_between
 from modwatch.errors import ModwatchError
-from modwatch.settings import load_settings, settings_table
+from modwatch.installed import dags_folder, missing_extra, version
+from modwatch.pipeline import daily
+from modwatch.settings import current_settings_table, load_settings, settings_table
 
-#: The stops that take a day and nothing else, as `modwatch run STOP DAY` calls them.
-STOPS = (
-    "ingest",
-    "check_comments",
-    "score",
-    "check_scores",
-    "route",
-    "collect_labels",
-    "measure",
-    "detect_drift",
-    "raise_alerts",
-    "publish",
-    "deliver_alerts",
-)
-
-#: Adds a command: its name, what is called (None: its own parser says it), and its help.
-Command = Callable[[str, Callable[..., object] | None, str], argparse.ArgumentParser]
+_STEPS = {step.__name__: step for step in daily.STEPS}
+#: The steps of `modwatch run day`.
+_DAY = tuple(_STEPS)[: list(_STEPS).index("route") + 1]
 
 
 def program() -> None:
-    """Be the program `modwatch`: set up logging, run one command, exit with its status."""
+    """Run the program `modwatch`: set up logging, run one command, exit with its status."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # it tells every step it takes
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # by default it logs every step
     sys.exit(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status.
 
-    >>> main(["settings"]) == 0  # doctest: +ELLIPSIS
+    >>> main(["settings", "--defaults"]) == 0  # doctest: +ELLIPSIS
     | variable | default | meaning |
     ...
     True
@@ -50,109 +39,125 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status = int(options.command(options) or 0)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ModwatchError as error:
         print(f"modwatch: {error}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        extra = missing_extra(error, options.program)
+        if extra is None:
+            raise
+        print(
+            f'modwatch: "{options.program}" needs extra dependencies; '
+            f"run pip install 'modwatch[{extra}]'",
+            file=sys.stderr,
+        )
         return 1
     return status
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="modwatch", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def command(
-        name: str, call: Callable[..., object] | None, words: str
-    ) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=words, description=words)
-        sub.set_defaults(command=call)
-        return sub
-
-    demo = command("demo", _demo, "run the whole system on this machine")
+    parser.add_argument("--version", action="version", version=f"modwatch {version()}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="program")
+    demo = add_command(commands, "demo", _demo, "run the whole system on this machine")
     demo.add_argument("--data", default="synthetic", help="synthetic or wikipedia_talk")
     demo.add_argument("--once", action="store_true", help="stop everything at the end")
-    _add_path(command)
-    _add_review(command)
-    for name, call, words in _WITHOUT_OPTIONS:
-        command(name, call, words)
+    _add_daily(commands)
+    _add_review(commands)
+    add_command(commands, "migrate", _migrate, "upgrade the schema of the review database")
+    settings = add_command(commands, "settings", _settings, "print the settings and their values")
+    settings.add_argument(
+        "--defaults", action="store_true", help="print every variable as a Markdown table"
+    )
+    airflow = add_command(commands, "airflow", None, "connect Airflow with Modwatch")
+    add_command(
+        airflow.add_subparsers(required=True, metavar="COMMAND"),
+        "dags-folder",
+        lambda _: print(dags_folder()),
+        "print the folder of the DAGs, for AIRFLOW__CORE__DAGS_FOLDER",
+    )
     return parser
 
 
-def _add_path(command: Command) -> None:
+def _add_daily(commands: Any) -> None:
     """Add what the DAGs do, and what they need before."""
-    run = command("run", _run, "run one stop of the path, or all of them, for one day")
-    run.add_argument("stop", choices=(*STOPS, "day"), help="`day` runs all up to the queue")
-    run.add_argument("day", type=datetime.date.fromisoformat, help="YYYY-MM-DD, UTC")
+    run = add_command(commands, "run", _run, "run one step of the daily job, or all, for one day")
+    run.add_argument("step", choices=(*_STEPS, "day"), help="`day` runs all steps up to `route`")
+    run.add_argument("day", type=day, help="YYYY-MM-DD, UTC")
 
-    shard = command("score-shard", _score_shard, "score one shard of a day")
-    shard.add_argument("day", type=datetime.date.fromisoformat, help="YYYY-MM-DD, UTC")
+    shard = add_command(commands, "score-shard", _score_shard, "score one shard of a day")
+    shard.add_argument("day", type=day, help="YYYY-MM-DD, UTC")
     shard.add_argument("part", type=json.loads, help="a shard, as JSON, from plan_shards")
 
-    train = command("train", _train, "train the offline model and make it the champion")
+    train = add_command(commands, "train", _train, "train the offline model and make it champion")
     train.add_argument("--data", default="synthetic", help="synthetic or wikipedia_talk")
     train.add_argument("--seed", type=int, default=0)
 
-    plan = command("plan", _plan, "say how large a random slice gives how narrow intervals")
-    plan.add_argument("day", type=datetime.date.fromisoformat, help="last day of the window, UTC")
-    plan.add_argument("--width", type=float, action="append", help="wanted; may be repeated")
+    plan = add_command(
+        commands, "plan", _plan, "print the sizes of the random slice that give wanted intervals"
+    )
+    plan.add_argument("day", type=day, help="last day of the window, YYYY-MM-DD, UTC")
+    plan.add_argument(
+        "--width",
+        type=number_between(0, 1),
+        action="append",
+        help="width of the interval; may be repeated",
+    )
 
 
-def _add_review(command: Command) -> None:
-    """Add the review console, and who and what is in it."""
-    console = command("console", _console, "serve the review console")
+def _add_review(commands: Any) -> None:
+    """Add the review console, its accounts, the queue, and audits."""
+    console = add_command(commands, "console", _console, "serve the review console")
     console.add_argument("--host", help="default: that of MODWATCH_CONSOLE_URL")
     console.add_argument("--port", type=int, help="default: that of MODWATCH_CONSOLE_URL")
 
-    words = "print a token for the console, of a new person or a known one"
-    people.add_token_options(command("token", None, words))
-    for name, part, words in (
-        ("person", people, "the accounts of the console"),
-        ("queue", queue, "the decision log, and what goes out of and into the queue"),
-        ("audit", audit, "recall audits, and reports in the format of the DSA"),
+    text = "print an access token for the console, creating the account if necessary"
+    people.add_token_options(add_command(commands, "token", None, text))
+    for name, part, text in (
+        ("person", people, "manage the accounts of the console"),
+        ("queue", queue, "verify, export and deliver decisions; manage gold comments"),
+        ("audit", audit, "run recall audits; validate DSA transparency reports"),
     ):
-        group = command(name, None, words)
+        group = add_command(commands, name, None, text)
         part.add_commands(group.add_subparsers(required=True, metavar="COMMAND"))
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from modwatch.demo.job import run_demo
+    from modwatch.demo.run import run_demo
 
     return run_demo(options.data, once=options.once)
 
 
 def _run(options: argparse.Namespace) -> None:
-    from modwatch.pipeline import daily
     from modwatch.resources import open_resources
 
-    stops = STOPS[: STOPS.index("route") + 1] if options.stop == "day" else (options.stop,)
-    with open_resources() as at:
-        for name in stops:
-            print(f"{name}: {getattr(daily, name)(at, options.day)}")
+    with open_resources() as resources:
+        for name in _DAY if options.step == "day" else (options.step,):
+            print(f"{name}: {_STEPS[name](resources, options.day)}")
 
 
 def _score_shard(options: argparse.Namespace) -> None:
-    from modwatch.pipeline import daily
     from modwatch.resources import open_resources
 
-    with open_resources() as at:
-        print(f"score_shard: {daily.score_shard(at, options.day, **options.part)}")
+    with open_resources() as resources:
+        print(f"score_shard: {daily.score_shard(resources, options.day, **options.part)}")
 
 
 def _train(options: argparse.Namespace) -> None:
     from modwatch.demo.datasets import demo_data
-    from modwatch.pipeline import daily
     from modwatch.resources import open_resources
 
     data = demo_data(options.data)
-    with open_resources() as at:
+    with open_resources() as resources:
         version = daily.train(
-            at,
+            resources,
             data.training(),
             expected_prevalence=data.expected_prevalence,
             seed=options.seed,
-            progress=lambda words: print(words, flush=True),
+            progress=lambda text: print(text, flush=True),
         )
     print(f"version {version} of {load_settings().model_name} is the champion")
 
@@ -161,16 +166,15 @@ def _console(options: argparse.Namespace) -> None:
     from modwatch.console import serve
     from modwatch.resources import open_resources
 
-    with open_resources() as at:
-        serve(at, host=options.host, port=options.port)
+    with open_resources() as resources:
+        serve(resources, host=options.host, port=options.port)
 
 
 def _plan(options: argparse.Namespace) -> None:
-    from modwatch.monitoring.measurement import slice_plan
     from modwatch.resources import open_resources
 
-    with open_resources() as at:
-        plan = slice_plan(at, options.day, widths=options.width)
+    with open_resources() as resources:
+        plan = daily.plan_slice(resources, options.day, widths=options.width)
     if plan.empty:
         print("no metric of the window has an interval yet; wait for labels")
     else:
@@ -181,20 +185,10 @@ def _plan(options: argparse.Namespace) -> None:
 def _migrate(_: argparse.Namespace) -> None:
     from modwatch.resources import open_resources
 
-    with open_resources() as at:
-        at.migrate()
+    with open_resources() as resources:
+        resources.migrate()
     print("the review database is up to date")
 
 
-def _settings(_: argparse.Namespace) -> None:
-    print(settings_table())
-
-
-_WITHOUT_OPTIONS = (
-    ("migrate", _migrate, "bring the review database up to date"),
-    ("settings", _settings, "print every setting as a Markdown table"),
-)
-
-
-if __name__ == "__main__":
-    program()
+def _settings(options: argparse.Namespace) -> None:
+    print(settings_table() if options.defaults else current_settings_table(load_settings()))

@@ -1,1 +1,1 @@
-"""The whole system on one machine, for a look: `make demo`."""
+"""The whole system on one machine, with simulated people: `make demo`."""

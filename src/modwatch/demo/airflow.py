@@ -1,4 +1,4 @@
-"""Airflow in the demo: its programs, and a small client of its REST API."""
+"""Airflow in the demo: its services, and a client of its REST API."""
 
 import datetime
 import json
@@ -16,28 +16,27 @@ import httpx
 
 from modwatch.demo.stack import Service
 from modwatch.errors import StackError
+from modwatch.installed import dags_folder
 
 _USER = "admin"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AirflowHome:
-    """Where Airflow keeps its configuration, and how it is reached."""
+    """Configuration of Airflow: folder, URL and credentials."""
 
     folder: Path
-    project: Path
     url: str
     database_url: str
     password: str
     jwt_secret: str
 
     @classmethod
-    def create(cls, folder: Path, *, project: Path, url: str, database_url: str) -> "AirflowHome":
+    def create(cls, folder: Path, *, url: str, database_url: str) -> "AirflowHome":
         """Return a new home with a password of its own."""
         folder.mkdir(parents=True, exist_ok=True)
         home = cls(
             folder=folder,
-            project=project,
             url=url,
             database_url=database_url,
             password=secrets.token_urlsafe(12),
@@ -58,8 +57,7 @@ class AirflowHome:
         parts = urlsplit(self.url)
         return {
             "AIRFLOW_HOME": str(self.folder),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(self.project / "dags"),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.project / "plugins"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags_folder()),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__PARALLELISM": "2",
@@ -75,14 +73,14 @@ class AirflowHome:
             "AIRFLOW__API_AUTH__JWT_SECRET": self.jwt_secret,
             "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.folder / "logs"),
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_HOST": "127.0.0.1",
-            # The demo makes seven days in minutes: look for work more often than once a second.
+            # The demo runs seven days in minutes: poll more often than once a second.
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
             "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": "False",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         }
 
     def services(self) -> list[Service]:
-        """Return Airflow's programs."""
+        """Return the services of Airflow."""
         airflow = str(Path(sys.executable).with_name("airflow"))
         return [
             Service(
@@ -99,7 +97,7 @@ class AirflowHome:
 
 @dataclass(frozen=True, kw_only=True)
 class DayRun:
-    """One run of a DAG, as the API tells it."""
+    """One run of a DAG."""
 
     day: datetime.date
     run_id: str
@@ -107,7 +105,7 @@ class DayRun:
 
 
 class AirflowClient:
-    """The few calls of Airflow's REST API that the demo makes."""
+    """The calls of Airflow's REST API that the demo uses."""
 
     def __init__(self, home: AirflowHome) -> None:
         self._http = httpx.Client(base_url=home.url, timeout=30, trust_env=False)
@@ -120,20 +118,22 @@ class AirflowClient:
         self._http.close()
 
     def wait_for_dags(self, wanted: set[str], *, timeout: float = 60) -> None:
-        """Return once every DAG of `wanted` has been parsed."""
+        """Wait until every DAG of `wanted` is parsed."""
         deadline = time.monotonic() + timeout
         while missing := wanted - {dag["dag_id"] for dag in self.get("/dags")["dags"]}:
             if time.monotonic() > deadline:
                 errors = [e["filename"] for e in self.get("/importErrors")["import_errors"]]
-                raise StackError(f"Airflow does not show {sorted(missing)}; broken: {errors}")
+                raise StackError(
+                    f"Airflow has not parsed {sorted(missing)}; import errors: {errors}"
+                )
             time.sleep(0.5)
 
     def unpause(self, dag_id: str) -> None:
-        """Let the scheduler start runs of `dag_id`."""
+        """Unpause `dag_id`."""
         self._http.patch(f"/api/v2/dags/{dag_id}", json={"is_paused": False}).raise_for_status()
 
     def backfill(self, dag_id: str, first: datetime.date, last: datetime.date) -> None:
-        """Ask for one run a day, `first` … `last`, one after the other."""
+        """Create a backfill with one run per day, `first` … `last`, one after the other."""
         answer = self._http.post(
             "/api/v2/backfills",
             json={
@@ -149,17 +149,17 @@ class AirflowClient:
         answer.raise_for_status()
 
     def trigger(self, dag_id: str, form: Mapping[str, Any]) -> str:
-        """Start a run of `dag_id` with what its form says; return its id."""
+        """Trigger a run of `dag_id` with the parameters `form`; return its id."""
         path = f"/api/v2/dags/{dag_id}/dagRuns"
         answer = self._http.post(path, json={"logical_date": None, "conf": dict(form)})
         answer.raise_for_status()
         return str(answer.json()["dag_run_id"])
 
     def answer(self, dag_id: str, run_id: str, task: str, option: str, note: str = "") -> None:
-        """Answer the question that a task asks."""
+        """Respond to the required action of a task."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
-        given = {"chosen_options": [option], "params_input": {"note": note}}
-        self._http.patch(path, json=given).raise_for_status()
+        response = {"chosen_options": [option], "params_input": {"note": note}}
+        self._http.patch(path, json=response).raise_for_status()
 
     def wait_for_task(
         self, dag_id: str, run_id: str, task: str, states: Collection[str], *, timeout: float
@@ -167,15 +167,15 @@ class AirflowClient:
         """Return the state of a task once it is one of `states`.
 
         Raises:
-            StackError: it failed, or was in none of them in time.
+            StackError: a task failed, or the state was not reached in time.
         """
         deadline = time.monotonic() + timeout
         while True:
-            told = self.task_states(dag_id, run_id)
-            state = told.get(f"{task}[-1]", "none")
+            found = self.task_states(dag_id, run_id)
+            state = found.get(f"{task}[-1]", "none")
             if state in states:
                 return state
-            failed = sorted(name for name, each in told.items() if each == "failed")
+            failed = sorted(name for name, each in found.items() if each == "failed")
             if failed or time.monotonic() > deadline:
                 raise StackError(
                     f"{dag_id}.{task} is {state}, not {' or '.join(sorted(states))}; "
@@ -198,20 +198,12 @@ class AirflowClient:
 
     def task_states(self, dag_id: str, run_id: str) -> Mapping[str, str]:
         """Return the state of each task instance of a run, by task id and map index."""
-        return {_name(task): task["state"] or "none" for task in self._tasks(dag_id, run_id)}
+        return {_name(task): task["state"] or "none" for task in self.tasks(dag_id, run_id)}
 
-    def task_spans(
-        self, dag_id: str, run_id: str
-    ) -> dict[str, tuple[datetime.datetime, datetime.datetime]]:
-        """Return begin and end of each ended task instance, by task id and map index."""
-        return {
-            _name(task): (
-                datetime.datetime.fromisoformat(task["start_date"]),
-                datetime.datetime.fromisoformat(task["end_date"]),
-            )
-            for task in self._tasks(dag_id, run_id)
-            if task["start_date"] and task["end_date"]
-        }
+    def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """Return the task instances of a run, as in the API."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances"
+        return list(self.get(path, limit=1000)["task_instances"])
 
     def wait(
         self,
@@ -221,10 +213,10 @@ class AirflowClient:
         timeout: float,
         tick: Callable[[list[DayRun]], None] = lambda _: None,
     ) -> list[DayRun]:
-        """Return the runs once `days` of them have ended, calling `tick` while they run.
+        """Return the runs when `days` of them are finished; call `tick` at each poll.
 
         Raises:
-            StackError: they had not ended in time.
+            StackError: they were not finished in time.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -237,12 +229,8 @@ class AirflowClient:
                 raise StackError(f"{dag_id}: {ended.total()} of {days} runs ended in {timeout} s")
             time.sleep(1.0)
 
-    def _tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances"
-        return list(self.get(path, limit=1000)["task_instances"])
-
     def get(self, path: str, **params: int) -> dict[str, Any]:
-        """Return the API's answer to GET `path`, which begins after `/api/v2`."""
+        """Return the response of GET `/api/v2{path}`."""
         answer = self._http.get(f"/api/v2{path}", params=params)
         answer.raise_for_status()
         return dict(answer.json())

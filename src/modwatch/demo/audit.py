@@ -1,22 +1,22 @@
-"""The demo's audit: through Airflow, as an auditor does it, with simulated people."""
+"""The audit of the demo: carried out in Airflow, with simulated auditors."""
 
 import time
 
 from modwatch.demo.airflow import AirflowClient
-from modwatch.demo.people import hire_auditors, label_audit
+from modwatch.demo.moderators import create_auditors, label_audit
 from modwatch.demo.setup import Demo
 from modwatch.resources import open_resources
 
 AUDIT = "demo"
 DAG = "audit_recall"
 
-#: Comments that people label, and how many people know the drawn ones twice.
+#: Number of labels, and share of comments that are labelled twice.
 _LABELS, _SEVERAL = 600, 0.1
 
-#: Seconds that a step of the audit may take.
-_PATIENCE = 180
+#: Timeout of a step, in seconds.
+_TIMEOUT = 180
 
-#: Seconds that Airflow needs to see that a process has ended.
+#: Seconds that Airflow needs to notice the end of a process.
 _SETTLE = 3
 
 
@@ -35,24 +35,24 @@ def make_audit(demo: Demo, client: AirflowClient) -> str:
     demo.narrator.say(f"Airflow runs {DAG} on {data.first_day} to {data.last_day}")
     client.unpause(DAG)
     run = client.trigger(DAG, form)
-    _answer(client, run, "approve", "Approve", "The hours are there.")
-    client.wait_for_task(DAG, run, "label", {"deferred"}, timeout=_PATIENCE)
+    _answer(client, run, "approve", "Approve", "Enough labelling hours are available.")
+    client.wait_for_task(DAG, run, "label", {"deferred"}, timeout=_TIMEOUT)
     with open_resources() as at:
-        decisions = label_audit(at, hire_auditors(at.database))
-    demo.narrator.say(f"simulated auditors gave {decisions:,} labels, blind")
+        decisions = label_audit(at, create_auditors(at.database, at.lanes))
+    demo.narrator.say(f"simulated auditors labelled {decisions:,} comments")
     _answer(client, run, "sign_off", "Sign", "The labels agree.")
-    return client.wait_for_task(DAG, run, "track", {"success", "failed"}, timeout=_PATIENCE)
+    return client.wait_for_task(DAG, run, "track", {"success", "failed"}, timeout=_TIMEOUT)
 
 
 def _answer(client: AirflowClient, run: str, task: str, option: str, note: str) -> None:
-    """Answer what a task asks, and once more should it ask again.
+    """Respond to the required action of a task, and again if it is asked again.
 
-    Nobody answers as fast as a program: Airflow takes a task for lost whose answer comes before it
-    has seen that the process which asked has ended.
+    Airflow considers a task lost when the response arrives before it has noticed the end of the
+    process that asked, so respond with a delay.
     """
     while True:
         states = {"awaiting_input", "success"}
-        if client.wait_for_task(DAG, run, task, states, timeout=_PATIENCE) == "success":
+        if client.wait_for_task(DAG, run, task, states, timeout=_TIMEOUT) == "success":
             return
         time.sleep(_SETTLE)
         client.answer(DAG, run, task, option, note)

@@ -1,4 +1,4 @@
-"""The two demos: the synthetic community, and real comments from Wikipedia Talk."""
+"""The data of the two demos: the synthetic community, and comments from Wikipedia Talk."""
 
 import datetime
 import os
@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from modwatch.errors import SourceError
-from modwatch.ingest.community.shape import comment_ids
+from modwatch.ingest.community.metadata import comment_ids
 from modwatch.ingest.corpora.corpus import Corpus, LabelledTexts
-from modwatch.review.checks.gold import GoldComment
+from modwatch.review.quality_control.gold import GoldComment
 
-#: A Monday, fixed so that two demos give the same figures.
+#: A Monday; fixed, so that all runs of a demo have the same results.
 FIRST_DAY = datetime.date(2026, 1, 5)
 
-#: Comments of the synthetic community to train on, and gold comments of either label.
+#: Training comments of the synthetic community, and gold comments of each label.
 _TRAINING, _GOLD_EACH = 20_000, 20
 
 _STREAM = "context_gc.csv.gz"
@@ -24,43 +24,43 @@ _STREAM = "context_gc.csv.gz"
 
 @dataclass(frozen=True, kw_only=True)
 class DemoData:
-    """What one demo replays and trains on."""
+    """The data of one demo."""
 
     name: str
     title: str
     days: int
-    #: `MODWATCH_*` settings; those of the environment go before.
+    #: `MODWATCH_*` variables; the environment has precedence.
     settings: Mapping[str, str]
-    #: The labelled comments to train on; nothing of the stream is among them.
+    #: Training comments, none of which is in the stream.
     training: Callable[[], LabelledTexts]
-    #: Share of toxic comments that training expects of the stream, as known from elsewhere.
+    #: Expected prevalence of the stream, for training; from other sources than the stream.
     expected_prevalence: float
-    #: The replayed corpus, with another model's scores, to compare with; None: there is none.
+    #: The replayed corpus, with the scores of another model for comparison; None: no corpus.
     stream: Callable[[], Corpus] | None = None
-    #: Comments of known label that moderators meet unmarked; none of the stream is among them.
+    #: Gold comments, none of which is in the stream.
     gold: Callable[[], tuple[GoldComment, ...]] = tuple
     first_day: datetime.date = field(default=FIRST_DAY)
 
     @property
     def last_day(self) -> datetime.date:
-        """The last replayed day."""
+        """The last day."""
         return self.first_day + datetime.timedelta(days=self.days - 1)
 
     def day_list(self) -> list[datetime.date]:
-        """Return the replayed days, in order."""
+        """Return the days, in order."""
         return [self.first_day + datetime.timedelta(days=k) for k in range(self.days)]
 
 
 def demo_data(name: str) -> DemoData:
-    """Return the demo called `name`.
+    """Return the data of demo `name`, the value of the option `--data`.
 
     Raises:
-        SourceError: there is none of that name, or its data is not at hand.
+        SourceError: the name is unknown, or the published data is missing.
     """
-    makers = {"synthetic": _synthetic, "wikipedia_talk": _wikipedia_talk}
-    if name not in makers:
-        raise SourceError(f"no demo is called {name!r}; set DATA to one of {', '.join(makers)}")
-    return makers[name]()
+    datasets = {"synthetic": _synthetic, "wikipedia_talk": _wikipedia_talk}
+    if name not in datasets:
+        raise SourceError(f"--data must be {' or '.join(datasets)}, got {name!r}")
+    return datasets[name]()
 
 
 def _synthetic() -> DemoData:
@@ -85,7 +85,7 @@ def _synthetic() -> DemoData:
 
 
 def _gold(training: LabelledTexts) -> tuple[GoldComment, ...]:
-    """Return as many toxic as other training comments; their ids look like all others."""
+    """Return training comments, half of them toxic, with ids like those of the stream."""
     rows = [
         int(row)
         for label in (1, 0)
@@ -110,8 +110,8 @@ def _wikipedia_talk() -> DemoData:
     folder = published_data() / "wikipedia_talk"
     if not (folder / _STREAM).exists():
         raise SourceError(
-            f"the published data of the demo is not in {folder}; "
-            "set MODWATCH_DATA to the folder that holds wikipedia_talk"
+            f"{folder / _STREAM} does not exist; set MODWATCH_DATA to the folder of the published "
+            "data, which contains wikipedia_talk, or use --data synthetic"
         )
     return DemoData(
         name="wikipedia_talk",
@@ -128,7 +128,7 @@ def _wikipedia_talk() -> DemoData:
         training=lambda: corpora.training_corpus(
             "wikipedia_talk", folder, corpora.load("wikipedia_talk", folder / _STREAM)
         ),
-        # Of the Wikipedia Talk corpus at large: 9.6 % (Kivlichan et al. 2021, section 4.2).
+        # Of the whole Wikipedia Talk corpus: 9.6 % (Kivlichan et al. 2021, section 4.2).
         expected_prevalence=0.096,
         stream=lambda: corpora.load("wikipedia_talk", folder / _STREAM),
     )

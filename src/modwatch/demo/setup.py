@@ -1,4 +1,4 @@
-"""Starts everything that the demo needs, and stops it at the end."""
+"""Starts the services of the demo, and stops them at the end."""
 
 import os
 import shutil
@@ -19,8 +19,6 @@ from modwatch.resources import open_resources
 from modwatch.review.embedded import embedded
 from modwatch.settings import Settings, load_settings
 
-PROJECT = Path(__file__).resolve().parents[3]
-
 #: What both demos set beside their own source; the environment goes before.
 _SETTINGS = {
     "MODWATCH_REVIEW_FRACTION": "0.1",
@@ -31,19 +29,19 @@ _SETTINGS = {
 
 
 class Narrator:
-    """Says what is going on, with the seconds since the start."""
+    """Prints progress messages, with the seconds since the start."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
 
-    def say(self, words: str) -> None:
+    def say(self, message: str) -> None:
         """Print one line."""
-        print(f"[{time.monotonic() - self._started:4.0f} s] {words}", flush=True)
+        print(f"[{time.monotonic() - self._started:4.0f} s] {message}", flush=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """A running demo: its data, settings, programs and Airflow."""
+    """A running demo."""
 
     data: DemoData
     settings: Settings
@@ -53,7 +51,7 @@ class Demo:
 
     @property
     def postgres_pid_file(self) -> Path:
-        """Where the embedded PostgreSQL, which is no child of ours, writes its process id."""
+        """The pid file of the embedded PostgreSQL, which is not a child process."""
         return self.settings.home / "postgres" / "cluster" / "postmaster.pid"
 
 
@@ -71,13 +69,12 @@ def started(data: DemoData, narrator: Narrator) -> Iterator[Demo]:
             }
         )
         home = _emptied(settings.home)
-        narrator.say(f"{data.title}; everything is kept in {home}")
+        narrator.say(f"{data.title}; all data is in {home}")
         narrator.say("starting PostgreSQL and migrating the databases")
         server = exits.enter_context(embedded(home / "postgres"))
         os.environ["MODWATCH_DATABASE_URL"] = server.url("modwatch")
         airflow = AirflowHome.create(
             home / "airflow",
-            project=PROJECT,
             url=settings.airflow_url,
             database_url=_for_psycopg2(server.url("airflow")),
         )
@@ -93,7 +90,7 @@ def started(data: DemoData, narrator: Narrator) -> Iterator[Demo]:
 
 @contextmanager
 def _configured(data: DemoData) -> Iterator[None]:
-    """Set the demo's settings in the environment, for every program that it starts."""
+    """Set the settings of the demo in the environment of this process and its children."""
     before = dict(os.environ)
     home = Path(before.get("MODWATCH_HOME", "var")) / "demo" / data.name
     os.environ["MODWATCH_HOME"] = str(home.resolve())
@@ -109,14 +106,14 @@ def _configured(data: DemoData) -> Iterator[None]:
 
 
 def _emptied(home: Path) -> Path:
-    """Return the demo's own folder, emptied: a demo always begins at its first day."""
+    """Return the folder of the demo, emptied: a demo always begins with its first day."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     return home
 
 
 def _for_psycopg2(url: str) -> str:
-    """Return `url` for the driver that Airflow and MLflow use."""
+    """Return `url` for the driver of Airflow and MLflow."""
     return url.replace("postgresql+psycopg://", "postgresql+psycopg2://", 1)
 
 
@@ -128,7 +125,7 @@ def _migrate(airflow: AirflowHome, logs: Path) -> None:
             command, env={**os.environ, **airflow.env}, stdout=log, stderr=log, check=False
         )
     if done.returncode:
-        raise StackError(f"Airflow's database could not be migrated; see {log.name}")
+        raise StackError(f"The migration of Airflow's database failed; see {log.name}")
     with open_resources() as at:
         at.migrate()
 
@@ -150,5 +147,5 @@ def _mlflow(url: str, database_url: str, home: Path) -> Service:
 
 
 def _console(url: str) -> Service:
-    command = [sys.executable, "-m", "modwatch.cli", "console"]
+    command = [sys.executable, "-m", "modwatch", "console"]
     return Service(name="console", command=command, ready_url=f"{url}/readyz")

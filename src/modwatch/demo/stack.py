@@ -1,4 +1,4 @@
-"""Starts, watches and stops the programs of the demo, and leaves none behind."""
+"""Starts, monitors and stops the processes of the demo."""
 
 import contextlib
 import ctypes
@@ -20,7 +20,7 @@ import psutil
 
 from modwatch.errors import StackError
 
-#: Every process of a stack carries this variable, so that a stray one can be found.
+#: Environment variable of every process of a stack, to find processes that are left over.
 _MARK = "MODWATCH_DEMO_STACK"
 _PR_SET_PDEATHSIG = 1
 
@@ -32,12 +32,12 @@ class Service:
     name: str
     command: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
-    #: A URL that answers 200 once the program is ready; None: ready when started.
+    #: URL that returns 200 when the program is ready; None: ready when started.
     ready_url: str | None = None
 
 
 class Stack:
-    """A context in which services run; leaving it stops them all, newest first.
+    """A context with running services; on exit they are stopped, newest first.
 
     >>> import tempfile, sys
     >>> with tempfile.TemporaryDirectory() as logs, Stack(logs=Path(logs)) as stack:
@@ -70,16 +70,16 @@ class Stack:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches us alone; we stop them in order
+                start_new_session=True,  # Ctrl-C reaches this process only, which stops services
                 preexec_fn=_die_with_parent,
             )
         self._running.append((service, process))
 
     def wait_ready(self, *, timeout: float = 90) -> None:
-        """Return when every service answers.
+        """Wait until every service is ready.
 
         Raises:
-            StackError: one died, or did not answer in time; the message names its log.
+            StackError: a service exited or was not ready in time; the message names its log.
         """
         deadline = time.monotonic() + timeout
         for service, _ in self._running:
@@ -87,22 +87,22 @@ class Stack:
                 self.check()
                 if time.monotonic() > deadline:
                     raise StackError(
-                        f"{service.name} did not answer within {timeout:.0f} s; "
+                        f"{service.name} was not ready within {timeout:.0f} s; "
                         f"see {self._log(service)}"
                     )
                 time.sleep(0.3)
 
     def check(self) -> None:
-        """Raise StackError when a service has died."""
+        """Raise StackError when a service has exited."""
         for service, process in self._running:
             if process.poll() is not None:
                 raise StackError(
-                    f"{service.name} stopped with status {process.returncode}; "
+                    f"{service.name} exited with status {process.returncode}; "
                     f"see {self._log(service)}"
                 )
 
     def stop(self) -> None:
-        """Stop every service, newest first, then whatever else carries this stack's mark."""
+        """Stop every service, newest first, then other processes with the mark of this stack."""
         while self._running:
             _, process = self._running.pop()
             _signal_group(process.pid, signal.SIGTERM)
@@ -114,7 +114,7 @@ class Stack:
         self._sweep()
 
     def processes(self) -> list[psutil.Process]:
-        """Return every living process that carries this stack's mark."""
+        """Return every running process with the mark of this stack."""
         return [process for process in psutil.process_iter() if self._is_ours(process)]
 
     def _sweep(self) -> None:
@@ -138,7 +138,7 @@ class Stack:
 
 
 def require_free_ports(urls: Mapping[str, str]) -> None:
-    """Raise StackError when the port of a URL is taken; keys are the settings that hold the URLs.
+    """Raise StackError when the port of a URL is in use; keys are the variables of the URLs.
 
     >>> require_free_ports({"MODWATCH_CONSOLE_URL": "http://127.0.0.1:0"})
     """
@@ -150,15 +150,15 @@ def require_free_ports(urls: Mapping[str, str]) -> None:
                 probe.bind((parts.hostname or "127.0.0.1", parts.port or 0))
             except OSError:
                 raise StackError(
-                    f"port {parts.port} is in use; set {setting} to an address with a free one, "
+                    f"port {parts.port} is in use; set {setting} to a URL with a free port, "
                     f"such as http://127.0.0.1:{(parts.port or 0) + 1}"
                 ) from None
 
 
 class MemoryGauge:
-    """Samples the proportional memory of this process, its descendants, a stack and a server.
+    """Samples the memory of this process, its descendants, a stack and a server.
 
-    `pid_file` is that of a server that has left our family, as PostgreSQL does.
+    `pid_file` is that of a server which is not a descendant, such as PostgreSQL.
     """
 
     def __init__(self, stack: Stack, *, pid_file: Path | None = None, every: float = 2.0) -> None:
@@ -197,7 +197,7 @@ def _family(pid: int) -> list[psutil.Process]:
 
 
 def _proportional_bytes(process: psutil.Process) -> int:
-    """Return the process's memory with shared pages split among those that share them."""
+    """Return the proportional set size: shared pages are split among their processes."""
     try:
         return int(process.memory_full_info().pss)
     except (psutil.Error, OSError, AttributeError):
@@ -219,16 +219,16 @@ def _signal_group(pid: int, which: signal.Signals) -> None:
 
 
 def _die_with_parent() -> None:
-    """Ask Linux to stop the child should the demo itself be killed."""
+    """Let Linux terminate the child when the demo itself is killed."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Turn every signal to end into KeyboardInterrupt, so that a `with` block unwinds.
+    """Raise KeyboardInterrupt for SIGINT, SIGTERM and SIGHUP, so that `with` blocks exit.
 
-    SIGINT too: a shell that starts a program in the background has it ignored.
+    SIGINT is included because it is ignored in programs that a shell starts in the background.
     """
 
     def interrupt(*_: object) -> None:

@@ -1,26 +1,34 @@
-"""What the demo says at its end: estimates beside the truth, and the model beside others."""
+"""The summary of the demo: estimates beside the true values, and the model beside others."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sqlalchemy import Engine, func, select
 
-from modwatch.demo.audit_summary import audit_table, markdown_table
+from modwatch.audit.plan import AuditPlan
+from modwatch.demo.audit import AUDIT
 from modwatch.demo.datasets import DemoData
-from modwatch.metrics.agreement import Agreement
+from modwatch.lake.day_scores import day_scores
 from modwatch.metrics.classification import auprc, auroc
-from modwatch.metrics.estimate import measure_days
-from modwatch.metrics.labelled import LabelledDay, fully_labelled
-from modwatch.monitoring import tables
+from modwatch.metrics.estimate import Estimate
+from modwatch.metrics.estimation.labelled_day import LabelledDay, fully_labelled
+from modwatch.metrics.estimation.measure import measure_days
+from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
-from modwatch.review.checks.agreement import agreement_report
+from modwatch.review.quality_control.agreement import agreement_report
 from modwatch.review.queue import verify_log
 from modwatch.review.tables import decision
 from modwatch.settings import Settings
+
+_AUDIT_METRICS = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged", "prevalence")
 
 #: Heading, metric, whether it depends on α.
 _COLUMNS = (
@@ -32,12 +40,12 @@ _COLUMNS = (
 
 
 def summarise(data: DemoData, settings: Settings) -> str:
-    """Return the summary of a finished demo as Markdown, and keep it in `HOME/summary.md`."""
+    """Return the summary of a finished demo as Markdown, and write it to `HOME/summary.md`."""
     with open_resources(settings) as at:
         parts = [
             _days(at, data),
             _legend(at),
-            _desk(at.database),
+            _queue(at.database),
             audit_table(at),
             _models(at, data),
         ]
@@ -60,7 +68,7 @@ def _day(at: Resources, day: datetime.date) -> list[str]:
 
 
 def _all_days(at: Resources, days: Sequence[datetime.date]) -> list[list[str]]:
-    """Return the cells of all days together, and without the errors that second opinions tell."""
+    """Return the cells of all days together, and corrected for the annotator error rate."""
     window = at.lake.table("window_measurements", days[-1]).to_pandas()
     truth = _measured(at, [_truth(at, day) for day in days])
     return [
@@ -70,7 +78,7 @@ def _all_days(at: Resources, days: Sequence[datetime.date]) -> list[list[str]]:
 
 
 def _counts(at: Resources, days: Sequence[datetime.date]) -> list[str]:
-    """Return how many comments of these days there are, were quarantined and reviewed."""
+    """Return the numbers of comments, quarantined rows and reviewed comments of these days."""
     counted = ("comments", "quarantine", "labels")
     return [f"{sum(at.lake.count(table, day) for day in days):,}" for table in counted]
 
@@ -78,31 +86,31 @@ def _counts(at: Resources, days: Sequence[datetime.date]) -> list[str]:
 def _cells(
     measured: pd.DataFrame, truth: pd.DataFrame, at: Resources, suffix: str = ""
 ) -> list[str]:
-    """Return the cell of every column that is a metric."""
+    """Return the cells of the metrics."""
     return [
         _cell(measured, truth, at, metric, by_alpha, suffix) for _, metric, by_alpha in _COLUMNS
     ]
 
 
 def _measured(at: Resources, days: Sequence[LabelledDay]) -> pd.DataFrame:
-    """Return the metrics of some days together, at the deployed strategy and α."""
+    """Return the metrics of some days together, at the strategy and α in use."""
     first = at.lake.days("scores")[0]
     return measure_days(
         days,
-        alphas=[at.settings.review_fraction],
+        review_fractions=[at.settings.review_fraction],
         strategies=[at.settings.strategy],
-        threshold=tables.day_scores(at.lake, first).threshold,
+        threshold=day_scores(at.lake, first).threshold,
     )
 
 
 def _truth(at: Resources, day: datetime.date) -> LabelledDay:
-    """Return the day with the labels that came with its comments."""
-    scores = tables.day_scores(at.lake, day)
-    return fully_labelled(scores.prob.astype(np.float64), _labels(at, day, scores.comment_id))
+    """Return the day with the labels of the source."""
+    scores = day_scores(at.lake, day)
+    return fully_labelled(_labels(at, day, scores.comment_id), scores.prob.astype(np.float64))
 
 
 def _labels(at: Resources, day: datetime.date, ids: pa.ChunkedArray) -> NDArray[np.int8]:
-    """Return the label (N,) that came with each of the day's scored comments."""
+    """Return the label (N,) of the source for each scored comment of the day."""
     rows = at.lake.table("comments", day, columns=["comment_id", "label"]).to_pandas()
     return np.asarray(rows.set_index("comment_id")["label"].loc[ids.to_pylist()], np.int8)
 
@@ -115,7 +123,7 @@ def _cell(
     by_alpha: bool,
     suffix: str = "",
 ) -> str:
-    """Return `estimate [low, high] (truth)`; the metric measured may have a suffix."""
+    """Return `estimate [low, high] (true value)`; `suffix` selects a variant of the estimate."""
     estimate = _pick(measured, at, metric + suffix, by_alpha)
     true = _pick(truth, at, metric, by_alpha)
     known = "" if true is None or pd.isna(true["value"]) else f" ({true['value']:.3f})"
@@ -136,58 +144,124 @@ def _pick(
 
 def _legend(at: Resources) -> str:
     return (
-        f"Estimates with 95 % intervals from the moderators' labels at α = "
-        f"{at.settings.review_fraction:g} ({at.settings.strategy}; "
-        f"{at.settings.slice_share:.0%} of it a random slice); in brackets the truth, from the "
-        "labels that came with the comments. The simulated moderators err, the truth does not: the "
-        f"last row is without their error rate, {_error_rate(at)}."
+        f"Estimates with 95 % confidence intervals from the moderators' labels at α = "
+        f"{at.settings.review_fraction:g} ({at.settings.strategy}; {at.settings.slice_share:.0%} "
+        "of it a random slice); in parentheses the true value, from the labels of the source. The "
+        f"last row is corrected for the error rate of the simulated moderators: {_error_rate(at)}."
     )
 
 
 def _error_rate(at: Resources) -> str:
-    """Return in words how often moderators err, as second opinions tell."""
+    """Return the annotator error rate, estimated from second opinions."""
     window = at.lake.table("window_measurements", at.lake.days("window_measurements")[-1])
     row = _pick(window.to_pandas(), at, "moderator_error", by_alpha=False)
     if row is None or pd.isna(row["value"]):
-        return "for which there are too few second opinions"
+        return "not estimated, too few second opinions"
     ends = f"{row['low']:.1%} to {row['high']:.1%}"
-    return f"{row['value']:.1%} ({ends}) as {row['n']} second opinions tell"
+    return f"{row['value']:.1%} ({ends}), estimated from {row['n']} second opinions"
 
 
-def _desk(engine: Engine) -> str:
-    """Return in words what people did at the desk since yesterday, and whether the log is whole."""
+def _queue(engine: Engine) -> str:
+    """Return a sentence on the decisions since yesterday, and the verification of their log."""
     today = datetime.datetime.now(datetime.UTC).date()
     report = agreement_report(engine, today - datetime.timedelta(days=1), today)
     log = verify_log(engine)
-    settled = select(func.count()).where(decision.c.action == "adjudicate")
+    adjudicated = select(func.count()).where(decision.c.action == "adjudicate")
     with engine.connect() as connection:
-        escalations = connection.execute(settled).scalar_one()
+        escalations = connection.execute(adjudicated).scalar_one()
     return (
-        f"The desk: {log.decisions:,} decisions, {escalations} escalations settled by a lead. "
-        f"Gold answered rightly: {_agreement(report.gold_accuracy)}. Second opinions like the "
-        f"first: {_agreement(report.second_opinions)}. verify-log: "
-        f"{'intact' if log.intact else f'{len(log.problems)} problems'}."
+        f"Review queue: {log.decisions:,} decisions, {escalations} escalated items adjudicated by "
+        f"a lead. Gold accuracy: {_agreement(report.gold_accuracy)}. Agreement of second opinions: "
+        f"{_agreement(report.second_opinions)}. modwatch queue verify-log: "
+        f"{'no problems' if log.intact else f'{len(log.problems)} problems'}."
     )
 
 
-def _agreement(found: Agreement) -> str:
-    """Return `value (low to high) of n`, or why there is no figure."""
-    if found.value is None:
-        return f"insufficient ({found.reason})"
-    return f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%}) of {found.n}"
+def _agreement(agreement: Estimate) -> str:
+    """Return `value (low to high), n = n`, or why there is no estimate."""
+    if agreement.value is None:
+        return f"insufficient ({agreement.reason})"
+    ends = f"{agreement.low:.1%} to {agreement.high:.1%}"
+    return f"{agreement.value:.1%} ({ends}), n = {agreement.n}"
+
+
+def audit_table(at: Resources) -> str:
+    """Return the estimates of the demo's audit beside the true values, and its verification."""
+    if AUDIT not in at.audit_store.names():
+        return "No audit was carried out."
+    audit = open_audit(at, AUDIT)
+    result, truth = audit.result, true_values(at, audit.plan)
+    estimates = {estimate["metric"]: estimate for estimate in result["figures"]}
+    rows = [
+        [name.replace("_", " "), *_audit_cells(estimates[name], truth[name])]
+        for name in _AUDIT_METRICS
+    ]
+    problems = audit.verify()
+    needed = result["random_labels"]
+    heads = ["audit", "estimate [95 % CI]", "true value", "covered", "labels"]
+    return (
+        f"{markdown_table(heads, rows)}\n\n"
+        f"Audit: {result['labelled']:,} of {result['comments']:,} comments were labelled blind; a "
+        f"simple random sample would need {f'{needed:,}' if needed else 'an unknown number of'} "
+        "labels for the same error. modwatch audit verify: "
+        f"{problems[0] if problems else 'no problems'}."
+    )
+
+
+def true_values(at: Resources, plan: AuditPlan) -> dict[str, float]:
+    """Return the true metrics of the audit's period, from the labels of the source."""
+    flagged, positive = [], []
+    for day in plan.population:
+        scores = day_scores(at.lake, day.day)
+        rows = at.lake.table("comments", day.day, columns=["comment_id", "label"]).to_pandas()
+        known = rows.set_index("comment_id")["label"].loc[scores.comment_id.to_pylist()]
+        flagged.append(scores.flagged)
+        positive.append(np.asarray(known, bool))
+    predicted, true = np.concatenate(flagged), np.concatenate(positive)
+    hits, missed = int((predicted & true).sum()), int((~predicted & true).sum())
+    return {
+        "precision": hits / max(int(predicted.sum()), 1),
+        "recall": hits / max(hits + missed, 1),
+        "f1": 2 * hits / max(int(predicted.sum()) + hits + missed, 1),
+        "accuracy": float((predicted == true).mean()),
+        "prevalence_unflagged": missed / max(int((~predicted).sum()), 1),
+        "prevalence": float(true.mean()),
+    }
+
+
+def _audit_cells(estimate: Mapping[str, Any], truth: float) -> list[str]:
+    labels = f"{estimate['labels']:,}"
+    if estimate["status"] != "ok":
+        return ["insufficient", f"{truth:.4f}", "", labels]
+    within = "yes" if estimate["low"] <= truth <= estimate["high"] else "no"
+    ends = f"[{estimate['low']:.4f}, {estimate['high']:.4f}]"
+    return [f"{estimate['value']:.4f} {ends}", f"{truth:.4f}", within, labels]
+
+
+def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        return f"| {' | '.join(padded)} |"
+
+    return "\n".join([line(heads), line(["-" * width for width in widths]), *map(line, rows)])
 
 
 def _models(at: Resources, data: DemoData) -> str:
-    """Return AUROC and average precision on the stream, beside what else could have scored it."""
+    """Return AUROC and average precision of the model and of alternatives on the stream."""
     label, prob, texts = _stream(at, data)
     rows = [_quality("Modwatch, offline model", label, prob)]
-    rows.append(_quality("TF-IDF + logistic regression, same training rows",
-                         label, _tfidf(data, texts)))  # fmt: skip
+    baseline = "TF-IDF + logistic regression, same training rows"
+    rows.append(_quality(baseline, label, _tfidf(data, texts)))
     if data.stream is not None:
         items = data.stream().items
         known = items.column("score").to_numpy(zero_copy_only=False)
         rows.append(
-            _quality("Perspective API, from the file", items.column("label").to_numpy(), known)
+            _quality(
+                "Perspective API, from the published file", items.column("label").to_numpy(), known
+            )
         )
     return markdown_table(["on the stream", "AUROC", "average precision", "n", "toxic"], rows)
 
@@ -198,7 +272,7 @@ def _stream(
     """Return labels (N,), probabilities (N,) and texts of all scored comments."""
     labels, probs, texts = [], [], list[str]()
     for day in data.day_list():
-        scores = tables.day_scores(at.lake, day)
+        scores = day_scores(at.lake, day)
         rows = at.lake.table("comments", day, columns=["comment_id", "text", "label"]).to_pandas()
         rows = rows.set_index("comment_id").loc[scores.comment_id.to_pylist()]
         labels.append(rows["label"].to_numpy(np.int8))
@@ -209,10 +283,6 @@ def _stream(
 
 def _tfidf(data: DemoData, texts: Sequence[str]) -> NDArray[np.float64]:
     """Return the baseline's probabilities (N,)."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-
     corpus = data.training()
     baseline = make_pipeline(
         TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2),

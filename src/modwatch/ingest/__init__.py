@@ -1,1 +1,1 @@
-"""Where comments come from, and the lake they are kept in."""
+"""Sources of comments: files, databases, published corpora and the synthetic community."""

@@ -1,4 +1,4 @@
-"""Comments out of files: CSV, TSV, JSON lines and Parquet, by day."""
+"""Comments from files: CSV, TSV, JSON lines and Parquet."""
 
 import codecs
 import datetime as dt
@@ -13,27 +13,33 @@ from pathlib import Path
 import pyarrow as pa
 
 from modwatch.errors import SourceError
-from modwatch.ingest.landing import FILLABLE, LandedRow, batches, convert, decodable
+from modwatch.ingest.landing import (
+    LandedRow,
+    batches,
+    check_columns,
+    decodable,
+    landed_row,
+    source_columns,
+)
 from modwatch.ingest.readers import FORMATS, Record, column_names, file_format, read_records
 from modwatch.ingest.timestamps import Moment, read_moment, zone
 
 _log = logging.getLogger(__name__)
 
 _DAY = "{dt}"
-_REQUIRED = ("comment_id", "text")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSource:
     """Comments from files, read as a stream.
 
-    With `{dt}` in the path (`incoming/{dt}.csv.gz`), a file's rows belong to its day whatever
-    their timestamps say; without it, every file is read and the rows whose timestamp lies in
-    [day, day+1) are taken. Then a row whose time cannot be read belongs to the day of the row
-    before it in its file (at the beginning of a file: of the first readable one after it), so
-    that each row lands on exactly one day. A time without zone is placed by its wall clock.
+    With `{dt}` in the path (`incoming/{dt}.csv.gz`), all rows of a file belong to its day. Without
+    it, every file is read, and a row belongs to the day of its timestamp. A row without a readable
+    timestamp then belongs to the day of the row before it in its file (at the beginning of a file:
+    of the first readable row), so that each row lands on exactly one day. A time without zone
+    counts by its wall clock.
 
-    Rows that cannot be read are handed on with `problem` set: `malformed_record` (its raw text
+    Rows that cannot be read are returned with `problem` set: `malformed_record` (its raw text
     in `text`), `undecodable_text`, `unreadable_timestamp`, `timestamp_without_zone`,
     `unreadable_label`. An empty file is an empty day.
 
@@ -43,16 +49,16 @@ class FileSource:
 
     #: A file, a folder (read with its subfolders) or a glob; may contain `{dt}`.
     path: str | Path
-    #: The file's name of each Modwatch column (`comment_id`, `text`, `language`, …) that the
-    #: file calls otherwise. Lists of groups are JSON arrays or names separated by `|`.
+    #: The file's name of each Modwatch column (`comment_id`, `text`, `language`, …) that it names
+    #: differently. Lists of groups are JSON arrays or names separated by `|`.
     columns: Mapping[str, str] = field(default_factory=dict)
-    #: The file's name of the column that becomes `created_at`.
+    #: The file's column for `created_at`.
     timestamp_column: str = "created_at"
-    #: IANA zone of times that are written without one; None marks them as a problem.
+    #: IANA zone of times without one; None: such times are a problem.
     assume_timezone: str | None = None
-    #: Encoding of CSV and JSON files, as Python calls it.
+    #: Python name of the encoding of CSV and JSON files.
     encoding: str = "utf-8"
-    #: Platform of rows that name none.
+    #: Platform of rows without one.
     platform: str | None = None
 
     def __post_init__(self) -> None:
@@ -62,18 +68,18 @@ class FileSource:
             codecs.lookup(self.encoding)
         except LookupError as exc:
             raise SourceError(
-                f"No encoding is called {self.encoding!r}; use a name such as 'utf-8' or 'cp1252'."
+                f"Encoding {self.encoding!r} does not exist; use one such as 'utf-8' or 'cp1252'."
             ) from exc
 
     @property
     def name(self) -> str:
-        """The path, for messages and records."""
+        """The path, for messages and provenance."""
         return f"file:{self.path}"
 
     def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `day` as batches with the schema LANDED, in file and line order.
 
-        Raises SourceError when no file is there, a file cannot be read, or a column is missing.
+        Raises SourceError when no file exists, a file cannot be read, or a column is missing.
         """
         return batches(day, self._rows(day))
 
@@ -123,14 +129,15 @@ class FileSource:
         available = column_names(path, encoding=self.encoding)
         if not available and next(read_records(path, encoding=self.encoding), None) is None:
             return None
-        # JSON leaves out what is null, so only the other formats must show every mapped column.
-        must = {*_REQUIRED, *(self.columns if file_format(path) != "jsonl" else ())}
-        names = {name: self.columns.get(name, name) for name in FILLABLE}
-        wanted = [names[name] for name in FILLABLE if name in must]
-        for column in (*wanted, self.timestamp_column):
-            if column not in available:
-                raise _missing_column(path, column, available, self.encoding)
-        return {name: column for name, column in names.items() if column in available}
+        # JSON omits null values, so only the other formats must have every mapped column.
+        omitted = set(self.columns) - {"comment_id", "text"}
+        return source_columns(
+            self.columns,
+            available,
+            timestamp_column=self.timestamp_column,
+            optional=omitted if file_format(path) == "jsonl" else (),
+            missing=lambda column: _missing_column(path, column, available, self.encoding),
+        )
 
     def _records(self, path: Path) -> Iterator[tuple[Record, Moment]]:
         assume = zone(self.assume_timezone)
@@ -138,7 +145,7 @@ class FileSource:
             yield record, read_moment(record.values.get(self.timestamp_column), assume)
 
     def _first_day(self, path: Path) -> dt.date | None:
-        """Return the first readable day; None when there are no rows at all."""
+        """Return the day of the first readable timestamp; None for a file without rows."""
         rows = 0
         for _, moment in self._records(path):
             if moment.day:
@@ -147,7 +154,7 @@ class FileSource:
         if rows:
             raise SourceError(
                 f"No row of {path} has a readable time in column {self.timestamp_column!r}; set "
-                f"`timestamp_column`, or name the file by its day with {_DAY} in the path."
+                f"`timestamp_column`, or use one file per day with {_DAY} in the path."
             )
         return None
 
@@ -156,49 +163,19 @@ class FileSource:
     ) -> LandedRow:
         origin = f"{path}:{record.line}"
         if record.problem:
-            values: dict[str, object] = {"text": decodable(record.raw or "")[0]}
-            return LandedRow(origin=origin, values=values, problem=record.problem)
-        values, problem = convert_values(record.values, names)
-        if values.get("platform") is None:
-            values["platform"] = self.platform
-        return LandedRow(
-            origin=origin,
-            created_at=moment.created_at,
-            values=values,
-            problem=moment.problem or problem,
-        )
-
-
-def convert_values(
-    given: Mapping[str, object], names: Mapping[str, str]
-) -> tuple[dict[str, object], str | None]:
-    """Return the Modwatch values of one record, and the first problem among them or None."""
-    values, problems = {}, []
-    for name, column in names.items():
-        values[name], problem = convert(name, given.get(column))
-        if problem:
-            problems.append(problem)
-    return values, problems[0] if problems else None
-
-
-def check_columns(columns: Mapping[str, str]) -> None:
-    """Raise SourceError when `columns` maps something that is no column of `landed`."""
-    unknown = sorted(set(columns) - set(FILLABLE))
-    if unknown:
-        raise SourceError(
-            f"`columns` maps {', '.join(unknown)}, which Modwatch does not have; it may map "
-            f"{', '.join(FILLABLE)} (the time is `timestamp_column`)."
-        )
+            text = decodable(record.raw or "")[0]
+            return LandedRow(origin=origin, values={"text": text}, problem=record.problem)
+        return landed_row(origin, record.values, names, moment, platform=self.platform)
 
 
 def _is_data(path: Path) -> bool:
-    """Whether a file in a folder is data; others are said, not silently passed over."""
+    """Return whether a file of a folder is data; log a warning for other files."""
     if path.name.startswith((".", "_")):
         return False
     known = Path(path.name.removesuffix(".gz")).suffix in FORMATS
     if not known:
         _log.warning(
-            "A file in the source folder has no known format and is not read.",
+            "A file in the source folder has an unknown format and is skipped.",
             extra={"event": "file_passed_over", "file": str(path)},
         )
     return known
@@ -207,9 +184,9 @@ def _is_data(path: Path) -> bool:
 def _missing_column(
     path: Path, column: str, available: Sequence[str], encoding: str
 ) -> SourceError:
-    # A file without header shows a comment where names are expected: show only what looks like one.
+    # Without a header the "names" are a comment, so show only what looks like a name.
     shown = [n if re.fullmatch(r"[\w.:/-]{1,40}", n) else "(no name)" for n in available[:40]]
     return SourceError(
         f"Column {column!r} is not in {path}, which has {', '.join(shown) or 'no columns'} (read "
-        f"as {encoding}); map it with `columns` or `timestamp_column`, or mend the file."
+        f"as {encoding}); map it with `columns` or `timestamp_column`, or correct the file."
     )

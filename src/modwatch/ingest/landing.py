@@ -1,23 +1,25 @@
-"""From values as a source gave them to Arrow batches of the table `landed`.
+"""Converts records of a source to Arrow batches of the table `landed`.
 
-Nothing is dropped here: a value that cannot be read leaves its column null and names its problem.
+No row is dropped: a value that cannot be read becomes null, and `problem` says why.
 """
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from modwatch.errors import SourceError
+from modwatch.ingest.timestamps import Moment
 from modwatch.lake.schemas import LANDED
 
-#: A batch is handed on at this many rows …
+#: Maximum size of a batch in rows …
 BATCH_ROWS = 10_000
-#: … or at this many characters of text, whichever comes first.
+#: … and in characters of text, whichever is reached first.
 BATCH_CHARACTERS = 16_000_000
 
-#: The columns of `landed` that a source may fill from a field of its own.
+#: The columns of `landed` that a source may map to columns of its own.
 FILLABLE = (
     "comment_id",
     "text",
@@ -35,15 +37,15 @@ _LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LandedRow:
-    """One row on its way into `landed`; `dt` and `row` are added when batches are cut."""
+    """One row of `landed` without `dt` and `row`, which `batches` adds."""
 
-    #: Where it came from: file and line, or the query.
+    #: File and line, or query and ordinal.
     origin: str
-    #: UTC, or None when it could not be read.
+    #: UTC; None when it could not be read.
     created_at: dt.datetime | None = None
-    #: Values by the names of FILLABLE, already converted.
+    #: Converted values by the names of FILLABLE.
     values: Mapping[str, Any] = field(repr=False)
-    #: Why it could not be read, or None.
+    #: Why the row could not be read, or None.
     problem: str | None = None
 
 
@@ -64,9 +66,9 @@ def batches(day: dt.date, rows: Iterable[LandedRow]) -> Iterator[pa.RecordBatch]
 def column_batch(
     day: dt.date, first: int, columns: Mapping[str, Sequence[Any] | pa.Array]
 ) -> pa.RecordBatch:
-    """Return one batch with the schema LANDED from whole columns; absent ones are null.
+    """Return one batch with the schema LANDED from `columns`; absent columns are null.
 
-    `columns` must hold `origin`; `first` is the ordinal of its first row within the day.
+    `columns` must include `origin`; `first` is the ordinal of the first row within the day.
     """
     size = len(columns["origin"])
     given = {"dt": [day] * size, "row": range(first, first + size), **columns}
@@ -77,6 +79,58 @@ def column_batch(
         for field in LANDED
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=LANDED)
+
+
+def check_columns(columns: Mapping[str, str]) -> None:
+    """Raise SourceError when `columns` maps something that is no column of `landed`."""
+    unknown = sorted(set(columns) - set(FILLABLE))
+    if unknown:
+        raise SourceError(
+            f"`columns` maps {', '.join(unknown)}, which Modwatch does not have; it may map "
+            f"{', '.join(FILLABLE)} (the time is `timestamp_column`)."
+        )
+
+
+def source_columns(
+    columns: Mapping[str, str],
+    available: Collection[str],
+    *,
+    timestamp_column: str,
+    optional: Collection[str] = (),
+    missing: Callable[[str], SourceError],
+) -> dict[str, str]:
+    """Return the source's column of each Modwatch column that it has.
+
+    Required are the columns of id, text and time, and those in `columns` but not in `optional`.
+
+    Raises:
+        SourceError: `missing(column)`, for the first required column that is not available.
+    """
+    names = {name: columns.get(name, name) for name in FILLABLE}
+    required = {"comment_id", "text", *columns} - set(optional)
+    for column in (*(names[name] for name in FILLABLE if name in required), timestamp_column):
+        if column not in available:
+            raise missing(column)
+    return {name: column for name, column in names.items() if column in available}
+
+
+def landed_row(
+    origin: str,
+    record: Mapping[str, object],
+    names: Mapping[str, str],
+    moment: Moment,
+    *,
+    platform: str | None,
+) -> LandedRow:
+    """Return a record as a row; `names` are as from `source_columns`, `platform` is the default."""
+    values, problems = {}, [moment.problem]
+    for name, column in names.items():
+        values[name], problem = convert(name, record.get(column))
+        problems.append(problem)
+    if values.get("platform") is None:
+        values["platform"] = platform
+    problem = next(filter(None, problems), None)
+    return LandedRow(origin=origin, created_at=moment.created_at, values=values, problem=problem)
 
 
 def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatch:
@@ -91,7 +145,7 @@ def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatc
 
 
 def convert(name: str, value: object) -> tuple[Any, str | None]:
-    """Return a value fit for column `name` of `landed`, and its problem or None.
+    """Return `value` converted for column `name` of `landed`, and its problem or None.
 
     >>> convert("label", "1"), convert("label", "maybe")
     ((1, None), (None, 'unreadable_label'))
@@ -106,7 +160,7 @@ def convert(name: str, value: object) -> tuple[Any, str | None]:
         return _label(value)
     if name == "groups":
         return _groups(value)
-    if value == "" and name != "text":  # a CSV file cannot say null otherwise
+    if value == "" and name != "text":  # the only null of a CSV file
         return None, None
     return _string(value)
 
@@ -118,7 +172,7 @@ def _string(value: object) -> tuple[str | None, str | None]:
 
 
 def decodable(text: str) -> tuple[str, str | None]:
-    """Return `text` fit for UTF-8, and `undecodable_text` when bytes of it had to be replaced.
+    """Return `text` as valid UTF-8, and `undecodable_text` if characters were replaced.
 
     >>> decodable("fine"), decodable(b"caf\\xe9".decode("utf-8", "surrogateescape"))
     (('fine', None), ('caf\ufffd', 'undecodable_text'))
@@ -128,9 +182,9 @@ def decodable(text: str) -> tuple[str, str | None]:
     try:
         text.encode()
     except UnicodeEncodeError:
-        # errors="replace" would write "?", which is an ordinary character of comments.
-        mended = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
-        return mended, "undecodable_text"
+        # errors="replace" would write "?", an ordinary character.
+        replaced = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+        return replaced, "undecodable_text"
     return text, None
 
 

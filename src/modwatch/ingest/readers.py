@@ -1,6 +1,6 @@
-"""Records out of files, one at a time: CSV, JSON lines, Parquet; a broken record is marked.
+"""Reads records from CSV, TSV, JSON lines and Parquet files; malformed records are marked.
 
-Every reader yields `Record`s in file order and opens the file when it is first advanced.
+The readers yield `Record`s in file order, and open the file when the first one is requested.
 """
 
 import csv
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from modwatch.errors import SourceError
 
-#: The longest field of a CSV file; a longer one is a quotation mark that nobody closed.
+#: Maximum length of a CSV field; a longer one is an unclosed quotation mark.
 MAX_FIELD = 10_000_000
 
 #: Formats by suffix; `.gz` may follow the first five.
@@ -32,7 +32,7 @@ FORMATS = {
     ".parquet": "parquet",
 }
 
-#: Records read ahead at a time, fewer when they are long.
+#: Records, and characters, that are read ahead.
 _CHUNK = 500
 _CHUNK_CHARACTERS = 4_000_000
 _FIELD_LIMIT_LOCK = threading.Lock()
@@ -42,13 +42,13 @@ _FIELD_LIMIT_LOCK = threading.Lock()
 class Record:
     """One record of a file."""
 
-    #: Line on which it begins, from 1; the ordinal from 1 in Parquet files.
+    #: First line of the record, from 1; in Parquet files the ordinal from 1.
     line: int
-    #: Values by the file's column names; empty when the record is broken.
+    #: Values by the file's column names; empty for a malformed record.
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
     #: `malformed_record`, or None.
     problem: str | None = None
-    #: The broken record as it stands in the file, so that nothing is lost.
+    #: The raw text of a malformed record.
     raw: str | None = field(default=None, repr=False)
 
 
@@ -70,7 +70,7 @@ def file_format(path: Path) -> str:
 def read_records(path: Path, *, encoding: str = "utf-8") -> Iterator[Record]:
     """Yield the records of `path`, whatever its format.
 
-    Raises SourceError naming the file when it cannot be opened or is not what its suffix says.
+    Raises SourceError naming the file when it cannot be opened or does not match its suffix.
     """
     kind = file_format(path)
     with _mapped(path, encoding):
@@ -93,8 +93,8 @@ def read_delimited(
 ) -> Iterator[Record]:
     """Yield the records of a CSV file, gzipped or not; `header` names the columns if it has none.
 
-    A record with a wrong number of fields, or with a quotation mark that is not closed, is
-    `malformed_record`; reading goes on with the line after it. Empty lines are no records.
+    A record with a wrong number of fields or an unclosed quotation mark is a `malformed_record`;
+    reading resumes on the next line. Empty lines are skipped.
     """
     names = list(header) if header else None
     with _mapped(path, encoding), _open_text(path, encoding) as text:
@@ -122,7 +122,7 @@ def column_names(path: Path, *, encoding: str = "utf-8") -> tuple[str, ...]:
 
 
 class _Lines:
-    """The lines of a file, remembering those that the record being read has used so far."""
+    """The lines of a file, with those of the current record."""
 
     def __init__(self, text: io.TextIOBase) -> None:
         self._text = text
@@ -135,7 +135,7 @@ class _Lines:
             yield line
 
     def take(self) -> tuple[int, str]:
-        """Return where the record began and its raw text, and begin the next."""
+        """Return the first line and the raw text of the current record, and start the next."""
         begin, raw = self._begin, "".join(self._used)
         self._begin += len(self._used)
         self._used = []
@@ -143,7 +143,7 @@ class _Lines:
 
 
 def _csv_rows(text: io.TextIOBase, delimiter: str) -> Iterator[tuple[int, list[str] | None, str]]:
-    """Yield line, fields (None when broken) and raw text of each record."""
+    """Yield first line, fields (None when malformed) and raw text of each record."""
     lines = _Lines(text)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     more: bool = True
@@ -166,7 +166,7 @@ def _csv_rows(text: io.TextIOBase, delimiter: str) -> Iterator[tuple[int, list[s
 
 @contextmanager
 def _field_limit() -> Iterator[None]:
-    """Raise the csv module's limit, which belongs to the whole process, and put it back."""
+    """Raise the field limit of the csv module, which is global, and restore it afterwards."""
     with _FIELD_LIMIT_LOCK:
         before = csv.field_size_limit(MAX_FIELD)
         try:
@@ -204,7 +204,7 @@ def _values(column: pa.Array) -> list[Any]:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        # Parquet does not promise valid UTF-8, and pyarrow fails on a whole column at once.
+        # Parquet does not guarantee valid UTF-8, and pyarrow would fail on the whole column.
         raw = column.cast(pa.large_binary()).to_pylist()
         return [None if v is None else v.decode("utf-8", "surrogateescape") for v in raw]
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
@@ -214,7 +214,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 @contextmanager
 def _open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
-    """Open a text file; bytes that do not fit the encoding become lone surrogates."""
+    """Open a text file; invalid bytes become lone surrogates."""
     bom = "utf-8-sig" if encoding.lower().replace("_", "-") in {"utf-8", "utf8"} else encoding
     with (
         gzip.open(path) if path.suffix == ".gz" else path.open("rb") as binary,
@@ -227,17 +227,17 @@ def _open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
 
 @contextmanager
 def _mapped(path: Path, encoding: str) -> Iterator[None]:
-    """Turn what files and decoders raise into SourceError."""
+    """Raise errors of files and decoders as SourceError."""
     try:
         yield
     except UnicodeError as exc:
         raise SourceError(
-            f"{path} is not {encoding} text at all; set `encoding` to the one it was written in."
+            f"{path} is not {encoding} text; set `encoding` to the encoding of the file."
         ) from exc
     except FileNotFoundError as exc:
         raise SourceError(f"{path} does not exist; check the path.") from exc
     except (OSError, EOFError, pa.ArrowException, ValueError) as exc:
         raise SourceError(
-            f"{path} cannot be read ({type(exc).__name__}); check that it is complete, of the "
-            "format its suffix says, and readable by this user."
+            f"{path} cannot be read ({type(exc).__name__}); check that it is complete, matches its "
+            "suffix, and is readable by this user."
         ) from exc

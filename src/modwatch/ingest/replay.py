@@ -1,4 +1,4 @@
-"""A labelled corpus, replayed as if it had been written over consecutive days."""
+"""A labelled corpus, replayed over consecutive days."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -19,9 +19,8 @@ _DAY_MICROSECONDS = 24 * 3600 * 1_000_000
 class ReplaySource:
     """The items of a corpus, spread evenly over `days` days from `first_day`.
 
-    Every item comes exactly once, at evenly spaced times of its day. Its label stands in the
-    column `label` and nowhere else, and the corpus's own `score` is not handed on at all. Days
-    before and after are empty.
+    Every item occurs exactly once, at evenly spaced times of its day. Its label is in the column
+    `label` only, and the `score` of the corpus is left out. Days before and after are empty.
 
     >>> from modwatch.ingest.corpora.corpus import ITEMS, table
     >>> items = table(ITEMS, [{"comment_id": str(i), "text": "hello"} for i in range(5)])
@@ -35,16 +34,16 @@ class ReplaySource:
     first_day: dt.date
     #: At least 1.
     days: int
-    #: Shuffles the items; None keeps the order of the corpus.
+    #: Seed of a shuffle; None keeps the order of the corpus.
     seed: int | None = None
 
     def __post_init__(self) -> None:
         if self.days < 1:
-            raise SourceError(f"A replay over {self.days} days is impossible; give at least 1.")
+            raise SourceError(f"A replay requires at least 1 day, got {self.days}.")
 
     @property
     def name(self) -> str:
-        """The corpus, for messages and records."""
+        """The corpus, for messages and provenance."""
         return f"replay:{self.corpus.name}"
 
     def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:

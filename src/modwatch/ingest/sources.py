@@ -1,7 +1,6 @@
-"""What a source of comments is, and the two general ones: files and SQL.
+"""The interface of a source of comments.
 
-Others: `replay.ReplaySource` (a labelled corpus over several days) and `community.Community`
-(the synthetic community).
+Implementations: `files.FileSource`, `sql.SqlSource`, `replay.ReplaySource`, `community.Community`.
 """
 
 import datetime as dt
@@ -10,25 +9,20 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from modwatch.ingest.files import FileSource
-from modwatch.ingest.sql import SqlSource
-
-__all__ = ["FileSource", "Source", "SqlSource"]
-
 
 class Source(Protocol):
-    """Where one day of comments comes from."""
+    """Provides the comments of a day."""
 
     @property
     def name(self) -> str:
-        """What the source is, for messages and records; no secrets."""
+        """The source, for messages and provenance; no secrets."""
         ...
 
     def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
         """Yield the comments of the UTC day `day` with the schema `modwatch.lake.schemas.LANDED`.
 
-        Batches hold at most 10,000 rows; `row` counts from 0 over the day; reading the same day
-        again gives the same rows in the same order. Rows that could not be read have `problem`
-        set; none is dropped. Raises SourceError when the source itself cannot be read.
+        Batches have at most 10,000 rows; `row` counts from 0 within the day; the same day gives the
+        same rows in the same order. Rows that cannot be read have `problem` set; none is dropped.
+        Raises SourceError when the source itself cannot be read.
         """
         ...

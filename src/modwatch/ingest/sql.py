@@ -1,4 +1,4 @@
-"""Comments out of any database that SQLAlchemy reaches, by day."""
+"""Comments from any database that SQLAlchemy supports."""
 
 import datetime as dt
 import re
@@ -10,8 +10,13 @@ from sqlalchemy import URL, DateTime, Engine, TextClause, bindparam, create_engi
 from sqlalchemy.exc import SQLAlchemyError
 
 from modwatch.errors import SourceError
-from modwatch.ingest.files import check_columns, convert_values
-from modwatch.ingest.landing import FILLABLE, LandedRow, batches
+from modwatch.ingest.landing import (
+    LandedRow,
+    batches,
+    check_columns,
+    landed_row,
+    source_columns,
+)
 from modwatch.ingest.timestamps import read_moment, zone
 
 #: Rows fetched from the server at a time.
@@ -22,12 +27,12 @@ _FETCH = 1000
 class SqlSource:
     """Comments from a database, streamed by a server-side cursor.
 
-    The query selects one day by `:start` and `:end`, half open, and gives the order:
-    `… WHERE posted >= :start AND posted < :end ORDER BY posted, id`. Both are UTC times with zone;
-    when `assume_timezone` is set, wall-clock times of that zone without one.
+    The query selects one day by the parameters `:start` and `:end`, and sorts it:
+    `… WHERE posted >= :start AND posted < :end ORDER BY posted, id`. Both are UTC times with zone,
+    or, if `assume_timezone` is set, wall-clock times of that zone without zone.
 
-    Every row belongs to the day it was selected for; what cannot be read is marked as in
-    `FileSource`. Passwords stand in no message and no representation.
+    Every row belongs to the day it was selected for; problems are marked as in `FileSource`.
+    Messages and representations contain no password.
 
     >>> source = SqlSource(
     ...     url="postgresql+psycopg://reader:secret@db/forum",
@@ -43,13 +48,13 @@ class SqlSource:
     url: str | URL = field(repr=False)
     #: A SELECT with `:start` and `:end`.
     query: str
-    #: The query's name of each Modwatch column that it calls otherwise.
+    #: The query's name of each Modwatch column that it names differently.
     columns: Mapping[str, str] = field(default_factory=dict)
-    #: The query's name of the column that becomes `created_at`.
+    #: The query's column for `created_at`.
     timestamp_column: str = "created_at"
-    #: IANA zone of a timestamp column without zone.
+    #: IANA zone of the timestamp column, if it has none.
     assume_timezone: str | None = None
-    #: Platform of rows that name none.
+    #: Platform of rows without one.
     platform: str | None = None
 
     def __post_init__(self) -> None:
@@ -72,7 +77,7 @@ class SqlSource:
     def read(self, day: dt.date) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `day` as batches with the schema LANDED, in the query's order.
 
-        Raises SourceError when the database refuses, or the query lacks a column.
+        Raises SourceError when the query fails or lacks a column.
         """
         return batches(day, self._rows(day))
 
@@ -86,10 +91,10 @@ class SqlSource:
         try:
             yield from self._engine_rows(engine, day)
         except SQLAlchemyError as exc:
-            # What a database says may quote a row, so only the kind of the error is shown.
+            # The message of a database may quote a row, so only the class of the error is shown.
             raise SourceError(
-                f"{self.name} refused the query ({type(exc).__name__}); check that the server is "
-                "up, the account may read, and the query is right."
+                f"The query of {self.name} failed ({type(exc).__name__}); check the server, the "
+                "permissions of the account, and the query."
             ) from exc
         finally:
             engine.dispose()
@@ -99,19 +104,18 @@ class SqlSource:
         with engine.connect() as connection:
             streaming = connection.execution_options(stream_results=True, yield_per=_FETCH)
             result = streaming.execute(self._statement(), self._bounds(day))
-            names = self._names(list(result.keys()))
-            for number, mapping in enumerate(result.mappings(), start=1):
-                given = {str(key): value for key, value in mapping.items()}
-                moment = read_moment(given[self.timestamp_column], assume)
-                values, problem = convert_values(given, names)
-                if values.get("platform") is None:
-                    values["platform"] = self.platform
-                yield LandedRow(
-                    origin=f"{self.name}:{number}",
-                    created_at=moment.created_at,
-                    values=values,
-                    problem=moment.problem or problem,
-                )
+            available = list(result.keys())
+            names = source_columns(
+                self.columns,
+                available,
+                timestamp_column=self.timestamp_column,
+                missing=lambda column: self._missing_column(column, available),
+            )
+            for number, row in enumerate(result.mappings(), start=1):
+                record = {str(key): value for key, value in row.items()}
+                moment = read_moment(record[self.timestamp_column], assume)
+                origin = f"{self.name}:{number}"
+                yield landed_row(origin, record, names, moment, platform=self.platform)
 
     def _statement(self) -> TextClause:
         aware = DateTime(timezone=self.assume_timezone is None)
@@ -127,22 +131,17 @@ class SqlSource:
             return bounds
         return {k: v.astimezone(local).replace(tzinfo=None) for k, v in bounds.items()}
 
-    def _names(self, available: list[str]) -> dict[str, str]:
-        names = {name: self.columns.get(name, name) for name in FILLABLE}
-        must = {"comment_id", "text", *self.columns}
-        for column in (*(names[name] for name in FILLABLE if name in must), self.timestamp_column):
-            if column not in available:
-                raise SourceError(
-                    f"Column {column!r} is not in the query of {self.name}, which has "
-                    f"{', '.join(available)}; map it with `columns` or name it in the query."
-                )
-        return {name: column for name, column in names.items() if column in available}
+    def _missing_column(self, column: str, available: list[str]) -> SourceError:
+        return SourceError(
+            f"Column {column!r} is not in the query of {self.name}, which has "
+            f"{', '.join(available)}; map it with `columns` or name it in the query."
+        )
 
     def _parsed_url(self) -> URL:
         try:
             return make_url(self.url)
         except (SQLAlchemyError, ValueError):
-            # Not chained: the parser's own message may hold part of the password.
+            # Not chained: the message of the parser may contain part of the password.
             raise SourceError(
                 "The database URL of the source cannot be parsed; write it as "
                 "driver://user:password@host/database, with special characters percent-encoded."

@@ -1,4 +1,4 @@
-"""Timestamps as sources write them, read into UTC."""
+"""Reads the timestamps of sources into UTC."""
 
 import datetime as dt
 import math
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from modwatch.errors import SourceError
 
-#: An epoch number at least this large is in milliseconds, …
+#: Numbers from here on are milliseconds since 1970 …
 _MILLISECONDS = 1e11
-#: … and at least this large in microseconds. Seconds reach 1e11 in the year 5138.
+#: … and from here on microseconds. Seconds reach 1e11 in the year 5138.
 _MICROSECONDS = 1e14
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -17,11 +17,11 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """What could be read of one timestamp."""
+    """A timestamp, as far as it could be read."""
 
-    #: UTC; None when it could not be read, or has no zone.
+    #: UTC; None when it could not be read or has no zone.
     created_at: dt.datetime | None
-    #: The UTC day it points to, also when it has no zone; None when it could not be read.
+    #: UTC day, or without zone the wall-clock day; None when it could not be read.
     day: dt.date | None
     #: `unreadable_timestamp`, `timestamp_without_zone` or None.
     problem: str | None
@@ -31,7 +31,7 @@ _UNREADABLE = Moment(created_at=None, day=None, problem="unreadable_timestamp")
 
 
 def zone(name: str | None) -> zoneinfo.ZoneInfo | None:
-    """Return the time zone of an IANA name; SourceError names one that does not exist.
+    """Return the time zone of an IANA name; SourceError when it does not exist.
 
     >>> zone("Europe/Berlin").key
     'Europe/Berlin'
@@ -42,17 +42,17 @@ def zone(name: str | None) -> zoneinfo.ZoneInfo | None:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as exc:
         raise SourceError(
-            f"No time zone is called {name!r}; set assume_timezone to an IANA name such as "
+            f"Time zone {name!r} does not exist; set assume_timezone to an IANA name such as "
             "'Europe/Berlin' or 'UTC'."
         ) from exc
 
 
 def read_moment(value: object, assume: dt.tzinfo | None) -> Moment:
-    """Return what can be read of `value`: ISO 8601 text, a datetime, or seconds since 1970.
+    """Return the moment of `value`: ISO 8601 text, a datetime, or seconds since 1970.
 
-    Numbers from 1e11 are taken as milliseconds, from 1e14 as microseconds. A time without zone is
-    taken as local to `assume`; an hour that occurs twice there is taken as its first occurrence.
-    Without `assume` it is a problem, and its day is that of its wall clock.
+    Numbers from 1e11 on are milliseconds, from 1e14 on microseconds. A time without zone is in
+    the zone `assume`; of an hour that occurs twice, it is in the first. Without `assume` it is a
+    problem, and its day is that of the wall clock.
 
     >>> read_moment("2024-03-01T23:30:00-02:00", None).created_at.isoformat()
     '2024-03-02T01:30:00+00:00'
@@ -78,7 +78,7 @@ def _stamp(value: object) -> dt.datetime | None:
     if isinstance(value, dt.datetime):
         return value
     if isinstance(value, dt.date):
-        return dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001 – it has no zone
+        return dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001 – no zone
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):

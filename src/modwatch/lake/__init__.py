@@ -1,1 +1,1 @@
-"""The lake: Delta tables partitioned by day, their schemas, and plain files beside them."""
+"""The lake: Delta tables with one partition per day, and small files beside them."""

@@ -1,13 +1,13 @@
-"""The lake: one Delta table a record type, one partition a day.
+"""Delta tables with one partition per day.
 
-A day is replaced whole, in one commit, by predicate; a reader sees the old day or the new one.
-Batches stream in both directions: memory holds one batch, never a day.
+A day is replaced in one commit, so a reader sees either the old rows or the new ones. Rows are read
+and written in batches: memory does not grow with the size of a day.
 """
 
 import datetime
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,12 +21,12 @@ from modwatch.lake.schemas import PARTITIONS, TABLES
 
 _log = logging.getLogger(__name__)
 
-#: A column's value that narrows what is read or replaced.
+#: Value of a column that further restricts the rows to read or replace.
 Key = str | int
 
 _BATCH_ROWS = 10_000
 
-#: A row group is what a reader holds in memory: deltalake's own million rows of text is a gigabyte.
+#: A reader loads whole row groups, and the default of a million rows of text is a gigabyte.
 _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=20_000)
 
 
@@ -40,25 +40,23 @@ class Lake:
     []
     """
 
-    #: Folder or object-store URL.
+    #: Folder or object-store URL; deltalake reads the credentials from the environment.
     root: str
-    #: Options for the object store (credentials, region), as deltalake takes them.
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def replace(
         self, table: str, day: datetime.date, batches: Iterable[pa.RecordBatch], **keys: Key
     ) -> int:
-        """Replace the rows of `day` in `table` by `batches`; return how many rows it has now.
+        """Replace the rows of `day` in `table` by `batches`; return the number of new rows.
 
         Args:
-            table: a name in `records.TABLES`, whose schema the batches must have.
-            day: every row's `dt`.
-            batches: consumed once, as a stream; none at all empties the day.
-            keys: further columns that fix what is replaced, such as `stage="comments"`.
+            table: a name in `schemas.TABLES`; the batches must have its schema.
+            day: the `dt` of every row.
+            batches: read once, as a stream; no batches leave the day empty.
+            keys: further columns that select the rows to replace, such as `stage="comments"`.
 
         Raises:
-            LakeError: the lake cannot be written, or a row does not fit the schema. Its message
-                never quotes a row.
+            LakeError: the lake cannot be written, or a row does not match the schema. The message
+                contains no values.
         """
         schema = TABLES[table]
         counted = _Counted(batches, schema)
@@ -70,12 +68,11 @@ class Lake:
                 mode="overwrite",
                 predicate=_predicate(day, keys),
                 writer_properties=_WRITER,
-                storage_options=dict(self.storage_options) or None,
             )
         except (DeltaError, OSError, pa.ArrowException) as exc:
-            if counted.failure is not None:  # the stream broke, not the lake
+            if counted.failure is not None:  # raised by the source, not by the lake
                 raise counted.failure from None
-            # Delta's own message previews rows: it must not travel (hence `from None`).
+            # The message of Delta previews rows, so it is dropped (`from None`).
             raise LakeError(
                 f"table {table} of {self.root} could not be written for {day} "
                 f"({type(exc).__name__}); check MODWATCH_LAKE, its permissions and free space"
@@ -94,7 +91,7 @@ class Lake:
         columns: Sequence[str] | None = None,
         **keys: Key,
     ) -> Iterator[pa.RecordBatch]:
-        """Return the rows of `day` in batches of at most 10,000; nothing when there are none.
+        """Return the rows of `day` in batches of at most 10,000 rows.
 
         Raises:
             LakeError: the table cannot be read.
@@ -124,28 +121,28 @@ class Lake:
         columns: Sequence[str] | None = None,
         **keys: Key,
     ) -> pa.Table:
-        """Return the rows of `day` as one table: for few rows, or few narrow columns."""
+        """Return the rows of `day` as one table, for small tables or few columns."""
         names = columns or TABLES[table].names
         schema = pa.schema([TABLES[table].field(name) for name in names])
         batches = self.read(table, day, columns=columns, **keys)
         return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
 
     def days(self, table: str) -> list[datetime.date]:
-        """Return the days that have rows, in order."""
+        """Return the days with rows, in order."""
         delta = self._open(table)
         if delta is None:
             return []
         return sorted({datetime.date.fromisoformat(part["dt"]) for part in delta.partitions()})
 
     def count(self, table: str, day: datetime.date, **keys: Key) -> int:
-        """Return how many rows `day` has."""
+        """Return the number of rows of `day`."""
         return sum(batch.num_rows for batch in self.read(table, day, columns=["dt"], **keys))
 
     def _scan(
         self, table: str, condition: pc.Expression, columns: Sequence[str] | None
     ) -> Iterator[pa.RecordBatch]:
-        # Opened here and now, not at the first batch: the reader sees the table as it is at the
-        # call, and deltalake cannot open a table from within the stream that it writes.
+        # Opened now, not with the first batch: the reader gets the version at the time of the call,
+        # and deltalake cannot open a table within a stream that it is writing.
         delta = self._open(table)
         if delta is None:
             return iter(())
@@ -163,8 +160,7 @@ class Lake:
                 columns=list(columns) if columns else None,
                 filter=condition,
                 batch_size=_BATCH_ROWS,
-                # One fragment at a time: the order of rows is that of the files, and memory
-                # does not grow with the number of files.
+                # One fragment at a time, to keep the order of the files and to bound the memory.
                 fragment_readahead=0,
                 batch_readahead=1,
             )
@@ -176,7 +172,7 @@ class Lake:
 
     def _open(self, table: str) -> DeltaTable | None:
         try:
-            return DeltaTable(self._uri(table), storage_options=dict(self.storage_options) or None)
+            return DeltaTable(self._uri(table))
         except TableNotFoundError:
             return None
         except (DeltaError, OSError) as exc:
@@ -191,7 +187,6 @@ class Lake:
             schema=TABLES[table],
             partition_by=PARTITIONS.get(table, ["dt"]),
             mode="ignore",
-            storage_options=dict(self.storage_options) or None,
         )
 
     def _uri(self, table: str) -> str:
@@ -201,7 +196,7 @@ class Lake:
 
 
 class _Counted:
-    """Batches cast to a schema and counted as they pass; remembers why their stream broke."""
+    """Iterates over batches, casts them to a schema, counts rows, and keeps an exception."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
         self._batches = batches
@@ -216,7 +211,7 @@ class _Counted:
                 batch = next(batches)
             except StopIteration:
                 return
-            except BaseException as exc:  # Arrow's C interface keeps only the message
+            except BaseException as exc:  # Arrow's C interface would keep only the message
                 self.failure = exc
                 raise
             self.rows += batch.num_rows

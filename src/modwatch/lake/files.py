@@ -1,4 +1,4 @@
-"""A folder of small files, on any fsspec URL: local, in memory, or in an object store."""
+"""A folder of small files at any fsspec URL: local, in memory, or in an object store."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from modwatch.errors import LakeError
 
 @dataclass(frozen=True, kw_only=True)
 class Folder:
-    """Reads and writes whole files.
+    """A folder whose files are read and written as a whole.
 
     >>> folder = Folder(root="memory://an-example", holds="notes")
     >>> target = folder.write("a/b.txt", b"c")
@@ -21,11 +21,11 @@ class Folder:
 
     #: Path or URL.
     root: str
-    #: What is kept there, for messages.
+    #: Description of the files, for messages.
     holds: str
 
     def write(self, name: str, content: bytes) -> str:
-        """Write whole or not at all, so that no reader sees half of it; return its path or URL."""
+        """Write a file atomically; return its path or URL."""
         fs, root = self._open()
         target = f"{root}/{name}"
         with self._mapped(target, "written"):
@@ -35,7 +35,7 @@ class Folder:
         return target
 
     def read(self, name: str) -> bytes | None:
-        """Return a file, or None when there is none of that name."""
+        """Return the content of a file, or None when it does not exist."""
         fs, root = self._open()
         target = f"{root}/{name}"
         with self._mapped(target, "read"):
@@ -45,7 +45,7 @@ class Folder:
                 return None
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         fs, root = self._open()
         target = f"{root}/{name}"
         with self._mapped(target, "removed"):
@@ -53,12 +53,12 @@ class Folder:
                 fs.rm_file(target)
 
     def names(self, below: str = "") -> list[str]:
-        """Return the names of the files and folders in the folder, or in one below it."""
+        """Return the names of the files and folders in the folder, or in its subfolder `below`."""
         fs, root = self._open()
         target = f"{root}/{below}".rstrip("/")
         with self._mapped(target, "read"):
-            found = fs.ls(target, detail=False, refresh=True) if fs.exists(target) else []
-        return sorted(PurePosixPath(path).name for path in found)
+            paths = fs.ls(target, detail=False, refresh=True) if fs.exists(target) else []
+        return sorted(PurePosixPath(path).name for path in paths)
 
     def _open(self) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
@@ -68,7 +68,7 @@ class Folder:
 
     @contextmanager
     def _mapped(self, target: str, doing: str) -> Iterator[None]:
-        """Raise what a file system raises as LakeError; what is kept lies beside the tables."""
+        """Raise errors of the file system as LakeError."""
         try:
             yield
         except OSError as exc:

@@ -1,14 +1,19 @@
-"""The tables of the lake, as Arrow schemas.
+"""Arrow schemas of the tables of the lake.
 
-Each day of each table is one partition `dt`, a UTC day, half open: [dt 00:00, dt+1 00:00).
+The partition `dt` is a UTC day: [dt 00:00, dt+1 00:00).
 """
+
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _UTC = pa.timestamp("us", tz="UTC")
 
-#: What a comment carries beside its text. `label` exists only in replayed research data and in the
-#: synthetic community; scoring and routing never read it.
+#: Columns of a comment beside its text. Only replayed corpora and the synthetic community have a
+#: `label`; scoring and routing do not read it.
 _CONTEXT = [
     pa.field("platform", pa.string()),
     pa.field("thread_id", pa.string()),
@@ -19,13 +24,13 @@ _CONTEXT = [
     pa.field("label", pa.int8()),
 ]
 
-#: One row as the source handed it over, before any rule. `problem` names why it could not be read
-#: (`malformed_record`, `undecodable_text`, …); null when it could.
+#: One row of the source, before validation. `problem` is the reason why it could not be read
+#: (`malformed_record`, `undecodable_text`, …), or null.
 LANDED = pa.schema(
     [
         ("dt", pa.date32()),
         ("row", pa.int64()),  # ordinal within the day, from 0, in source order
-        ("origin", pa.string()),  # where it came from: file and line, or query; never its text
+        ("origin", pa.string()),  # file and line, or query and ordinal; no text
         ("comment_id", pa.string()),
         ("created_at", _UTC),
         ("text", pa.string()),
@@ -34,7 +39,7 @@ LANDED = pa.schema(
     ]
 )
 
-#: One checked comment.
+#: One validated comment.
 COMMENTS = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),
@@ -45,7 +50,7 @@ COMMENTS = pa.schema(
     ]
 )
 
-#: A row that a row-level rule refused, whole, with the rule's name. `stage` is `comments` or
+#: One row that failed a validation rule, with the name of the rule. `stage` is `comments` or
 #: `scores`.
 QUARANTINE = pa.schema(
     [
@@ -74,15 +79,15 @@ SCORES = pa.schema(
         ("model_variance", pa.float32()),
         ("mutual_information", pa.float32()),
         pa.field("flagged", pa.bool_(), nullable=False),
-        ("threshold", pa.float64()),  # of that model version: flagged = prob > threshold
+        ("threshold", pa.float64()),  # of that model version
     ]
 )
 
-#: The scores of one shard of a day, before the day is checked and published whole.
+#: Scores of the shards of a day, before validation.
 STAGED_SCORES = pa.schema([*SCORES, pa.field("shard", pa.int32(), nullable=False)])
 
-#: One stratum of a day's sampling design. Stratum 0 is the reviewed top (sampled whole); the
-#: others split the rest by review score: lower ≤ review score < upper, the last one closed.
+#: One stratum of the sampling design of a day. Stratum 0 is the certainty stratum (all comments are
+#: reviewed); the others split the rest by lower ≤ review score < upper (≤ in the last one).
 ROUTING_DESIGN = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),
@@ -97,7 +102,7 @@ ROUTING_DESIGN = pa.schema(
     ]
 )
 
-#: One comment sent to people.
+#: One comment sent to review.
 ROUTED = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),
@@ -111,7 +116,7 @@ ROUTED = pa.schema(
     ]
 )
 
-#: The moderators' standing label of one routed comment, as copied from the decision log.
+#: The current label of one routed comment, from the decision log.
 LABELS = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),
@@ -123,14 +128,14 @@ LABELS = pa.schema(
     ]
 )
 
-#: What a second person, who did not know of the first, said of some of them; in no estimate.
+#: Second opinions: labels of a second person, who did not see the first. Not used in estimates.
 SECOND_LABELS = LABELS
 
-#: One answer to a retest or to a gold item, beside what is known: the same person's first label of
-#: the comment, or the gold label. In no estimate.
+#: One label of a retest or gold item, beside the known label: the first label by the same person,
+#: or the gold label. Not used in estimates.
 CHECK_ANSWERS = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),  # of the check
+        pa.field("dt", pa.date32(), nullable=False),  # of the retest or gold item
         pa.field("comment_id", pa.string(), nullable=False),
         pa.field("kind", pa.string(), nullable=False),  # retest | gold
         pa.field("moderator", pa.string(), nullable=False),
@@ -141,7 +146,7 @@ CHECK_ANSWERS = pa.schema(
     ]
 )
 
-#: One estimate of one metric of a day. `alpha` is null for metrics that have none.
+#: One estimate of a metric of a day. `alpha` is null for metrics that do not depend on it.
 MEASUREMENTS = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),
@@ -159,7 +164,7 @@ MEASUREMENTS = pa.schema(
     ]
 )
 
-#: What a day looked like, in counts: rows of several days add up to those of a reference.
+#: Counts that describe a day; the counts of several days add up to those of a reference.
 #:
 #:     feature      bin                  category                          count
 #:     prob         0…999 over [0, 1]    null                              scores in the bin
@@ -170,7 +175,7 @@ MEASUREMENTS = pa.schema(
 #:     missing      null                 an optional column                comments without it, or 0
 #:     rows         null                 `comments`, `quarantined`         rows, or 0
 #:
-#: Bins are equal and half open, the last one closed; empty ones are left out.
+#: Bins have equal widths and exclude their upper end, except the last; empty bins are omitted.
 PROFILES = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),
@@ -182,7 +187,7 @@ PROFILES = pa.schema(
     ]
 )
 
-#: One figure of a day's drift or health, one row a metric, feature and reference.
+#: One metric of the drift, volume or queue of a day, by metric, feature and reference.
 #:
 #:     metric                     feature                      reference  unit
 #:     psi, jensen_shannon,       prob, uncertainty            both       ≥ 0; bits in [0, 1];
@@ -191,7 +196,7 @@ PROFILES = pa.schema(
 #:     flagged_share_change       flagged                      both       signed, in [−1, 1]
 #:     missing_share_change       an optional column           both       signed, in [−1, 1]
 #:     quarantined_share_change   quarantined                  both       signed, in [−1, 1]
-#:     volume_ratio               comments                     trailing   today / trailing median
+#:     volume_ratio               comments                     trailing   landed / trailing median
 #:     flagged_share,             flagged,                     null       in [0, 1]
 #:     missing_share,             an optional column,
 #:     quarantined_share          quarantined
@@ -203,12 +208,12 @@ PROFILES = pa.schema(
 #:     queue_decision_median_hours
 #:
 #: `reference`: `fixed` (the first days) | `trailing` (the days before) | null (the day alone).
-#: `low`, `high`: a 95 % interval of sampling noise; null where there is none.
-#: `direction`: `higher` | `lower` | `both` (parts of the scores moved either way); null where the
-#: metric has none, or where nothing can be told from noise.
-#: `n`, `reference_n`: comments (queue: items) of the day and of the reference together.
-#: `status`: `ok` | `insufficient`. `reason`: why there is no value; when ok it is empty, or says
-#: how many reference days were left out because another model version scored them.
+#: `low`, `high`: 95 % confidence interval (sampling); null where the metric has none.
+#: `direction`: `higher` | `lower` | `both` (parts of the scores moved in different directions);
+#: null where the metric has none, or where the change is not significant.
+#: `n`, `reference_n`: number of comments (queue: items) of the day, and of the reference.
+#: `status`: `ok` | `insufficient`. `reason`: why there is no value; if ok, empty or the number of
+#: reference days left out because of another model version.
 DRIFT = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),
@@ -226,19 +231,19 @@ DRIFT = pa.schema(
     ]
 )
 
-#: One incident that stands at the end of a day. Who was told of it is in the review database.
+#: One open incident at the end of a day. Its notifications are in the review database.
 ALERTS = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),
         pa.field("rule", pa.string(), nullable=False),
         pa.field("subject", pa.string(), nullable=False),  # feature and reference; may be empty
         pa.field("severity", pa.string(), nullable=False),  # info | warning | critical
-        pa.field("since", pa.date32(), nullable=False),  # the first bad day
-        pa.field("words", pa.string(), nullable=False),  # the figure of the day beside its bound
+        pa.field("since", pa.date32(), nullable=False),  # first day of the incident
+        pa.field("words", pa.string(), nullable=False),  # value of the day and the bound
     ]
 )
 
-#: The reliability diagram of a window: one row a bin of prob, which is closed above.
+#: The reliability diagram of a window: one row per bin lower < prob ≤ upper.
 RELIABILITY = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),  # last day of the window
@@ -254,8 +259,8 @@ RELIABILITY = pa.schema(
     ]
 )
 
-#: What the estimates of a window, as deployed, would be without the moderators' errors: at the
-#: error rate that second opinions (measured), retests and gold items tell, and at assumed ones.
+#: Estimates of a window, corrected for the annotator error rate: as estimated from second opinions
+#: (measured), retests and gold items, and for assumed rates.
 MODERATOR_ERROR = pa.schema(
     [
         pa.field("dt", pa.date32(), nullable=False),  # last day of the window
@@ -287,7 +292,7 @@ TABLES: dict[str, pa.Schema] = {
     "second_labels": SECOND_LABELS,
     "check_answers": CHECK_ANSWERS,
     "measurements": MEASUREMENTS,
-    # The same over the days of the trailing window together; `dt` is its last day.
+    # Over the trailing window; `dt` is its last day.
     "window_measurements": MEASUREMENTS,
     "profiles": PROFILES,
     "reliability": RELIABILITY,
@@ -296,5 +301,13 @@ TABLES: dict[str, pa.Schema] = {
     "alerts": ALERTS,
 }
 
-#: Partition columns of the tables that have more than the day: shards are written at once.
+#: Partition columns of tables with more than `dt`: shards are written concurrently.
 PARTITIONS: dict[str, list[str]] = {"staged_scores": ["dt", "shard"]}
+
+
+def as_batch(frame: "pd.DataFrame", schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of `schema` in `frame`, as one batch of it."""
+    # Not RecordBatch.from_pandas, which cannot take the empty columns of strings of an empty day.
+    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+    arrays = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,1 +1,106 @@
-"""How well model and moderators do together: pure functions to floats."""
+"""Metrics of models, moderators and both together.
+
+    >>> from modwatch.metrics import collaboration_curve, oc_auroc
+    >>> oc_auroc([1, 0, 1], [0.9, 0.5, 0.1], [0.09, 0.25, 0.09], review_fraction=0)
+    0.5
+
+Functions by topic; `docs/metrics.md` explains each metric:
+
+    model alone           accuracy, auprc, auroc, precision, prevalence, recall
+    calibration           brier_score, calibration_auprc, calibration_auroc,
+                          expected_calibration_error, reliability_curve
+    collaboration         collaboration_curve, oc_accuracy, oc_auprc, oc_auroc,
+                          review_effectiveness, review_efficiency, review_scores
+    partly labelled days  fully_labelled, measure_days, reliability_estimates, what_if_table
+    sample size           labels_for_width, plan_slice
+    no labels             expected_performance
+    agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
+                          observed_disagreement
+    annotator error       annotator_error_rate, assumed_error_rates, error_rates_from_gold,
+                          error_rates_from_pairs, gold_error_rate
+    its correction        corrected_rows, corrected_table, sensitivity_table
+    distances             jensen_shannon, mean_shift, population_stability_index, wasserstein
+
+Parameters that the metrics share. Columns may be lists, numpy arrays or pandas Series.
+
+    y_true            (n,) labels: 0 or 1, or with `label_threshold` soft labels in [0, 1]
+    y_prob            (n,) probabilities of label 1, in [0, 1]
+    y_score           (n,) review scores: the highest are reviewed first; see `review_scores`
+    review_fraction   α in [0, 1]: 0 reviews nothing, 1 everything
+    sample_weight     (n,) ≥ 0, such as 1/inclusion probability; an integer weight repeats its
+                      sample; 1 each by default
+    threshold         in [0, 1]: the model's decision is 1 where y_prob > threshold
+    label_threshold   in [0, 1): soft labels above it are 1, others 0
+
+Metrics are floats, or None if undefined. Estimates with an interval are `Estimate` objects or rows
+of a DataFrame; if the data are insufficient they have a reason and no value. Invalid arguments
+raise `modwatch.errors.MetricInputError`, a ValueError.
+"""
+
+from modwatch.metrics.agreement import (
+    cohen_kappa,
+    krippendorff_alpha,
+    observed_agreement,
+    observed_disagreement,
+)
+from modwatch.metrics.annotator_error import (
+    ErrorRate,
+    ErrorRates,
+    GoldAnswers,
+    LabelPairs,
+    annotator_error_rate,
+    assumed_error_rates,
+    error_rates_from_gold,
+    error_rates_from_pairs,
+    gold_error_rate,
+)
+from modwatch.metrics.calibration import (
+    brier_score,
+    calibration_auprc,
+    calibration_auroc,
+    expected_calibration_error,
+    reliability_curve,
+)
+from modwatch.metrics.cbpe import expected_performance
+from modwatch.metrics.classification import accuracy, auprc, auroc, precision, prevalence, recall
+from modwatch.metrics.collaborative import (
+    REVIEW_FRACTIONS,
+    collaboration_curve,
+    oc_accuracy,
+    oc_auprc,
+    oc_auroc,
+    review_effectiveness,
+    review_efficiency,
+)
+from modwatch.metrics.distance import (
+    jensen_shannon,
+    mean_shift,
+    population_stability_index,
+    wasserstein,
+)
+from modwatch.metrics.estimate import Estimate
+from modwatch.metrics.estimation.labelled_day import LabelledDay, fully_labelled
+from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
+from modwatch.metrics.estimation.sample_size import labels_for_width, plan_slice
+from modwatch.metrics.rogan_gladen import (
+    PopulationCounts,
+    corrected_rows,
+    corrected_table,
+    sensitivity_table,
+)
+from modwatch.metrics.strategies import STRATEGIES, review_scores
+from modwatch.metrics.what_if import what_if_table
+
+__all__ = [
+    "REVIEW_FRACTIONS", "STRATEGIES", "ErrorRate", "ErrorRates", "Estimate", "GoldAnswers",
+    "LabelPairs", "LabelledDay", "PopulationCounts", "accuracy", "annotator_error_rate",
+    "assumed_error_rates", "auprc", "auroc", "brier_score", "calibration_auprc",
+    "calibration_auroc", "cohen_kappa", "collaboration_curve", "corrected_rows", "corrected_table",
+    "error_rates_from_gold", "error_rates_from_pairs", "expected_calibration_error",
+    "expected_performance", "fully_labelled", "gold_error_rate", "jensen_shannon",
+    "krippendorff_alpha", "labels_for_width", "mean_shift", "measure_days", "observed_agreement",
+    "observed_disagreement", "oc_accuracy", "oc_auprc", "oc_auroc", "plan_slice",
+    "population_stability_index", "precision", "prevalence", "recall", "reliability_curve",
+    "reliability_estimates", "review_effectiveness", "review_efficiency", "review_scores",
+    "sensitivity_table", "wasserstein", "what_if_table",
+]  # fmt: skip

@@ -1,177 +1,148 @@
-"""How far labels agree: among people, with a known answer, with what the same person said before.
+"""Agreement of labels: between people, with known answers, with a person's earlier labels.
 
-Labels are numbers that stand for categories, 0 and 1 for most of us. Pairs are taken to be
-independent draws; where many are of one person, the interval is about that person's comments, not
-about other people. Agreement is no truth: two people whom a guideline misleads agree perfectly.
+Labels are numbers that stand for categories. Pairs are treated as independent draws; where many
+come from one person, the interval describes that person's comments, not other people. Agreement is
+not accuracy: two people misled by the same guideline agree perfectly.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from modwatch.errors import MetricInputError
 from modwatch.metrics import inputs
+from modwatch.metrics.annotator_error import MINIMUM_PAIRS
+from modwatch.metrics.estimate import Estimate
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.intervals import LEVEL, interval, mid_p
-from modwatch.metrics.moderator_error import MINIMUM_PAIRS
+from modwatch.metrics.intervals import NORMAL_QUANTILE, interval, mid_p
 
-#: Pairs that nobody saw, spread over all cells of a table, so that none has variance 0.
+#: Pairs added evenly over all cells of a table, so that no table has variance 0.
 _ADDED_PAIRS = 2.0
 
-_Z = float(special.ndtri((1 + LEVEL) / 2))
 
+def observed_agreement(y1: ArrayLike, y2: ArrayLike, *, minimum: int = MINIMUM_PAIRS) -> Estimate:
+    """Return the fraction in [0, 1] of n pairs of labels that are equal.
 
-@dataclass(frozen=True, kw_only=True)
-class Agreement:
-    """One figure of agreement. Value and interval are None when `status` is insufficient."""
+    Of answers to gold items and their known labels this is the gold accuracy; of a person's labels
+    of the same comments at two times, the retest consistency. Interval: mid-P Clopper–Pearson.
 
-    value: float | None
-    #: 95 % interval, around the value.
-    low: float | None
-    high: float | None
-    #: Pairs of labels; for α comments with at least two.
-    n: int
-    #: ok | insufficient
-    status: str
-    #: Why it is insufficient; empty when ok.
-    reason: str
+    Args:
+        y1, y2: (n,) labels of the same comments.
+        minimum: pairs below which the estimate is insufficient.
 
+    Raises:
+        MetricInputError: labels that are not numeric, or of different lengths.
 
-def observed_agreement(
-    first: ArrayLike, second: ArrayLike, *, minimum: int = MINIMUM_PAIRS
-) -> Agreement:
-    """Return the share of n pairs of labels that are the same, in [0, 1].
-
-    Interval: mid-P Clopper–Pearson. Insufficient with fewer than `minimum` pairs. Raises
-    `MetricInputError` for labels that are no numbers, or not as many of one as of the other.
-
-    >>> found = observed_agreement([1, 0, 0, 0], [1, 1, 0, 0], minimum=1)
-    >>> found.value, found.n
+    >>> estimate = observed_agreement([1, 0, 0, 0], [1, 1, 0, 0], minimum=1)
+    >>> estimate.value, estimate.n
     (0.75, 4)
     """
-    one, other = _pairs(first, second)
-    return _share(int((one == other).sum()), one.size, minimum)
+    first, second = _pairs(y1, y2)
+    return _fraction(first == second, minimum)
 
 
-def gold_accuracy(label: ArrayLike, gold: ArrayLike, *, minimum: int = MINIMUM_PAIRS) -> Agreement:
-    """Return the share of n answers that are the known one, in [0, 1]. As `observed_agreement`.
+def observed_disagreement(
+    y1: ArrayLike, y2: ArrayLike, *, minimum: int = MINIMUM_PAIRS
+) -> Estimate:
+    """Return the fraction r in [0, 1] of n pairs of labels that differ: 1 − observed agreement.
 
-    1 − accuracy is the error rate itself; no equation between two people is needed.
+    Of one person's labels at two times, r = 2p(1−p) with a flip rate p that is the same for all
+    labels (Gordon et al. 2021, Eq. 3). Arguments and errors as in `observed_agreement`.
 
-    >>> gold_accuracy([1, 1], [1, 0]).reason
-    '2 pairs of labels; 30 are needed'
-    """
-    return observed_agreement(label, gold, minimum=minimum)
-
-
-def retest_consistency(
-    first: ArrayLike, again: ArrayLike, *, minimum: int = MINIMUM_PAIRS
-) -> Agreement:
-    """Return the share of n comments that people label as before, in [0, 1].
-
-    As `observed_agreement`.
-
-    >>> retest_consistency([1, 0], [1, 0], minimum=2).value
-    1.0
-    """
-    return observed_agreement(first, again, minimum=minimum)
-
-
-def retest_disagreement(
-    first: ArrayLike, again: ArrayLike, *, minimum: int = MINIMUM_PAIRS
-) -> Agreement:
-    """Return the share r of n comments that people label otherwise than before, in [0, 1].
-
-    With one flip rate for all labels r = 2p(1−p) (Gordon et al. 2021, Eq. 3). r = 1 − consistency,
-    interval and all.
-
-    >>> retest_disagreement([1, 0], [1, 1], minimum=2).value
+    >>> observed_disagreement([1, 0], [1, 1], minimum=2).value
     0.5
     """
-    one, other = _pairs(first, again)
-    return _share(int((one != other).sum()), one.size, minimum)
+    first, second = _pairs(y1, y2)
+    return _fraction(first != second, minimum)
 
 
-def cohen_kappa(first: ArrayLike, second: ArrayLike, *, minimum: int = MINIMUM_PAIRS) -> Agreement:
-    """Return Cohen's κ of n pairs: agreement beyond what the two sides' label shares make likely.
+def cohen_kappa(y1: ArrayLike, y2: ArrayLike, *, minimum: int = MINIMUM_PAIRS) -> Estimate:
+    """Return Cohen's κ in [−1, 1] of n pairs of labels: 1 is perfect agreement, 0 is chance.
 
-    κ = (p_o − p_e)/(1 − p_e), in [−1, 1] (Cohen 1960): 1 is perfect, 0 is chance. Interval: large
-    sample variance (Fleiss, Cohen & Everitt 1969) of the table with two pairs more, spread evenly
-    over its cells. Without those it has no width when all labels agree, and covers 13 % of the time
-    at n = 30 where 5 % are toxic and people err at 0.2 %; with them 93 % or more throughout.
-    Insufficient with fewer than `minimum` pairs, and when all labels are the same: chance alone
-    would make them agree. Raises as `observed_agreement`.
+    κ = (p_o − p_e)/(1 − p_e) (Cohen 1960). Interval: large-sample variance (Fleiss, Cohen & Everitt
+    1969) of the table with two pairs added, spread evenly over its cells. Without them the interval
+    has no width if all labels agree, and covers 13 % of the time at n = 30 with 5 % toxic comments
+    and an annotator error rate of 0.2 %; with them 93 % or more throughout. Insufficient with fewer
+    than `minimum` pairs, and if all labels are equal, which chance alone would explain. Arguments
+    and errors as in `observed_agreement`.
 
     >>> cohen_kappa([1, 1, 0, 0], [1, 0, 0, 0], minimum=1).value
     0.5
     >>> cohen_kappa([0, 0], [0, 0], minimum=1).reason
     'every label is the same'
     """
-    one, other = _pairs(first, second)
-    if one.size < max(minimum, 1):
-        return _too_few(one.size, minimum, "pairs of labels")
-    categories, codes = np.unique(np.concatenate([one, other]), return_inverse=True)
+    first, second = _pairs(y1, y2)
+    n = first.size
+    if n < max(minimum, 1):
+        return _too_few(n, minimum, "pairs of labels")
+    categories, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
     size = categories.size
     if size == 1:
-        return _insufficient("every label is the same", one.size)
-    cells = codes[: one.size] * size + codes[one.size :]
+        return Estimate.insufficient("every label is the same", n=n)
+    cells = codes[:n] * size + codes[n:]
     table = np.bincount(cells, minlength=size**2).reshape(size, size).astype(np.float64)
     value = _kappa(table)[0]
     center, error = _kappa(table + _ADDED_PAIRS / size**2)
-    return _ok(value, center - _Z * error, center + _Z * error, one.size, floor=-1.0)
+    margin = NORMAL_QUANTILE * error
+    return Estimate.of(value, (center - margin, center + margin), n=n, limits=(-1.0, 1.0))
 
 
 def krippendorff_alpha(
-    unit: ArrayLike,
-    label: ArrayLike,
+    units: ArrayLike,
+    labels: ArrayLike,
     *,
     rng: np.random.Generator,
     minimum: int = MINIMUM_PAIRS,
     resamples: int = 1000,
-) -> Agreement:
-    """Return Krippendorff's α for nominal labels, one row a label: any number of them a unit.
+) -> Estimate:
+    """Return Krippendorff's α for nominal labels: 1 is perfect agreement, 0 is chance.
 
-    `unit` (m,) numbers say which comment each of `label` (m,) is of; who gave it plays no part, and
-    units of one label do not count. α = 1 − D_o/D_e (Krippendorff 2011): 1 is perfect, 0 is chance,
-    below it labels differ systematically. Interval: bootstrap over units, drawn with `rng`; for the
-    low end from one unit more, whose labels differ, and for the high end from one more that agrees
-    on the rarest label. So it has width even when nothing differed. Insufficient with fewer than
-    `minimum` units of two labels, and when all labels are the same. Raises `MetricInputError` for
-    what is no number, and columns of different lengths.
+    α = 1 − D_o/D_e ≤ 1 (Krippendorff 2011); below 0 labels differ systematically. Units with a
+    single label do not count. Interval: bootstrap over units, the low end with one unit added whose
+    labels differ, the high end with one added that agrees on the rarest label, so it has width even
+    if no labels differ. `n` counts units with at least two labels. Insufficient with fewer than
+    `minimum` of them, and when all labels are equal.
 
-    >>> found = krippendorff_alpha([1, 1, 2, 2, 3, 3, 4], [1, 1, 0, 0, 1, 0, 0], minimum=1,
-    ...                            rng=np.random.default_rng(0))
-    >>> round(found.value, 3), found.n
+    Args:
+        units: (m,) number of the comment that each label belongs to.
+        labels: (m,) one row per label, any number of labels per unit, in any order.
+        rng: draws the bootstrap samples.
+        minimum: units with two labels below which the estimate is insufficient.
+        resamples: bootstrap samples.
+
+    Raises:
+        MetricInputError: columns that are not numeric, or of different lengths; resamples below 1.
+
+    >>> estimate = krippendorff_alpha([1, 1, 2, 2, 3, 3, 4], [1, 1, 0, 0, 1, 0, 0], minimum=1,
+    ...                               rng=np.random.default_rng(0))
+    >>> round(estimate.value, 3), estimate.n
     (0.444, 3)
     """
     if resamples < 1:
-        raise MetricInputError(f"resamples is {resamples}; it must be 1 or more")
-    counts = _label_counts(inputs.column("unit", unit), inputs.column("label", label))
+        raise MetricInputError(f"resamples must be at least 1, got {resamples}")
+    counts = _label_counts(inputs.column("units", units), inputs.column("labels", labels))
     n = len(counts)
     if n < max(minimum, 1):
         return _too_few(n, minimum, "comments of two labels")
     total = counts.sum(axis=0)
     if (total > 0).sum() < 2:
-        return _insufficient("every label is the same", n)
+        return Estimate.insufficient("every label is the same", n=n)
     profiles, times = np.unique(counts[:, total > 0], axis=0, return_counts=True)
     value = float(_alphas(times[None, :].astype(np.float64), profiles)[0])
-    low, high = _alpha_interval(profiles, times, rng, resamples)
-    return _ok(value, low, high, n, floor=-1.0)
+    ends = _alpha_interval(profiles, times, rng, resamples)
+    return Estimate.of(value, ends, n=n, limits=(-1.0, 1.0))
 
 
-def _pairs(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
-    one, other = inputs.column("first", first), inputs.column("second", second)
-    inputs.same_length(first=one, second=other)
-    return one, other
+def _pairs(y1: ArrayLike, y2: ArrayLike) -> tuple[Floats, Floats]:
+    first, second = inputs.column("y1", y1), inputs.column("y2", y2)
+    inputs.same_length(y1=first, y2=second)
+    return first, second
 
 
-def _share(events: int, n: int, minimum: int) -> Agreement:
+def _fraction(event: NDArray[np.bool_], minimum: int) -> Estimate:
+    n, events = event.size, int(event.sum())
     if n < max(minimum, 1):
         return _too_few(n, minimum, "pairs of labels")
-    low, high = mid_p(events, n)
-    return _ok(events / n, low, high, n, floor=0.0)
+    return Estimate.of(events / n, mid_p(events, n), n=n)
 
 
 def _kappa(table: Floats) -> tuple[float, float]:
@@ -188,20 +159,20 @@ def _kappa(table: Floats) -> tuple[float, float]:
     return kappa, float(np.sqrt(max(spread, 0.0) / n) / (1 - expected))
 
 
-def _label_counts(unit: Floats, label: Floats) -> Floats:
-    """Return how often each label (columns) was given to each unit of two labels or more."""
-    inputs.same_length(unit=unit, label=label)
-    units, which = np.unique(unit, return_inverse=True)
-    labels, code = np.unique(label, return_inverse=True)
-    shape = (units.size, labels.size)
-    counts = np.bincount(which * labels.size + code, minlength=shape[0] * shape[1]).reshape(shape)
+def _label_counts(units: Floats, labels: Floats) -> Floats:
+    """Return how often each label (columns) was given to each unit with at least two labels."""
+    inputs.same_length(units=units, labels=labels)
+    unit_values, which = np.unique(units, return_inverse=True)
+    label_values, code = np.unique(labels, return_inverse=True)
+    shape = (unit_values.size, label_values.size)
+    counts = np.bincount(which * shape[1] + code, minlength=shape[0] * shape[1]).reshape(shape)
     return np.asarray(counts[counts.sum(axis=1) >= 2], dtype=np.float64)
 
 
 def _alphas(times: Floats, profiles: Floats) -> Floats:
-    """Return α (R,) of R samples that hold each profile (P, K) of labels so many times (R, P).
+    """Return α (R,) of R samples that contain each profile (P, K) of labels `times` (R, P) times.
 
-    A sample of one label only says as little as chance: 0.
+    A sample with a single label counts as chance: 0.
     """
     size = profiles.sum(axis=1)
     differing = (size**2 - (profiles**2).sum(axis=1)) / (size - 1)  # (P,) n·D_o of each profile
@@ -216,7 +187,7 @@ def _alphas(times: Floats, profiles: Floats) -> Floats:
 def _alpha_interval(
     profiles: Floats, times: NDArray[np.integer], rng: np.random.Generator, resamples: int
 ) -> tuple[float, float]:
-    """Return the ends of the interval: each has its own sample, with one unit more."""
+    """Return the ends of the interval, each from a sample of its own with one unit added."""
     rarest_first = np.argsort(times @ profiles, kind="stable")
     differ, agree = np.zeros((2, profiles.shape[1]))
     differ[rarest_first[-2:]], agree[rarest_first[0]] = 1, 2
@@ -228,16 +199,5 @@ def _alpha_interval(
     return ends[0][0], ends[1][1]
 
 
-def _ok(value: float, low: float, high: float, n: int, *, floor: float) -> Agreement:
-    return Agreement(
-        value=float(value), low=min(max(float(low), floor), float(value)),
-        high=max(min(float(high), 1.0), float(value)), n=n, status="ok", reason="",
-    )  # fmt: skip
-
-
-def _too_few(n: int, minimum: int, what: str) -> Agreement:
-    return _insufficient(f"{n} {what}; {max(minimum, 1)} are needed", n)
-
-
-def _insufficient(reason: str, n: int) -> Agreement:
-    return Agreement(value=None, low=None, high=None, n=n, status="insufficient", reason=reason)
+def _too_few(n: int, minimum: int, what: str) -> Estimate:
+    return Estimate.insufficient(f"{n} {what}; {max(minimum, 1)} are needed", n=n)

@@ -1,12 +1,12 @@
-"""How good the decisions of a day should be if its scores are calibrated: needs no label.
+"""Expected performance of a day's decisions if its scores are calibrated; requires no labels.
 
 Confidence-based performance estimation (CBPE): a comment scored p is toxic with probability p, so
-the expected error of its decision is known. It sees a change of the comments that the scores
-reflect. It is blind to scores that are wrong about themselves: an over-confident model looks better
-than it is. Labels tell (`metrics.estimate`).
+the expected error of its decision is known. It detects changes of the comments that the scores
+reflect. It does not detect miscalibration: an over-confident model appears better than it is. That
+requires labels (`measure_days`).
 
 Means over a fixed set of comments are exact expectations. Recall and AUROC are ratios of two
-expectations, which differ from the expected ratio by a part of order 1/n. Nothing is simulated.
+expectations, which differ from the expected ratio by a term of order 1/n. Nothing is simulated.
 """
 
 import math
@@ -14,53 +14,51 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from modwatch.metrics import inputs
-from modwatch.metrics.collaborative import review_scores
 from modwatch.metrics.drift import MINIMUM_COMMENTS, Finding
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.intervals import LEVEL
+from modwatch.metrics.intervals import NORMAL_QUANTILE
 from modwatch.metrics.ranking import reviews
+from modwatch.metrics.strategies import review_scores
 
-#: Stands on every chart that shows a figure of this module.
-ASSUMPTION = "assumes calibrated scores: of the comments scored p, a share p is toxic"
-
-#: Comments, flagged or reviewed, and expected labels of a class, that a figure is made of at least.
+#: Minimum number of flagged or reviewed comments, and of expected labels of a class.
 MINIMUM_PART = 10
-
-_Z = float(special.ndtri((1 + LEVEL) / 2))
 
 
 def expected_performance(
-    prob: ArrayLike,
+    y_prob: ArrayLike,
     *,
-    alpha: float,
+    review_fraction: float,
     strategy: str = "uncertainty",
     toxic_share: float = 0.5,
     threshold: float = 0.5,
 ) -> Iterator[Finding]:
     """Yield the expected accuracy, precision, recall, AUROC, OC-Acc and RE of n comments.
 
-    The interval holds the true figure of 95 % of days if scores are calibrated: labels of known
-    probability still fall either way. It says nothing of miscalibration. Too few comments or
-    expected labels give an insufficient finding. Raises MetricInputError for what is out of range.
+    If scores are calibrated, the interval covers the true value on 95 % of days, since labels of
+    known probability are still random; it does not account for miscalibration. Too few comments or
+    expected labels give an insufficient finding.
 
     Args:
-        prob: (n,) in [0, 1].
-        alpha: the deployed review fraction, in [0, 1].
-        strategy: the deployed one of `collaborative.STRATEGIES`.
+        y_prob: (n,) in [0, 1].
+        review_fraction: the deployed one, in [0, 1].
+        strategy: the deployed one of `STRATEGIES`.
         toxic_share: of the strategy `hybrid`, in [0, 1].
-        threshold: a comment is flagged when prob > threshold.
+        threshold: in [0, 1]; a comment is flagged if its probability is above.
 
-    >>> findings = expected_performance(np.tile([0.1, 0.8], 500), alpha=0.1)
+    Raises:
+        MetricInputError: an argument out of range.
+
+    >>> findings = expected_performance(np.tile([0.1, 0.8], 500), review_fraction=0.1)
     >>> [round(finding.value, 3) for finding in findings]
     [0.85, 0.8, 0.889, 0.854, 0.87, 0.2]
     """
-    p = inputs.probabilities(prob)
+    p = inputs.probabilities(y_prob)
     flagged = (p > inputs.fraction("threshold", threshold)).astype(np.float64)
+    alpha = inputs.fraction("review_fraction", review_fraction)
     score = review_scores(p, strategy, toxic_share=toxic_share)
-    (review,) = reviews(score, [inputs.fraction("alpha", alpha)], np.ones(p.size))
+    (review,) = reviews(score, [alpha], np.ones(p.size))
     reviewed = review.reviewed(score)
     right = np.where(flagged > 0, p, 1 - p)
     yield _mean("accuracy", p, right)
@@ -81,11 +79,11 @@ def _mean(
 ) -> Finding:
     """Return the mean of the expected outcome (n,) over the part (n,) of the comments.
 
-    `unsure` (n,) is how far a label decides a comment's outcome: not at all where it is reviewed.
+    `unsure` (n,) is how much a label affects a comment's outcome: 0 where it is reviewed.
     """
     part = np.ones(p.size) if part is None else part
     size = float(part.sum())
-    if reason := _lacks(p) or _few(size, "comments that it is about"):
+    if reason := _lacks(p, size, "comments in its denominator"):
         return _insufficient(metric, p, reason)
     influence = part / size if unsure is None else part * unsure / size
     return _finding(metric, p, float(np.dot(part, expected)) / size, _spread(p, influence))
@@ -94,18 +92,18 @@ def _mean(
 def _recall(p: Floats, flagged: Floats) -> Finding:
     """Return the expected positives among the flagged over all expected positives."""
     positives = float(p.sum())
-    if reason := _lacks(p) or _few(positives, "toxic comments expected"):
+    if reason := _lacks(p, positives, "toxic comments expected"):
         return _insufficient("recall_flagged", p, reason)
     value = float(np.dot(p, flagged)) / positives
     return _finding("recall_flagged", p, value, _spread(p, (flagged - value) / positives))
 
 
 def _auroc(p: Floats) -> Finding:
-    """Return the expected share of pairs, one toxic and one not, that the scores order rightly."""
+    """Return the expected share of pairs, one toxic and one not, in the correct order."""
     values, counts = np.unique(p, return_counts=True)
     positive, negative = counts * values, counts * (1 - values)  # expected, by distinct score
     positives, negatives = float(positive.sum()), float(negative.sum())
-    if reason := _lacks(p) or _few(min(positives, negatives), "comments expected of a class"):
+    if reason := _lacks(p, min(positives, negatives), "comments expected of a class"):
         return _insufficient("auroc", p, reason)
     beaten = np.cumsum(negative) - negative / 2
     losing = positives - np.cumsum(positive) + positive / 2
@@ -116,17 +114,14 @@ def _auroc(p: Floats) -> Finding:
 
 
 def _spread(p: Floats, influence: Floats, count: NDArray[np.int64] | int = 1) -> float:
-    """Return the standard deviation of a figure to which each label adds its influence."""
+    """Return the standard deviation of an estimate to which each label adds its influence."""
     return math.sqrt(float((count * p * (1 - p) * influence**2).sum()))
 
 
-def _lacks(p: Floats) -> str:
+def _lacks(p: Floats, size: float, noun: str) -> str:
+    """Return why there are too few comments; empty if there are enough."""
     if p.size < MINIMUM_COMMENTS:
         return f"{p.size} comments of the day; {MINIMUM_COMMENTS} are needed"
-    return ""
-
-
-def _few(size: float, noun: str) -> str:
     return "" if size >= MINIMUM_PART else f"{size:.0f} {noun}; {MINIMUM_PART} are needed"
 
 
@@ -135,8 +130,8 @@ def _finding(metric: str, p: Floats, value: float, spread: float) -> Finding:
         metric=f"cbpe_{metric}",
         feature="prob",
         value=value,
-        low=max(value - _Z * spread, 0.0),
-        high=min(value + _Z * spread, 1.0),
+        low=max(value - NORMAL_QUANTILE * spread, 0.0),
+        high=min(value + NORMAL_QUANTILE * spread, 1.0),
         n=p.size,
     )
 

@@ -1,12 +1,15 @@
-"""Whether a day's comments and scores are like those of its references.
+"""How a day's comments and scores differ from those of its references.
+
+Data validation judges these findings before the day is published; the table `drift` keeps them.
 
 Two references: `fixed`, the first days, shows slow change; `trailing`, the days just before, shows
-sudden change. Scores are compared with days that the same model version scored, and no others: a
-new model moves all scores, which says nothing about the comments.
+sudden change. Scores are compared only with days that the same model version scored: a new model
+moves all scores, which says nothing about the comments.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -17,6 +20,7 @@ from modwatch.metrics.distance import (
     jensen_shannon,
     mean_shift,
     population_stability_index,
+    share,
     share_change,
     wasserstein,
 )
@@ -29,18 +33,21 @@ MINIMUM_COMMENTS = 200
 #: Bins of like mass in the reference, in which PSI and Jensen–Shannon compare scores.
 QUANTILE_BINS = 10
 
+#: Trailing days that the usual volume is taken from.
+MINIMUM_DAYS = 3
+
 SCORE_METRICS = ("psi", "jensen_shannon", "wasserstein", "mean_shift")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One figure of a day, as in `records.DRIFT`."""
+    """One metric of a day, as in `schemas.DRIFT`."""
 
     metric: str
     feature: str
     #: None: the day alone.
     reference: str | None = None
-    #: None when there is not enough to tell it from.
+    #: None when there is not enough data.
     value: float | None
     #: 95 % interval; None where there is none.
     low: float | None = None
@@ -50,7 +57,7 @@ class Finding:
     #: Comments of the day, and of the reference.
     n: int
     reference_n: int | None = None
-    #: Why there is no value, or what to know about it; empty when there is nothing to say.
+    #: Why there is no value, or a remark about it; may be empty.
     reason: str = ""
 
     @property
@@ -72,10 +79,10 @@ class Reference:
 
 
 def compare(today: Profile, references: Sequence[Reference]) -> Iterator[Finding]:
-    """Yield how far the day lies from each reference: scores, flagged share, mixes, gaps.
+    """Yield the distances of the day from each reference: scores, flagged share, mixes, gaps.
 
-    What cannot be told is insufficient with a reason: an empty day, too few comments on either
-    side, a reference of another model version.
+    Findings without enough data are insufficient and have a reason: an empty day, too few comments
+    on either side, a reference of another model version.
 
     >>> {finding.reason for finding in compare(Profile(), [Reference(name="fixed", days=[])])}
     {'0 comments of the day; 200 are needed'}
@@ -87,12 +94,12 @@ def compare(today: Profile, references: Sequence[Reference]) -> Iterator[Finding
 
 @dataclass(frozen=True, kw_only=True)
 class _Pair:
-    """What a day and a reference have to be compared by."""
+    """A day and a reference, and what their findings have in common."""
 
     reference: str
     n: int
     reference_n: int
-    #: What to know about the reference.
+    #: A remark about the reference; may be empty.
     note: str = ""
 
     @property
@@ -153,11 +160,7 @@ def _comments(today: Profile, reference: Reference) -> Iterator[Finding]:
         yield pair.finding("jensen_shannon", feature, effect)
     for column, gaps in today.missing.items():
         yield pair.change("missing_share_change", column, gaps, before.missing.get(column, 0))
-    landed = replace(
-        pair,
-        n=today.comments + today.quarantined,
-        reference_n=before.comments + before.quarantined,
-    )
+    landed = replace(pair, n=today.landed, reference_n=before.landed)
     yield landed.change(
         "quarantined_share_change", "quarantined", today.quarantined, before.quarantined
     )
@@ -203,36 +206,51 @@ def quantile_bins(reference: Counts) -> NDArray[np.int64]:
     return np.minimum((rank * QUANTILE_BINS).astype(np.int64), QUANTILE_BINS - 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScoreHistograms:
-    """The probabilities of a day and of its references over the same bins."""
+def day_metrics(today: Profile, trailing: Sequence[Profile]) -> Iterator[Finding]:
+    """Yield the volume ratio, and the shares that are flagged, quarantined and missing.
 
-    #: (B + 1,) ascending, from 0 to 1.
-    edges: NDArray[np.float64]
-    #: (B,) comments of the day.
-    day: Counts
-    #: (B,) comments of each reference, by its name; one without any comparable day is absent.
-    references: dict[str, Counts]
+    Shares have Wilson's interval; those of an empty day are insufficient. The volume of an empty
+    day is 0, which is a value.
 
-
-def score_histograms(
-    today: Profile, references: Sequence[Reference], *, bins: int = 50
-) -> ScoreHistograms:
-    """Return how the probabilities of the day and of its references spread, in `bins` equal bins.
-
-    `bins` divides `profile.BINS`. Days that another model version scored are left out.
-
-    >>> score_histograms(Profile(), [], bins=4).edges.tolist()
-    [0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> week = [Profile(comments=size) for size in (90, 100, 5000)]
+    >>> next(day_metrics(Profile(comments=50), week)).value
+    0.5
     """
-    before = {each.name: pooled(each.scored_by(today.model_version)) for each in references}
-    return ScoreHistograms(
-        edges=np.linspace(0, 1, bins + 1),
-        day=_coarse(today, bins),
-        references={name: _coarse(days, bins) for name, days in before.items() if days.scored},
+    yield volume_ratio(today, trailing)
+    yield _share("flagged_share", "flagged", today.flagged, today.scored)
+    yield _share("quarantined_share", "quarantined", today.quarantined, today.landed)
+    for column, gaps in today.missing.items():
+        yield _share("missing_share", column, gaps, today.comments)
+
+
+def volume_ratio(today: Profile, trailing: Sequence[Profile]) -> Finding:
+    """Return the landed rows of the day over the median of the trailing days.
+
+    One storm does not move the median. Weekdays are not told apart.
+
+    >>> volume_ratio(Profile(comments=50), []).reason
+    '0 trailing days; 3 are needed'
+    """
+    volumes = [day.landed for day in trailing]
+    usual, reason = median(volumes or [0]), ""
+    if len(volumes) < MINIMUM_DAYS:
+        reason = f"{len(volumes)} trailing days; {MINIMUM_DAYS} are needed"
+    elif not usual:
+        reason = "half of the trailing days are empty"
+    ratio = None if reason else today.landed / usual
+    return Finding(
+        metric="volume_ratio",
+        feature="comments",
+        reference="trailing",
+        value=ratio,
+        direction=None if ratio in (None, 1) else "higher" if today.landed > usual else "lower",
+        n=today.landed,
+        reference_n=sum(volumes),
+        reason=reason,
     )
 
 
-def _coarse(profile: Profile, bins: int) -> Counts:
-    coarse: Counts = profile.scores["prob"].reshape(bins, -1).sum(axis=1)
-    return coarse
+def _share(metric: str, feature: str, part: int, whole: int) -> Finding:
+    if not whole:
+        return Finding(metric=metric, feature=feature, value=None, n=0, reason="an empty day")
+    return Finding(metric=metric, feature=feature, **asdict(share(part, whole)), n=whole)

@@ -1,8 +1,8 @@
-"""Intervals that stay honest when few labels, and fewer errors, were seen.
+"""Confidence intervals with nominal coverage for few labels and fewer events.
 
 Totals of 0/1 events get the mid-P interval of Fay & Kim (2017) for weighted sums, with the beta
-distribution in place of the gamma: for equal weights it is the mid-P Clopper–Pearson interval. It
-has width even when no event was seen. `metrics.shares` builds on the same distributions.
+distribution in place of the gamma: for equal weights this is the mid-P Clopper–Pearson interval. It
+has width even if no event was observed. `estimation.ratios` builds on the same distributions.
 """
 
 from dataclasses import dataclass
@@ -17,33 +17,36 @@ from modwatch.metrics.inputs import Floats
 #: Two-sided level of every interval.
 LEVEL = 0.95
 
+#: Standard normal quantile of that level, 1.96.
+NORMAL_QUANTILE = float(special.ndtri((1 + LEVEL) / 2))
+
 _POINTS = (np.arange(1000) + 0.5) / 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartialTotal:
-    """A total of event mass over a population of which some rows were seen.
+    """A total of event mass over a population, observed in part.
 
-    Total = seen + span × rate, the rate being estimated by Σ share·event over the m rows.
+    Total = seen + span × rate; the rate is estimated by Σ share·event over the m labelled rows.
     """
 
-    #: Event mass of the rows that were seen.
+    #: Event mass of the observed rows.
     seen: float
-    #: Mass of the rows that were not seen.
+    #: Mass of the rows that were not observed.
     span: float
     #: (m,) event mass in [0, 1] of each row.
     event: Floats
-    #: (m,) part of the unseen mass that each row stands for; sums to 1, or all 0 when span is 0.
+    #: (m,) part of the unobserved mass that each row represents; sums to 1, or 0 if span is 0.
     share: Floats
-    #: (m,) share × standard error per event, ≥ share: prediction of a finite unseen part.
+    #: (m,) share × standard error per event, ≥ share: the unobserved part is finite.
     error: Floats
-    #: (m,) or one for all: stratum of each row. Only what varies within strata is error.
+    #: (m,) or one for all: stratum of each row. Only variation within strata is error.
     stratum: NDArray[np.integer] | int = 0
-    #: (m,) or one for all: event mass that an event not yet seen would have in the row's place.
+    #: (m,) or one for all: event mass of an unobserved event in place of the row.
     reach: Floats | float = 1.0
-    #: Unseen mass that no row stands for: anything between none and all of it may be events.
+    #: Unobserved mass that no row represents: between none and all of it may be events.
     unknown: float = 0.0
-    #: Event rate that the value supposes for the unknown mass.
+    #: Event rate assumed for the unknown mass.
     supposed: float = 0.0
 
     @property
@@ -69,10 +72,10 @@ class PartialTotal:
         return self.span**2 * self._variance(self.event) * max(1 - rate, 0.0)
 
     def confidence(self) -> Floats:
-        """Return the mid-P confidence distribution of the total, as a rising sample.
+        """Return the mid-P confidence distribution of the total, as an ascending sample.
 
-        Its quantiles at 2.5 % and 97.5 % are the interval; functions of independent totals get
-        theirs from samples put together at random (Fay, Proschan & Brittain 2015).
+        Its quantiles at 2.5 % and 97.5 % are the interval. For functions of independent totals,
+        samples are combined at random (Fay, Proschan & Brittain 2015).
 
         >>> third = np.full(3, 1 / 3)
         >>> none = PartialTotal(seen=0, span=1000, event=np.zeros(3), share=third, error=third)
@@ -80,27 +83,27 @@ class PartialTotal:
         True
         """
         rate = float(np.dot(self.share, self.event))
-        # The rarer side decides how much was seen: three errors in a thousand are three events.
+        # The rarer outcome carries the information: three errors in a thousand are three events.
         if rate <= 0.5:
             lower, upper = self._bounds(self.event)
         else:
             upper, lower = (1 - points[::-1] for points in self._bounds(1 - self.event))
         lower, upper = self.span * lower, self.span * upper
-        if self._whole:  # of two unseen comments none or both may be events
+        if self._whole:  # of two unobserved comments none or both may be events
             lower, upper = np.floor(lower), np.ceil(upper)
         points = np.concatenate([lower, np.minimum(upper, self.span) + self.unknown])
         return np.sort(self.seen + points)
 
     @cached_property
     def _whole(self) -> bool:
-        """Whether events are comments, not parts of them."""
+        """Whether events are whole comments."""
         return bool(((self.event == 0) | (self.event == 1)).all() and np.all(self.reach == 1))
 
     def _bounds(self, event: Floats) -> tuple[Floats, Floats]:
         """Return the lower and the upper confidence distribution of the rate of an event.
 
-        The upper one supposes one event more than was seen, of the weight that makes variance:
-        Σw³/Σw² lies between the mean weight (Tiwari 2006) and the largest (Fay & Feuer 1997).
+        The upper one assumes one event more than observed, with weight Σw³/Σw², which lies between
+        the mean weight (Tiwari 2006) and the largest (Fay & Feuer 1997).
         """
         if self.span == 0:
             return np.zeros(_POINTS.size), np.zeros(_POINTS.size)
@@ -109,7 +112,7 @@ class PartialTotal:
 
     @property
     def one_more(self) -> float:
-        """Event mass of the one event more than was seen that the upper end supposes."""
+        """Mass of the additional event that the upper end assumes."""
         return self.span * self._one
 
     @cached_property
@@ -121,8 +124,8 @@ class PartialTotal:
     def _variance(self, event: Floats) -> float:
         """Return the variance of the rate of rare events, over 1−rate.
 
-        Where a stratum is full of events, Σ(error·event)² is too much: what counts is the spread
-        around the stratum's mean.
+        In a stratum full of events Σ(error·event)² is too large; only the spread around the
+        stratum's mean counts.
         """
         squares = (self.error * event) ** 2
         rate, whole = float(np.dot(self.share, event)), float(squares.sum())
@@ -143,7 +146,7 @@ class PartialTotal:
 
 
 def _beta_points(rate: float, variance: float) -> Floats:
-    """Return quantiles of the beta distribution that stands for rate/weight events of 1/weight."""
+    """Return quantiles of the beta distribution of rate/weight events in 1/weight trials."""
     if rate <= 0:
         return np.zeros(_POINTS.size)
     weight = variance / rate
@@ -154,7 +157,7 @@ def _beta_points(rate: float, variance: float) -> Floats:
 
 
 def mid_p(events: float, trials: float) -> tuple[float, float]:
-    """Return the mid-P Clopper–Pearson interval of a share; neither number need be whole.
+    """Return the 95 % mid-P Clopper–Pearson interval of a proportion; counts may be fractional.
 
     >>> [round(bound, 3) for bound in mid_p(0, 10)]
     [0.0, 0.258]
@@ -163,7 +166,7 @@ def mid_p(events: float, trials: float) -> tuple[float, float]:
 
 
 def share_confidence(events: float, trials: float) -> Floats:
-    """Return the mid-P confidence distribution of a share, as a rising sample.
+    """Return the mid-P confidence distribution of a proportion, as an ascending sample.
 
     Half of it is the lower, half the upper Clopper–Pearson distribution.
 
@@ -176,7 +179,7 @@ def share_confidence(events: float, trials: float) -> Floats:
 
 
 def interval(confidence: Floats) -> tuple[float, float]:
-    """Return the central 95 % of a confidence distribution given as a sample.
+    """Return the central 95 % interval of a confidence distribution given as a sample.
 
     >>> [round(bound, 6) for bound in interval(np.arange(41.0))]
     [1.0, 39.0]

@@ -1,8 +1,8 @@
-"""A day in counts, small enough to keep for ever; the counts of several days add up."""
+"""The profile of a day: its comments and scores in counts; those of several days add up."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,10 +38,11 @@ def _no_scores() -> dict[str, Counts]:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """What one day, or several together, looked like."""
+    """Counts of one day, or of several together: of its comments, and of its scores."""
 
+    #: Valid comments.
     comments: int = 0
-    #: Rows that the checks of the comments refused.
+    #: Rows that data validation quarantined.
     quarantined: int = 0
     #: Comments without it, by optional column.
     missing: Mapping[str, int] = field(default_factory=dict)
@@ -51,8 +52,17 @@ class Profile:
     scores: Mapping[str, Counts] = field(default_factory=_no_scores)
     #: Comments with prob > threshold.
     flagged: int = 0
-    #: What scored them; None when nothing did.
+    #: The one model version of all scores; None without scores, or when there are several.
     model_version: str | None = None
+
+    @property
+    def landed(self) -> int:
+        """Rows that the source delivered.
+
+        >>> Profile(comments=8, quarantined=2).landed
+        10
+        """
+        return self.comments + self.quarantined
 
     @property
     def scored(self) -> int:
@@ -62,6 +72,19 @@ class Profile:
         0
         """
         return int(self.scores["prob"].sum())
+
+    def with_scores_of(self, other: "Profile") -> "Profile":
+        """Return the comments of this profile with the scores of another.
+
+        >>> Profile(comments=3).with_scores_of(Profile(comments=5, flagged=1))  # doctest: +ELLIPSIS
+        Profile(comments=3, ... flagged=1, model_version=None)
+        """
+        return replace(
+            self,
+            scores=other.scores,
+            flagged=other.flagged,
+            model_version=other.model_version,
+        )
 
 
 def pooled(days: Sequence[Profile]) -> Profile:

@@ -1,7 +1,7 @@
-"""The two rankings behind every collaborative metric, in one place.
+"""The two rankings behind every collaborative metric.
 
-`reviews` says how much of each row is reviewed at a capacity (ranking by review score);
-`Sweep` gives the curves over all thresholds (ranking by score).
+`reviews` returns how much of each row is reviewed at a capacity (ranking by review score);
+`Sweep` returns the curves over all thresholds (ranking by probability).
 """
 
 import math
@@ -19,28 +19,15 @@ Interpolation = Literal["davis-goadrich", "step"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 
-#: Beyond this floats have no fractions, and weights are whole for want of them.
+#: From here on every float is an integer, so a sum cannot tell integer weights from others.
 _COUNTABLE = 2.0**53
 
-#: Groups of equal score that are looked at together: few enough for a processor's cache.
+#: Groups of equal score processed at once; small enough for a processor's cache.
 _BLOCK = 8_192
 
 
-def capacity(alpha: float, total: float, *, whole: bool) -> float:
-    """Return the mass of rows that can be reviewed: ⌊α·total⌋ for `whole` weights, else α·total.
-
-    Whole weights count repeated rows, and nobody reviews half a comment; other weights are masses
-    on an arbitrary scale, which has no whole comments to round to. α·n a rounding error below a
-    whole number counts as that number (0.29 of 100 is 29).
-
-    >>> capacity(0.29, 100, whole=True), capacity(0.5, 3, whole=True), capacity(0.5, 3, whole=False)
-    (29, 1, 1.5)
-    """
-    return slots(alpha, total) if whole else alpha * total
-
-
 def slots(alpha: float, total: float) -> int:
-    """Return ⌊α·total⌋, forgiving the rounding of α itself.
+    """Return the capacity ⌊α·total⌋; a product just below an integer counts as that integer.
 
     >>> slots(0.29, 100)
     29
@@ -84,7 +71,10 @@ def reviews(review_score: Floats, alphas: Sequence[float], weight: Floats) -> li
     np.negative(lowered, out=lowered)
     total = float(mass[-1]) if mass.size else 0.0
     whole &= total < _COUNTABLE
-    return [_review(lowered, mass, capacity(alpha, total, whole=whole)) for alpha in alphas]
+    # Integer weights count repeated rows, and nobody reviews half a comment; other weights are on
+    # an arbitrary scale without whole comments to round to.
+    places = [slots(alpha, total) if whole else alpha * total for alpha in alphas]
+    return [_review(lowered, mass, each) for each in places]
 
 
 def _review(lowered: Floats, mass: Floats, places: float) -> Review:
@@ -102,7 +92,7 @@ def _review(lowered: Floats, mass: Floats, places: float) -> Review:
 
 @dataclass(frozen=True, kw_only=True)
 class _Groups:
-    """The g groups of equal score that hold a positive, by falling score: only they carry area."""
+    """The g groups of equal score with a positive, by descending score; only they add area."""
 
     #: (g+1,) positives above each group, and all positives.
     bounds: NDArray[np.intp]
@@ -116,16 +106,16 @@ class Curve:
     """The ROC and precision-recall curves over all thresholds."""
 
     groups: _Groups
-    #: (P+1,) running mass of the P positives, falling score, from what is right at any threshold.
+    #: (P+1,) running weight of the P positives by descending score, from the reviewed ones.
     true: Floats
-    #: (N+1,) running mass of the N negatives, falling score, from 0.
+    #: (N+1,) running weight of the N negatives by descending score, from 0.
     false: Floats
-    #: All positive and all negative mass.
+    #: Total weight of positives, and of negatives.
     positives: float
     negatives: float
 
     def auroc(self) -> float | None:
-        """Return the area under the ROC curve, None where a class has no mass."""
+        """Return the area under the ROC curve, None if a class has no weight."""
         if self.negatives <= 0:
             return None
         won = sum(
@@ -135,7 +125,7 @@ class Curve:
         return share(won + float(self.true[0]), self.positives)
 
     def auprc(self, interpolation: Interpolation = "davis-goadrich") -> float | None:
-        """Return the area under the precision-recall curve, None without positive mass.
+        """Return the area under the precision-recall curve, None without positives.
 
         Davis & Goadrich (2006): between two thresholds false positives grow linearly with true
         ones, so precision is integrated in closed form; `step` gives average precision.
@@ -144,10 +134,7 @@ class Curve:
         return share(area + float(self.true[0]), self.positives)
 
     def _segments(self) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
-        """Yield, block by block of groups, what each adds and what is above it, in mass.
-
-        Positives it adds, positives above, negatives above, negatives it adds.
-        """
+        """Yield by blocks of groups: positives in each and above it, negatives above and in it."""
         groups = self.groups
         for first in range(0, groups.above.size, _BLOCK):
             true = self.true[groups.bounds[first : first + _BLOCK + 1]]
@@ -182,9 +169,9 @@ class Sweep:
         )
 
     def curve(self, weight: Floats, reviewed: Floats) -> Curve:
-        """Return the curve of rows (n,) of which the `reviewed` part is right at every threshold.
+        """Return the curve of rows (n,) whose `reviewed` part is correct at every threshold.
 
-        That part ranks above all others when positive, and below all others when negative.
+        That part ranks above all others if positive, and below all others if negative.
         """
         sure = dot(weight[self._positive], reviewed[self._positive])
         negatives = float(weight[self._negative].sum())
@@ -203,14 +190,14 @@ def check_interpolation(interpolation: str) -> None:
     """Return nothing; raise MetricInputError for an unknown interpolation."""
     if interpolation not in _AREAS:
         known = ", ".join(_AREAS)
-        raise MetricInputError(f"interpolation is {interpolation!r}; it must be one of {known}")
+        raise MetricInputError(f"interpolation must be one of {known}, got {interpolation!r}")
 
 
 def dot(left: Floats, right: Floats) -> float:
-    """Return Σ left·right of two arrays (n,), the same on every machine.
+    """Return Σ left·right of two arrays (n,), identical on every machine.
 
-    `np.dot` would split the sum among as many threads as there are cores; on a busy machine these
-    wait for one another.
+    `np.dot` splits the sum among as many threads as there are cores; on a busy machine these wait
+    for each other.
 
     >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     11.0
@@ -219,9 +206,9 @@ def dot(left: Floats, right: Floats) -> float:
 
 
 def mean(value: Floats, weight: Floats) -> float | None:
-    """Return the weighted mean of values (n,) in [0, 1], None without weight.
+    """Return the weighted mean of values (n,) in [0, 1]; None without weight.
 
-    Never outside [0, 1], and exact where all values are 0 or all are 1.
+    Never outside [0, 1], and exact if all values are 0 or all are 1.
 
     >>> mean(np.array([1.0, 0.0]), np.array([1.0, 3.0])), mean(np.zeros(1), np.zeros(1))
     (0.25, None)
@@ -231,7 +218,7 @@ def mean(value: Floats, weight: Floats) -> float | None:
 
 
 def share(part: float, whole: float) -> float | None:
-    """Return the part over the whole, kept in [0, 1] whatever the rounding; None of nothing.
+    """Return part/whole clipped to [0, 1] against rounding; None if the whole is 0.
 
     >>> share(1, 2), share(0, 0)
     (0.5, None)
@@ -240,7 +227,7 @@ def share(part: float, whole: float) -> float | None:
 
 
 def _running(mass: Floats, rows: NDArray[np.intp], start: float) -> Floats:
-    """Return the running sums (m+1,) of the mass of the m `rows`, from `start`."""
+    """Return the running sums (m+1,) of `mass` over the m `rows`, from `start`."""
     total = np.empty(rows.size + 1)
     total[0] = start
     np.take(mass, rows, out=total[1:], mode="clip")  # the default mode makes a copy

@@ -1,6 +1,6 @@
-"""What other review strategies and capacities would bring, so that a lead can choose one.
+"""What-if: the outcomes and the cost of other review strategies and review fractions.
 
-Nothing is estimated here: the estimates of the last window are put beside what they would cost.
+Nothing is estimated here: the estimates of the last window are combined with moderator time.
 """
 
 from collections.abc import Hashable
@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-#: What a choice brings; each has the columns `…`, `…_low` and `…_high` in the table.
+#: Outcomes; each has the columns `…`, `…_low` and `…_high` in the table.
 OUTCOMES = ("review_efficiency", "oc_accuracy", "review_effectiveness")
 
 _NUMBERS = (
@@ -16,11 +16,11 @@ _NUMBERS = (
     *(f"{outcome}{end}" for outcome in OUTCOMES for end in ("", "_low", "_high")),
 )
 
-#: Columns of the table that `what_if` returns.
+#: Columns of the table that `what_if_table` returns.
 COLUMNS = ("strategy", "deployed", *_NUMBERS, "n", "status", "reason")
 
 
-def what_if(
+def what_if_table(
     estimates: pd.DataFrame,
     *,
     comments_per_day: float,
@@ -28,26 +28,25 @@ def what_if(
     strategy: str,
     review_fraction: float,
 ) -> pd.DataFrame:
-    """Return one row a strategy and α: what it would bring, with 95 % intervals, and its hours.
+    """Return one row per strategy and review fraction: outcomes with 95 % intervals, and hours.
 
-    Columns: `COLUMNS`. `hours_per_day` is the time of all moderators together. Numbers are nullable
-    floats, missing where `status` is insufficient and the `reason` names them. A cost in hours
-    takes every decision to last as long as the median one: pauses at the desk, which a mean would
-    count, stay out.
+    Columns: `COLUMNS`. `hours_per_day` is the time of all moderators together, at the median time
+    per decision: a mean would include pauses. Numbers are nullable floats, missing if `status` is
+    insufficient; the `reason` names them.
 
     Args:
-        estimates: of a window of days, as `metrics.estimate.measure_days` returns them, with every
-            strategy and α to choose from.
-        comments_per_day: mean number n of comments a day, of which a share α would be reviewed.
-        seconds_per_decision: median time of a moderator for one comment; None when unknown.
+        estimates: of a window of days, as `measure_days` returns them, with every strategy and
+            review fraction to compare.
+        comments_per_day: mean number of comments a day.
+        seconds_per_decision: median time of a moderator for one comment; None if unknown.
         strategy: the deployed one.
-        review_fraction: the deployed α.
+        review_fraction: the deployed one.
 
     Source of the outcomes: Kivlichan et al. (2021), section 4.1.
 
     >>> row = {"strategy": "toxicity", "alpha": 0.1, "value": 0.5, "low": 0.4, "high": 0.6,
     ...        "n": 90, "status": "ok", "reason": ""}
-    >>> table = what_if(pd.DataFrame([row | {"metric": name} for name in OUTCOMES]),
+    >>> table = what_if_table(pd.DataFrame([row | {"metric": name} for name in OUTCOMES]),
     ...     comments_per_day=7200, seconds_per_decision=10, strategy="toxicity",
     ...     review_fraction=0.1)
     >>> table.loc[0, ["comments_per_day", "hours_per_day", "oc_accuracy_low"]].tolist()
@@ -69,7 +68,7 @@ def what_if(
 def _choice(
     estimates: list[dict[Hashable, Any]], comments: float, seconds: float | None
 ) -> dict[str, Any]:
-    """Return the row of one strategy and α, of which these are the estimates."""
+    """Return the row of one strategy and review fraction from its estimates."""
     reviewed = float(estimates[0]["alpha"]) * comments
     lacking = {row["metric"]: row["reason"] for row in estimates if row["status"] != "ok"}
     if seconds is None:
@@ -87,7 +86,7 @@ def _choice(
 
 
 def _outcomes(estimates: list[dict[Hashable, Any]]) -> dict[str, float]:
-    """Return value and interval of every estimate that is sufficient."""
+    """Return value and interval of every sufficient estimate."""
     return {
         f"{row['metric']}{end}": row[name]
         for row in estimates

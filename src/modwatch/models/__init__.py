@@ -1,1 +1,1 @@
-"""Toxicity models that know how sure they are."""
+"""The toxicity model: training, calibration, artifact and registry."""

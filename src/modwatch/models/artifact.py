@@ -1,11 +1,11 @@
-"""A model on disk: one folder of safetensors and JSON, complete in itself.
+"""A model on disk: a self-contained folder of safetensors and JSON.
 
     modwatch.json       recipe, calibration, threshold, training facts, versions, digests
     config.json         the encoder's Hugging Face configuration
     tokenizer.json      the tokenizer
     model.safetensors   weights of encoder and head
 
-Nothing in it is code and nothing is unpickled.
+It contains no code and no pickles.
 """
 
 import hashlib
@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
@@ -32,32 +31,32 @@ FORMAT = 1
 MANIFEST = "modwatch.json"
 _FILES = ("config.json", "tokenizer.json", "model.safetensors")
 _LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
-_AGAIN = "fetch the artifact again from the registry or train the model again"
+_AGAIN = "download the artifact again from the registry or train the model again"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedModel:
-    """A model read from disk, ready to predict."""
+    """A model loaded from disk."""
 
     recipe: Recipe
     tokenizer: Tokenizer
     classifier: Classifier
     calibration: Calibration
     threshold: float
-    #: SHA-256 over the artifact's files; the same model has the same digest everywhere.
+    #: SHA-256 of the artifact's files; the same model has the same digest everywhere.
     digest: str
 
 
 def save(model: TrainedModel, folder: Path) -> str:
-    """Write `model` into the empty or new `folder` and return its digest."""
+    """Write `model` to the empty or new `folder` and return its digest."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
-        raise ModelError(f"{folder} is not empty; save the model into a folder of its own")
+        raise ModelError(f"{folder} is not empty; save the model in an empty folder")
     model.classifier.encoder.config.save_pretrained(folder)
     model.tokenizer.no_padding()
     model.tokenizer.no_truncation()
     model.tokenizer.save(str(folder / "tokenizer.json"))
-    weights = {name: value.contiguous() for name, value in _state(model.classifier).items()}
+    weights = {name: value.contiguous() for name, value in model.classifier.state_dict().items()}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     manifest = _manifest(model, folder)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
@@ -65,11 +64,11 @@ def save(model: TrainedModel, folder: Path) -> str:
 
 
 def load(folder: Path) -> LoadedModel:
-    """Return the model in `folder`; ModelError names the file that is missing, broken or odd."""
+    """Return the model in `folder`; ModelError names the file that is missing or invalid."""
     manifest = read_manifest(folder)
     for name, digest in manifest["files"].items():
         if _sha256(folder / name) != digest:
-            raise ModelError(f"{folder / name} differs from what {MANIFEST} says; {_AGAIN}")
+            raise ModelError(f"{folder / name} differs from its digest in {MANIFEST}; {_AGAIN}")
     recipe = Recipe.from_json(manifest["recipe"], origin=folder / MANIFEST)
     encoder = encoder_from_config(encoder_config(folder))
     classifier = build_classifier(encoder, recipe)
@@ -86,7 +85,7 @@ def load(folder: Path) -> LoadedModel:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return modwatch.json of an artifact; ModelError when missing, broken or of another format."""
+    """Return modwatch.json of an artifact; ModelError when it is missing or invalid."""
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_text("utf-8"))
@@ -95,9 +94,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         complete &= isinstance(manifest["threshold"], float)
         known = manifest["format"] == FORMAT
     except OSError as exc:
-        raise ModelError(f"{path} cannot be read; point to the folder of a saved model") from exc
+        raise ModelError(f"{path} cannot be read; use the folder of a saved model") from exc
     except (ValueError, KeyError, TypeError) as exc:
-        raise ModelError(f"{path} is no manifest of a model; {_AGAIN}") from exc
+        raise ModelError(f"{path} is not a manifest of a model; {_AGAIN}") from exc
     if not known or not complete:
         raise ModelError(f"{path} is not of format {FORMAT}; {_AGAIN}")
     return dict(manifest)
@@ -116,7 +115,7 @@ def _manifest(model: TrainedModel, folder: Path) -> dict[str, Any]:
 
 
 def _digest(manifest: dict[str, Any]) -> str:
-    """Return the SHA-256 of all that decides a prediction."""
+    """Return the SHA-256 of everything that determines predictions."""
     kept = {key: manifest[key] for key in ("files", "recipe", "calibration", "threshold")}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
@@ -129,15 +128,11 @@ def _sha256(path: Path) -> str:
         raise ModelError(f"{path} cannot be read; {_AGAIN}") from exc
 
 
-def _state(classifier: Classifier) -> dict[str, torch.Tensor]:
-    return classifier.state_dict()
-
-
 def _fill(classifier: Classifier, path: Path) -> None:
-    """Load the weights at `path` into `classifier`, every one of them."""
+    """Load all weights at `path` into `classifier`."""
     try:
         classifier.load_state_dict(load_file(path), strict=True)
     except (SafetensorError, OSError) as exc:
-        raise ModelError(f"{path} is no safetensors file; {_AGAIN}") from exc
+        raise ModelError(f"{path} is not a safetensors file; {_AGAIN}") from exc
     except RuntimeError as exc:
         raise ModelError(f"{path} does not fit config.json and {MANIFEST}; {_AGAIN}") from exc

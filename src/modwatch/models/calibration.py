@@ -1,4 +1,4 @@
-"""From raw logits to probabilities that hold where the model works."""
+"""Calibration: from raw logits to probabilities at the prevalence of the stream."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sklearn.metrics import precision_recall_curve
 
 from modwatch.errors import ModelError
-from modwatch.models.heads import LogitPosterior
+from modwatch.models.heads import GaussianLogit
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -17,13 +17,12 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Platt scaling of the logit, then the shift from the corpus's prevalence to another.
+    """Platt scaling of the logit, then a shift from the prevalence of the corpus to another.
 
-    Platt (1999); the shift is Saerens, Latinne & Decaestecker (2002), in log odds: with the
-    same comments in each class, changing the prevalence multiplies the odds by a constant. Both
-    act on the logit of every sample of the weights, hence on the whole posterior.
+    Scaling: Platt (1999). Shift: Saerens, Latinne & Decaestecker (2002), in log odds: with the same
+    distribution of comments in each class, a change of the prevalence multiplies the odds by a
+    constant. Both apply to the whole posterior of the logit.
 
-    >>> from modwatch.models.heads import GaussianLogit
     >>> rarer = Calibration(scale=1.0, shift=0.0, prior_shift=prior_shift(0.5, 0.01))
     >>> even = GaussianLogit(mean=np.zeros(1), variance=np.zeros(1), factor=0.1)
     >>> rarer(even).prob().round(6).tolist()
@@ -32,24 +31,24 @@ class Calibration:
 
     scale: float
     shift: float
-    #: Log odds of the expected prevalence less those of the corpus.
+    #: Log odds of the expected prevalence minus those of the corpus.
     prior_shift: float
 
-    def __call__(self, posterior: LogitPosterior) -> LogitPosterior:
+    def __call__(self, posterior: GaussianLogit) -> GaussianLogit:
         """Return the calibrated posterior."""
         return posterior.affine(self.scale, self.shift + self.prior_shift)
 
 
 def prior_shift(corpus: float, expected: float) -> float:
-    """Return log odds of the `expected` prevalence less those of the `corpus`, both in (0, 1)."""
+    """Return log odds of the `expected` prevalence minus those of the `corpus`, both in (0, 1)."""
     return float(np.log(expected / (1 - expected)) - np.log(corpus / (1 - corpus)))
 
 
-def platt(posterior: LogitPosterior, label: Labels) -> tuple[float, float]:
+def platt(posterior: GaussianLogit, label: Labels) -> tuple[float, float]:
     """Return (scale, shift) of the logit with the least log loss on held-out comments.
 
-    The scale is positive, so the order of comments stays. Labels are smoothed as Platt (1999)
-    does, which keeps a perfectly separated split finite. ModelError when one class
+    The scale is positive, so the order of comments does not change. Labels are smoothed as in
+    Platt (1999), so the result is finite for perfectly separated classes. ModelError when a class
     is missing.
     """
     positive = int(label.sum())
@@ -57,7 +56,7 @@ def platt(posterior: LogitPosterior, label: Labels) -> tuple[float, float]:
     if not positive or not negative:
         raise ModelError(
             f"held-out split has {positive} toxic and {negative} other comments; calibration "
-            "needs both: give a larger corpus or a larger `held_out`"
+            "requires both: use a larger corpus or a larger `held_out`"
         )
     target = np.where(label == 1, (positive + 1) / (positive + 2), 1 / (negative + 2))
     found = minimize(_log_loss(posterior, target), x0=np.zeros(2), method="Nelder-Mead")
@@ -65,9 +64,9 @@ def platt(posterior: LogitPosterior, label: Labels) -> tuple[float, float]:
 
 
 def best_f1_threshold(prob: Floats, label: Labels, weight: Floats) -> float:
-    """Return the probability above which flagging has the best weighted F1 on held-out comments.
+    """Return the threshold with the best weighted F1 on held-out comments.
 
-    It lies half-way between two scores that occur, so that `prob > threshold` splits them.
+    It is halfway between two of the probabilities, so that `prob > threshold` separates them.
     """
     precision, recall, scores = precision_recall_curve(label, prob, sample_weight=weight)
     sums = np.maximum(precision + recall, np.finfo(float).tiny)
@@ -83,7 +82,7 @@ def prevalence_weights(label: Labels, expected: float) -> Floats:
     return weights
 
 
-def _log_loss(posterior: LogitPosterior, target: Floats) -> Callable[[Floats], float]:
+def _log_loss(posterior: GaussianLogit, target: Floats) -> Callable[[Floats], float]:
     def loss(point: Floats) -> float:
         prob = posterior.affine(float(np.exp(point[0])), float(point[1])).prob()
         prob = np.clip(prob, 1e-12, 1 - 1e-12)

@@ -1,4 +1,4 @@
-"""From labelled texts to `toxicity@champion`: train, save, register, point the alias."""
+"""Trains, saves and registers the champion, `toxicity@champion` by default."""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,21 +21,15 @@ def train_champion(
     seed: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Train the offline model, register it under `name` as champion; return its version.
+    """Train the offline model, register it as champion of `name`; return its version.
 
     Raises:
-        ModelError: the corpus cannot be trained on.
+        ModelError: the corpus is too small or has invalid labels.
         TrackingError: MLflow cannot be reached.
     """
     recipe = Recipe(expected_prevalence=expected_prevalence)
     progress(f"training on {len(texts):,} comments, {int(sum(labels)):,} of them toxic")
-    model = train(
-        texts,
-        labels,
-        recipe=recipe,
-        seed=seed,
-        progress=_tenths(progress),
-    )
+    model = train(texts, labels, recipe=recipe, seed=seed, progress=_tenths(progress))
     facts = model.facts
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "artifact"
@@ -52,11 +46,11 @@ def train_champion(
     return version
 
 
-def _tenths(say: Callable[[str], None]) -> Callable[[Progress], None]:
-    """Return a callback that says where training stands, ten times a run."""
+def _tenths(progress: Callable[[str], None]) -> Callable[[Progress], None]:
+    """Return a callback that reports the state of training ten times."""
 
-    def report(progress: Progress) -> None:
-        if progress.step % max(1, progress.steps // 10) == 0:
-            say(f"training: step {progress.step} of {progress.steps}, loss {progress.loss:.3f}")
+    def report(state: Progress) -> None:
+        if state.step % max(1, state.steps // 10) == 0:
+            progress(f"training: step {state.step} of {state.steps}, loss {state.loss:.3f}")
 
     return report

@@ -1,4 +1,4 @@
-"""The classifier: encoder, pooling and head as one module, and batches for it."""
+"""The classifier: encoder, pooling and head in one module, and its batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from modwatch.models.tokenizer import pad_id
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Padded subword ids of some comments."""
+    """Padded subword ids of N comments."""
 
     ids: Tensor  # (N, T) int64
-    mask: Tensor  # (N, T) int64; 1 where a subword stands, 0 where padding does
+    mask: Tensor  # (N, T) int64; 1 for subwords, 0 for padding
 
 
 def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> Batch:
-    """Return sequences of ids as one batch, padded at the end to the longest.
+    """Return sequences of ids as one batch, padded to the longest.
 
     >>> padded([[7, 8], [9]], pad_id=0).ids.tolist()
     [[7, 8], [9, 0]]
@@ -38,7 +38,7 @@ def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> Batch:
 
 
 class Classifier(nn.Module):
-    """Encoder → pooled features → head. Call `features`, then ask the head."""
+    """Encoder → pooled features → head. Call `features`, then a method of the head."""
 
     def __init__(
         self, encoder: PreTrainedModel, head: SNGPHead | DeterministicHead, recipe: Recipe
@@ -53,13 +53,13 @@ class Classifier(nn.Module):
 
 
 def build_classifier(encoder: PreTrainedModel, recipe: Recipe) -> Classifier:
-    """Return `encoder` with a fresh head of the recipe; its weights come from torch's seed."""
+    """Return `encoder` with an untrained head; torch's seed determines its weights."""
     width = int(encoder.config.hidden_size)
     inputs = 2 * width if recipe.pooling == "mean-max" else width
     return Classifier(encoder, build_head(inputs, width, recipe), recipe)
 
 
 def padding_id(encoder: PreTrainedModel, tokenizer: Tokenizer) -> int:
-    """Return the id that pads: the encoder's own, or else the tokenizer's."""
+    """Return the id for padding: that of the encoder, or else of the tokenizer."""
     own = getattr(encoder.config, "pad_token_id", None)
     return pad_id(tokenizer) if own is None else int(own)

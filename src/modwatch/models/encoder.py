@@ -1,4 +1,4 @@
-"""Encoders: any Hugging Face `AutoModel`, and the pooling that makes one vector of a comment."""
+"""Encoders (any Hugging Face `AutoModel`), and the pooling of their hidden states."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from modwatch.models.recipe import Pooling, Recipe
 
 
 def small_encoder(recipe: Recipe, *, vocab_size: int, pad_id: int) -> PreTrainedModel:
-    """Return a randomly initialised BERT of the recipe's size; its weights come from torch's seed.
+    """Return a BERT of the recipe's size; torch's seed determines its weights.
 
-    With no layers it is embeddings, position embeddings and a LayerNorm.
+    Without layers it consists of embeddings, position embeddings and a LayerNorm.
     """
     config = BertConfig(
         vocab_size=vocab_size,
@@ -38,19 +38,19 @@ def encoder_from_config(config: PretrainedConfig) -> PreTrainedModel:
 def saved_encoder(folder: Path) -> PreTrainedModel:
     """Return the encoder saved in `folder` (config.json and model.safetensors).
 
-    No code of the folder runs and nothing is unpickled. ModelError names the folder when it holds
-    no such encoder.
+    Runs no code of the folder and unpickles nothing. ModelError when the folder has no such
+    encoder.
     """
     quiet = hf_logging.get_verbosity()
-    hf_logging.set_verbosity_error()  # a head's weights left aside are meant to be left aside
+    hf_logging.set_verbosity_error()  # it would warn of the weights of an unused head
     try:
         encoder = AutoModel.from_pretrained(
             folder, trust_remote_code=False, use_safetensors=True, local_files_only=True
         )
     except (OSError, ValueError, RuntimeError, KeyError) as exc:
         raise ModelError(
-            f"{folder}: no Hugging Face encoder can be loaded from it; it needs config.json and "
-            "model.safetensors of one architecture that runs without remote code"
+            f"{folder} is not a Hugging Face encoder; it requires config.json and "
+            "model.safetensors of an architecture that runs without remote code"
         ) from exc
     finally:
         hf_logging.set_verbosity(quiet)
@@ -58,31 +58,31 @@ def saved_encoder(folder: Path) -> PreTrainedModel:
 
 
 def encoder_config(path: Path) -> PretrainedConfig:
-    """Return the Hugging Face configuration in the folder `path`; ModelError when it is none."""
+    """Return the Hugging Face configuration in the folder `path`; ModelError when invalid."""
     try:
         return AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
     except (OSError, ValueError, KeyError) as exc:
         raise ModelError(
-            f"{path / 'config.json'}: not the configuration of an encoder that runs without "
-            "remote code; train the model again or take another encoder"
+            f"{path / 'config.json'} is not the configuration of an encoder that runs without "
+            "remote code; train the model again or use another encoder"
         ) from exc
 
 
 def without_unused_pooler(encoder: PreTrainedModel) -> PreTrainedModel:
-    """Return the encoder less the pooler it came with: features are pooled here, by `pool`."""
+    """Return the encoder without its pooler, which `pool` replaces."""
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None
     return encoder
 
 
 def hidden_states(encoder: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
-    """Return the last hidden states (N, T, d) of ids (N, T); ModelError for a model without any."""
+    """Return the last hidden states (N, T, d) of ids (N, T); ModelError when there are none."""
     try:
         states: Tensor = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
     except (AttributeError, TypeError, ValueError) as exc:
         raise ModelError(
-            f"{type(encoder).__name__} gives no hidden states for ids and a mask; "
-            "choose an encoder-only architecture such as BERT, RoBERTa or DistilBERT"
+            f"{type(encoder).__name__} returns no hidden states for ids and a mask; "
+            "use an encoder-only architecture such as BERT, RoBERTa or DistilBERT"
         ) from exc
     return states
 
@@ -90,7 +90,7 @@ def hidden_states(encoder: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor
 def pool(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
     """Return features (N, d), or (N, 2d) for mean-max, of states (N, T, d) where mask (N, T) is 1.
 
-    Padding has no influence; a comment needs at least one unmasked position.
+    Padding has no influence; each comment requires at least one unmasked position.
 
     >>> states = torch.tensor([[[1.0], [3.0], [9.0]]])
     >>> mask = torch.tensor([[1, 1, 0]])

@@ -1,14 +1,13 @@
-"""Heads: from a comment's features to a distribution over its logit.
+"""Heads: from the features of a comment to a distribution over its logit.
 
-A head answers two calls. `logit` is what training descends on; `posterior` is what prediction
-uses, and carries the uncertainty of the weights. `GaussianLogit` is the posterior of the two heads
-here; a head that samples (dropout, ensembles) returns its own class with the same two methods.
+A head has four methods: `logit` for the training loss; `constrain`, called after each optimiser
+step; `observe`, which adds training features to the posterior of the weights; `posterior`, for
+predictions.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Protocol, Self
 
 import numpy as np
 import torch
@@ -20,8 +19,8 @@ from modwatch.models.recipe import Recipe
 
 Floats = NDArray[np.float64]
 
-#: Against a fine grid, 64 nodes err by at most 2e-4 in variance and information up to σ = 5, 0.01
-#: at σ = 10 and 0.05 at σ = 20.
+#: The error of 64 nodes against a fine grid, in variance and information, is at most 2e-4 up to
+#: σ = 5, 0.01 at σ = 10 and 0.05 at σ = 20.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _ROWS_AT_ONCE = 8_192
@@ -29,7 +28,7 @@ _ROWS_AT_ONCE = 8_192
 
 @dataclass(frozen=True, kw_only=True)
 class PredictiveMoments:
-    """What is reported of N comments' p(y=1|x,W) under the posterior of W; each (N,) float64."""
+    """Moments of p(y=1|x,W) under the posterior of W for N comments; each (N,) float64."""
 
     #: Posterior mean of p(y=1|x), in [0, 1].
     prob: Floats
@@ -39,35 +38,15 @@ class PredictiveMoments:
     mutual_information: Floats
 
 
-class LogitPosterior(Protocol):
-    """Distribution over the logits of N comments."""
-
-    def affine(self, scale: float, shift: float) -> "LogitPosterior":
-        """Return the distribution of scale·logit + shift: calibration and prior correction."""
-        ...
-
-    def join(self, parts: "Sequence[Self]", order: NDArray[np.intp]) -> Self:
-        """Return the rows of `parts`, one after another, taken in `order`."""
-        ...
-
-    def prob(self) -> Floats:
-        """Return the posterior mean of p(y=1|x), (N,)."""
-        ...
-
-    def moments(self) -> PredictiveMoments:
-        """Return what is reported of it."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class GaussianLogit:
     """N independent normal logits.
 
     `moments().prob` is the mean-field approximation σ(μ/√(1+λσ²)) of the posterior mean (SNGP, Liu
     et al. 2020; Kivlichan et al. 2021, section 5); at λ = π/8 it is within 0.02 of the mean itself.
-    Variance and mutual information come by Gauss–Hermite quadrature, around the quadrature's own
-    mean: they are never negative and do not depend on λ. Zero variance makes all three those of a
-    deterministic model.
+    Variance and mutual information are computed by Gauss–Hermite quadrature, around the mean of
+    the quadrature: they are never negative and do not depend on λ. With zero variance, all three
+    are those of a deterministic model.
 
     >>> certain = GaussianLogit(mean=np.zeros(1), variance=np.zeros(1), factor=0.1).moments()
     >>> certain.prob.tolist(), certain.variance.tolist()
@@ -102,7 +81,7 @@ class GaussianLogit:
         return _sigmoid(self.mean / np.sqrt(1 + self.factor * self.variance))
 
     def moments(self) -> PredictiveMoments:
-        """Return mean-field probability, and variance and information by quadrature."""
+        """Return the mean-field probability, and variance and information by quadrature."""
         variance, information = np.empty_like(self.mean), np.empty_like(self.mean)
         for start in range(0, len(self.mean), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
@@ -112,28 +91,8 @@ class GaussianLogit:
         )
 
 
-class Head(Protocol):
-    """The interface of every head; implementations are torch modules."""
-
-    def logit(self, features: Tensor) -> Tensor:
-        """Return the logits (N,) of features (N, d), differentiable."""
-        ...
-
-    def observe(self, features: Tensor) -> None:
-        """Take a batch (N, d) of training features into the posterior; after optimisation."""
-        ...
-
-    def posterior(self, features: Tensor) -> LogitPosterior:
-        """Return the distribution of the logits of features (N, d)."""
-        ...
-
-    def constrain(self) -> None:
-        """Restore the head's constraints on its weights; after each optimiser step."""
-        ...
-
-
 class _Projected(nn.Module):
-    """A dense layer with GELU: the pooler that both heads share."""
+    """A dense layer with GELU, common to both heads."""
 
     def __init__(self, inputs: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -158,7 +117,7 @@ class DeterministicHead(_Projected):
         return logit
 
     def observe(self, features: Tensor) -> None:
-        """Do nothing: there is no posterior to learn."""
+        """Do nothing: the weights have no posterior."""
 
     def posterior(self, features: Tensor) -> GaussianLogit:
         """Return the logits of features (N, d) with zero variance."""
@@ -166,16 +125,16 @@ class DeterministicHead(_Projected):
         return GaussianLogit(mean=mean, variance=np.zeros_like(mean), factor=0.0)
 
     def constrain(self) -> None:
-        """Do nothing: the weights are free."""
+        """Do nothing: the weights have no constraint."""
 
 
 class SNGPHead(_Projected):
     """Spectral-normalised Gaussian process head (Liu et al. 2020; Kivlichan et al. 2021).
 
-    A dense layer of bounded spectral norm keeps distances; its LayerNorm'd output enters a fixed
-    map of D random Fourier features φ = √(2/D)·cos(Ωh + b), the kernel approximation of Rahimi &
-    Recht (2007); the logit is linear in φ. Laplace's method gives its weights the posterior
-    covariance (τI + Σ p(1−p)φφᵀ)⁻¹ with ridge τ.
+    A dense layer of bounded spectral norm preserves distances; its output, after LayerNorm, enters
+    a fixed map of D random Fourier features φ = √(2/D)·cos(Ωh + b), the kernel approximation of
+    Rahimi & Recht (2007); the logit is linear in φ. Laplace's method gives its weights the
+    posterior covariance (τI + Σ p(1−p)φφᵀ)⁻¹ with ridge τ.
     """
 
     omega: Tensor
@@ -190,7 +149,7 @@ class SNGPHead(_Projected):
         self.factor, self.norm_bound = recipe.mean_field_factor, recipe.norm_bound
         self.norm = nn.LayerNorm(width, elementwise_affine=False)
         self.output = nn.Linear(size, 1)
-        # LayerNorm leaves length √width, so this Ω is a kernel whose length scale is that length.
+        # The output of LayerNorm has length √width, which is the length scale of this kernel.
         self.register_buffer("omega", torch.randn(width, size) / sqrt(width))
         self.register_buffer("phase", torch.rand(size) * 2 * torch.pi)
         self.register_buffer("precision", recipe.ridge * torch.eye(size, dtype=torch.float64))
@@ -226,9 +185,9 @@ class SNGPHead(_Projected):
         )
 
     def _covariance_root(self) -> Tensor:
-        """Return R (D, D) with RRᵀ = Σ; once, for every batch needs it."""
+        """Return R (D, D) with RRᵀ = Σ; computed once for all batches."""
         if self._root is None:
-            # In double: the precision's eigenvalues span the ridge to the size of the corpus.
+            # In double precision: the eigenvalues range from the ridge to the size of the corpus.
             lower = torch.linalg.cholesky(self.precision)
             eye = torch.eye(len(lower), dtype=lower.dtype)
             self._root = torch.linalg.solve_triangular(lower, eye, upper=False).T.float()
@@ -236,7 +195,7 @@ class SNGPHead(_Projected):
 
     @torch.no_grad()
     def constrain(self) -> None:
-        """Scale the dense layer down to the norm bound, by one step of power iteration."""
+        """Scale the dense layer down to the norm bound, with one step of power iteration."""
         weight = self.dense.weight  # (width, inputs)
         image = nn.functional.normalize(weight @ self._direction, dim=0)
         back = weight.T @ image
@@ -244,8 +203,8 @@ class SNGPHead(_Projected):
         weight.mul_(torch.clamp(self.norm_bound / back.norm(), max=1.0))
 
 
-def build_head(inputs: int, width: int, recipe: Recipe) -> "SNGPHead | DeterministicHead":
-    """Return a fresh head for features of `inputs` dimensions."""
+def build_head(inputs: int, width: int, recipe: Recipe) -> SNGPHead | DeterministicHead:
+    """Return an untrained head for features of `inputs` dimensions."""
     if recipe.head == "sngp":
         return SNGPHead(inputs, width, recipe)
     return DeterministicHead(inputs, width, recipe)
@@ -258,7 +217,7 @@ def _quadrature(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
     expected = prob @ _WEIGHTS
     spread = (prob - expected[:, None]) ** 2 @ _WEIGHTS
     information = _entropy(expected) - _entropy(prob) @ _WEIGHTS
-    return spread, np.maximum(information, 0.0)  # rounding alone can make it negative
+    return spread, np.maximum(information, 0.0)  # negative by rounding only
 
 
 def _sigmoid(logit: Floats) -> Floats:

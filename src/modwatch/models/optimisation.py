@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from modwatch.models.classifier import Batch, Classifier, padded, padding_id
-from modwatch.models.heads import LogitPosterior
+from modwatch.models.heads import GaussianLogit
 from modwatch.models.recipe import Recipe
 from modwatch.models.tokenizer import mask_id
 
@@ -21,13 +21,13 @@ logger = logging.getLogger(__name__)
 Ids = list[list[int]]
 Targets = NDArray[np.float32]
 
-_WARM_UP = 0.1  # share of the steps in which the learning rate climbs
-_LENGTH_NOISE = 8  # subwords; comments of about one length share a batch, not always the same
+_WARM_UP = 0.1  # share of the steps with an increasing learning rate
+_LENGTH_NOISE = 8  # subwords; varies which comments of similar length share a batch
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a training run is; handed to the progress callback after each step."""
+    """State of a training run, for the progress callback after each step."""
 
     step: int
     steps: int
@@ -35,7 +35,7 @@ class Progress:
 
 
 class Optimisation:
-    """One run of gradient descent: the state that its steps share."""
+    """One run of gradient descent."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Optimisation:
         self.step = 0
 
     def optimise(self, ids: Ids, target: Targets) -> bool:
-        """Descend on the loss towards `target`, p(y=1) each; return whether the clock ended it."""
+        """Fit the classifier to `target`, p(y=1) each; return whether the time limit ended it."""
         steps = min(
             self.recipe.max_steps,
             self.recipe.epochs * math.ceil(len(ids) / self.recipe.batch_size),
@@ -65,9 +65,7 @@ class Optimisation:
         for rows in self._epochs(ids):
             if self.step == steps or self.clock() > end:
                 break
-            loss = self._loss(
-                self._hidden(padded([ids[i] for i in rows], self.pad_id)), target[rows]
-            )
+            loss = self._loss(self._masked(self._batch(ids, rows)), target[rows])
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(self.classifier.parameters(), 1.0)
@@ -77,35 +75,32 @@ class Optimisation:
             self._report(steps, loss.item())
         if self.step < steps:
             logger.warning(
-                "Training stopped at its time limit.",
+                "Training stopped at the time limit.",
                 extra={"event": "training_stopped_early", "step": self.step, "steps": steps},
             )
         return self.step < steps
 
     @torch.no_grad()
     def learn_posterior(self, ids: Ids) -> None:
-        """Show the head every training comment once, at the final weights."""
+        """Compute the posterior of the head from every training comment, at the final weights."""
         self.classifier.eval()
         for rows in self._by_length(ids):
-            features = self.classifier.features(padded([ids[i] for i in rows], self.pad_id))
-            self.classifier.head.observe(features)
+            self.classifier.head.observe(self.classifier.features(self._batch(ids, rows)))
 
     @torch.no_grad()
-    def predict(self, ids: Ids) -> LogitPosterior:
-        """Return the uncalibrated posterior of some comments, in order."""
+    def predict(self, ids: Ids) -> GaussianLogit:
+        """Return the uncalibrated posterior of comments, in order."""
         self.classifier.eval()
         order = self._by_length(ids)
         parts = [
-            self.classifier.head.posterior(
-                self.classifier.features(padded([ids[i] for i in rows], self.pad_id))
-            )
+            self.classifier.head.posterior(self.classifier.features(self._batch(ids, rows)))
             for rows in order
         ]
         back = np.argsort(np.concatenate(order), kind="stable")
         return parts[0].join(parts, back)
 
     def _epochs(self, ids: Ids) -> Iterator[NDArray[np.intp]]:
-        """Yield the rows of one batch after another, of about one length, without end."""
+        """Yield the rows of batches of similar length, without end."""
         length = np.array([len(sequence) for sequence in ids])
         while True:
             noisy = length + self.rng.uniform(0, _LENGTH_NOISE, len(ids))
@@ -117,7 +112,10 @@ class Optimisation:
         length = np.array([len(sequence) for sequence in ids])
         return _split(np.argsort(length, kind="stable"), 4 * self.recipe.batch_size)
 
-    def _hidden(self, batch: Batch) -> Batch:
+    def _batch(self, ids: Ids, rows: NDArray[np.intp]) -> Batch:
+        return padded([ids[i] for i in rows], self.pad_id)
+
+    def _masked(self, batch: Batch) -> Batch:
         """Return the batch with a random share of its subwords masked."""
         if not self.recipe.token_dropout:
             return batch
@@ -139,21 +137,21 @@ class Optimisation:
 
 
 def _optimiser(classifier: Classifier, recipe: Recipe) -> torch.optim.Optimizer:
-    """Return AdamW; a from-scratch encoder's word embeddings learn faster and do not decay."""
-    words = classifier.encoder.get_input_embeddings().weight
-    others = [weight for weight in classifier.parameters() if weight is not words]
+    """Return AdamW; the embeddings of a new encoder learn faster and do not decay."""
+    embeddings = classifier.encoder.get_input_embeddings().weight
+    others = [weight for weight in classifier.parameters() if weight is not embeddings]
     rate = recipe.learning_rate
     faster = recipe.embedding_rate if recipe.encoder is None else 1.0
     return torch.optim.AdamW(
         [
-            {"params": [words], "lr": rate * faster, "weight_decay": 0.0},
+            {"params": [embeddings], "lr": rate * faster, "weight_decay": 0.0},
             {"params": others, "lr": rate, "weight_decay": recipe.weight_decay},
         ]
     )
 
 
 def _triangle(steps: int) -> Callable[[int], float]:
-    """Return the factor of the learning rate by step: up over the warm-up, then down to 0."""
+    """Return the factor of the learning rate by step: linear warm-up, then linear decay to 0."""
     top = max(1.0, _WARM_UP * steps)
     return lambda step: min((step + 1) / top, 1.0) * max(0.0, 1 - step / steps)
 

@@ -1,4 +1,4 @@
-"""What a training run is asked for: one frozen record, kept with the model it made."""
+"""The hyperparameters of a training run, stored with the model."""
 
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -12,28 +12,28 @@ Pooling = Literal["mean", "max", "mean-max"]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything that decides a trained model beside its corpus and seed.
+    """Hyperparameters; with corpus and seed they determine the model.
 
-    The defaults are the offline model. `benchmarks/model_choice.py` sets them beside other
-    recipes and beside TF-IDF with logistic regression, which mostly still ranks better.
+    The defaults are the offline model. `benchmarks/model_choice.py` compares them with other
+    recipes and with TF-IDF and logistic regression, which mostly ranks better.
 
     >>> Recipe(epochs=2).epochs
     2
     >>> Recipe(pooling="median")
     Traceback (most recent call last):
         ...
-    modwatch.errors.ModelError: recipe: pooling is 'median'; it may be mean, max, mean-max
+    modwatch.errors.ModelError: recipe: pooling must be mean, max or mean-max, got 'median'
     """
 
-    #: Folder of a saved Hugging Face encoder (config.json, model.safetensors, tokenizer.json) to
-    #: start from; None trains tokenizer and encoder from scratch.
+    #: Folder of a pretrained Hugging Face encoder (config.json, model.safetensors, tokenizer.json);
+    #: None trains tokenizer and encoder from scratch.
     encoder: str | None = None
 
     #: Tokenizer trained on the corpus (ignored with `encoder`).
     vocab_size: int = 8_000
 
-    #: Encoder from scratch (ignored with `encoder`): BERT with this many layers. None (0) leaves
-    #: embeddings, and pooling makes a bag of subwords of them.
+    #: Encoder from scratch (ignored with `encoder`): BERT with this many layers; 0 is a bag of
+    #: pooled subword embeddings.
     layers: int = 0
     hidden_size: int = 128
     attention_heads: int = 2
@@ -47,57 +47,58 @@ class Recipe:
     ridge: float = 1e-3
     #: Largest spectral norm of the dense layer before the head.
     norm_bound: float = 0.95
-    #: λ of the mean-field logit μ/√(1+λσ²); π/8 is the textbook value, Kivlichan et al. used 0.1.
+    #: λ of the mean-field logit μ/√(1+λσ²); π/8 is the textbook value, Kivlichan et al. use 0.1.
     mean_field_factor: float = 0.39269908169872414
 
     epochs: int = 4
     batch_size: int = 64
     learning_rate: float = 1e-3
-    #: Learning rate of the word embeddings, as a multiple: each is seen in few batches.
+    #: Factor on the learning rate of the embeddings, each of which occurs in few batches.
     embedding_rate: float = 5.0
     weight_decay: float = 0.01
-    #: Share of subwords hidden from the encoder in each step; a regulariser.
+    #: Share of subwords masked in each step, for regularisation.
     token_dropout: float = 0.1
-    #: Longest comment in subwords; the rest is cut off, in training and in scoring.
+    #: Maximum length in subwords; longer comments are truncated, in training and in scoring.
     max_length: int = 256
-    #: Share of a linear model's opinion (`teacher.linear_opinion`) in what the classifier is
-    #: trained towards; the label has the rest. 0 trains on labels alone and asks no linear model.
+    #: Weight of the teacher's prediction (`teacher.teacher_predictions`) in the training target;
+    #: the label has the rest. 0 trains on labels alone, without a teacher.
     teacher_weight: float = 0.5
-    #: Weight of a toxic comment in the loss; undone by calibration.
+    #: Weight of a toxic comment in the loss; calibration corrects for it.
     positive_weight: float = 1.0
-    #: Comments beyond this many are left out by a seeded draw, and steps beyond that many not
-    #: taken, so that the time does not grow with the corpus.
+    #: Maximum number of comments (a random sample of a larger corpus) and of steps, to bound the
+    #: training time.
     max_examples: int = 60_000
     max_steps: int = 2_000
-    #: Wall-clock limit of the optimisation. A run that meets it stops early, says so, and is the
-    #: one case in which the same seed need not give the same model.
+    #: Time limit of the optimisation. A run that reaches it stops early with a warning; the same
+    #: seed may then give another model.
     seconds: float = 90.0
-    #: Threads of torch while training. The default encoder is too small to gain from a second
-    #: one; a fixed number makes the model independent of the machine's load and settings.
+    #: Threads of torch during training. The default encoder is too small to gain from a second
+    #: one; a fixed number makes the model independent of the machine.
     threads: int = 1
 
-    #: Share of the corpus held out for calibration, threshold and validation figures.
+    #: Share of the corpus held out for calibration, threshold and validation metrics.
     held_out: float = 0.1
-    #: Prevalence where the model will work; None keeps that of the corpus.
+    #: Prevalence of the stream; None: that of the corpus.
     expected_prevalence: float | None = None
-    #: A comment is flagged above this; None takes the best F1 at the expected prevalence.
+    #: Comments with a higher probability are flagged; None: best F1 at the expected prevalence.
     threshold: float | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (("head", HeadName), ("pooling", Pooling)):
             if getattr(self, name) not in get_args(kind):
+                *others, last = get_args(kind)
                 raise ModelError(
-                    f"recipe: {name} is {getattr(self, name)!r}; "
-                    f"it may be {', '.join(get_args(kind))}"
+                    f"recipe: {name} must be {', '.join(others)} or {last}, "
+                    f"got {getattr(self, name)!r}"
                 )
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
-                raise ModelError(f"recipe: {name} is {value}; it may be {low} to {high}")
+                raise ModelError(f"recipe: {name} must be in [{low}, {high}], got {value}")
         if self.layers and self.hidden_size % self.attention_heads:
             raise ModelError(
-                f"recipe: hidden_size {self.hidden_size} is no multiple of attention_heads "
-                f"{self.attention_heads}; change one of them"
+                f"recipe: hidden_size must be a multiple of attention_heads, got "
+                f"{self.hidden_size} and {self.attention_heads}"
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -106,14 +107,14 @@ class Recipe:
 
     @classmethod
     def from_json(cls, values: dict[str, Any], *, origin: Path) -> "Recipe":
-        """Return the recipe written by `to_json`; ModelError names `origin` when it is another."""
+        """Return the recipe of `to_json`; ModelError names `origin` when a field is unknown."""
         try:
             return cls(**values)
         except TypeError as exc:
             known = {field.name for field in fields(cls)}
-            odd = ", ".join(sorted(set(values) - known)) or "its form"
+            unknown = ", ".join(sorted(set(values) - known)) or "none"
             raise ModelError(
-                f"{origin}: recipe not understood ({odd}); train the model again"
+                f"{origin}: invalid recipe (unknown fields: {unknown}); train the model again"
             ) from exc
 
 

@@ -1,7 +1,7 @@
-"""The model registry in MLflow: register an artifact, name the champion, fetch it once.
+"""The model registry in MLflow: register an artifact, set the champion, download it once.
 
-MLflow is imported inside the functions, for it takes seconds. No global state of MLflow is
-touched: the tracking URI travels with each call.
+MLflow is imported inside the functions, because the import takes seconds. No global state of
+MLflow is changed: the tracking URI is passed with each call.
 """
 
 import importlib.util
@@ -42,9 +42,9 @@ def register(
 ) -> str:
     """Register the artifact in `folder` as a new version of the model `name`; return the version.
 
-    A run of `experiment` carries the metrics and tags; the version is an MLflow model from code,
-    so `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest` is
-    what `artifact.save` returned. TrackingError when MLflow cannot be reached or refuses.
+    A run of `experiment` has the metrics and tags; the version is an MLflow model from code, so
+    `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest` is
+    that of `artifact.save`. TrackingError when MLflow cannot be reached or rejects the call.
     """
     with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
         packed = Path(scratch) / "model"
@@ -75,20 +75,21 @@ def register(
 def set_alias(
     version: str, alias: str = CHAMPION, *, name: str = "toxicity", tracking_uri: str
 ) -> None:
-    """Point `alias` of the model `name` to `version`; TrackingError when there is no such one."""
+    """Set `alias` of the model `name` to `version`; TrackingError when the version is missing."""
     with connect(tracking_uri) as client:
         client.set_registered_model_alias(name, alias, version)
 
 
 def champion_version(name: str, tracking_uri: str) -> str:
-    """Return the version that carries the alias `champion`.
+    """Return the version with the alias `champion`.
 
-    NoChampionError when none does; TrackingError when MLflow cannot be reached or refuses.
+    NoChampionError when there is none; TrackingError when MLflow cannot be reached or rejects the
+    call.
     """
     with (
         connect(tracking_uri) as client,
         _absent(
-            f"MLflow has no model {name}@{CHAMPION}; run `modwatch train`, or give the alias to a "
+            f"MLflow has no model {name}@{CHAMPION}; run `modwatch train`, or set the alias on a "
             "registered version in MLflow"
         ),
     ):
@@ -98,9 +99,9 @@ def champion_version(name: str, tracking_uri: str) -> str:
 def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> Path:
     """Return the artifact folder of a version, downloaded at most once into `cache_dir`.
 
-    MLflow is asked each time, for its database may have been made anew: the cache tells versions
-    apart by their content as well. NoChampionError when there is no such version; TrackingError
-    when MLflow cannot be reached or refuses.
+    Folders of the cache are named by version and content digest, which MLflow is asked for each
+    time: a new database starts again at version 1. NoChampionError when the version is missing;
+    TrackingError when MLflow cannot be reached or rejects the call.
     """
     with connect(tracking_uri) as client:
         with _absent(f"MLflow has no version {version} of model {name}; register one"):
@@ -114,7 +115,7 @@ def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> Pat
 
 
 def _download(source: str, folder: Path, tracking_uri: str) -> None:
-    """Fetch the artifact at `source` into `folder`, which appears complete or not at all."""
+    """Download the artifact at `source` to `folder`, atomically."""
     from mlflow.artifacts import download_artifacts
 
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -123,20 +124,20 @@ def _download(source: str, folder: Path, tracking_uri: str) -> None:
         manifests = sorted(Path(local).glob(f"artifacts/*/{_MANIFEST}"))
         if len(manifests) != 1:
             raise ModelError(
-                f"the registered model {source} holds no {_MANIFEST}; it was not registered by "
-                "Modwatch: give the alias to another version"
+                f"the registered model {source} has no {_MANIFEST}; it was not registered by "
+                "Modwatch: set the alias on another version"
             )
         try:
             manifests[0].parent.rename(folder)
         except OSError:
-            if not folder.exists():  # another process was quicker: its copy is as good
+            if not folder.exists():  # unless another process was faster: its copy is the same
                 raise
 
 
 def _pack(folder: Path, target: Path) -> None:
-    """Write `folder` as an MLflow model from code into `target`."""
+    """Write `folder` to `target` as an MLflow model from code."""
     with warnings.catch_warnings():
-        # Importing mlflow.pyfunc warns of a type hint of MLflow's own.
+        # Importing mlflow.pyfunc warns of a type hint of MLflow.
         warnings.filterwarnings("ignore", ".*Any type hint is inferred as AnyType")
         from mlflow.pyfunc import save_model
 
@@ -144,7 +145,7 @@ def _pack(folder: Path, target: Path) -> None:
     if script is None or script.origin is None:
         raise ModelError(f"{_SCRIPT} is not installed; install Modwatch again")
     with tempfile.TemporaryDirectory() as scratch:
-        # MLflow keeps the folder's own name; give every version the same one.
+        # MLflow keeps the name of the folder, which should be the same for every version.
         copy = shutil.copytree(folder, Path(scratch) / "artifact")
         save_model(
             path=str(target),
@@ -156,7 +157,7 @@ def _pack(folder: Path, target: Path) -> None:
 
 @contextmanager
 def _absent(message: str) -> Iterator[None]:
-    """Raise NoChampionError with `message` when MLflow answers that there is no such thing."""
+    """Raise NoChampionError with `message` when MLflow does not have the model or version."""
     from mlflow.exceptions import MlflowException
 
     try:

@@ -1,4 +1,4 @@
-"""Text to subword ids: a tokenizer trained on the corpus, or the one that came with an encoder."""
+"""Text to subword ids: a tokenizer trained on the corpus, or that of a pretrained encoder."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,19 +10,19 @@ from modwatch.models.recipe import Recipe
 
 PAD, UNKNOWN, MASK = "[PAD]", "[UNK]", "[MASK]"
 
-#: Characters read for each subword that is kept. English averages four or five; a text is cut
-#: here before it is tokenised, so that a megabyte costs no more than a paragraph.
+#: Texts are cut to this many characters per subword before they are tokenised, so that very long
+#: texts cost no more than long ones. The average in English is four or five.
 _CHARACTERS_PER_TOKEN = 16
 
 
 def train_tokenizer(texts: Iterable[str], recipe: Recipe) -> Tokenizer:
     """Return a byte-pair tokenizer trained on `texts`; the same texts give the same tokenizer.
 
-    Of the trainers at hand only byte-pair encoding repeats itself: WordPiece and Unigram number
-    their subwords anew in each run.
+    Byte-pair encoding is the only deterministic trainer of the library: WordPiece and Unigram
+    number their subwords differently in each run.
 
-    Case and accents are folded, white space only separates, and a doubled quotation mark, a scar
-    of CSV files, is one.
+    Case and accents are folded, whitespace only separates, and a doubled quotation mark (from CSV
+    files) counts as one.
     """
     tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence(
@@ -45,20 +45,20 @@ def train_tokenizer(texts: Iterable[str], recipe: Recipe) -> Tokenizer:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer of a tokenizer.json; ModelError names the file when it is none."""
+    """Return the tokenizer of a tokenizer.json; ModelError when the file is invalid."""
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as exc:  # the Rust library raises no less
+    except Exception as exc:  # the Rust library raises bare Exception
         raise ModelError(
-            f"{path}: no tokenizer can be read from it; save the encoder's fast tokenizer there, "
-            "or train the model again"
+            f"{path} is not a tokenizer; save the fast tokenizer of the encoder there, or train "
+            "the model again"
         ) from exc
 
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int) -> list[list[int]]:
     """Return the subword ids of each text, at most `max_length`, special tokens included.
 
-    Never empty: a text without subwords is one unknown subword.
+    A text without subwords becomes one unknown subword.
     """
     if not texts:
         return []
@@ -70,7 +70,7 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int) -> li
 
 
 def cut(texts: Sequence[str], *, max_length: int) -> list[str]:
-    """Return the beginning of each text, more than `max_length` subwords are likely to need.
+    """Return the beginning of each text, long enough for `max_length` subwords.
 
     >>> cut(["word " * 100], max_length=2)[0]
     'word word word word word word wo'
@@ -80,18 +80,18 @@ def cut(texts: Sequence[str], *, max_length: int) -> list[str]:
 
 
 def unknown_id(tokenizer: Tokenizer) -> int:
-    """Return the id of the unknown subword, 0 when the vocabulary has none."""
+    """Return the id of the unknown subword; 0 when the vocabulary has none."""
     return _first_id(tokenizer, UNKNOWN, "<unk>") or 0
 
 
 def mask_id(tokenizer: Tokenizer) -> int:
-    """Return the id of the mask subword, the unknown one when the vocabulary has none."""
+    """Return the id of the mask subword; the unknown one when the vocabulary has none."""
     found = _first_id(tokenizer, MASK, "<mask>")
     return unknown_id(tokenizer) if found is None else found
 
 
 def pad_id(tokenizer: Tokenizer) -> int:
-    """Return the id that pads, 0 when the vocabulary has none."""
+    """Return the id for padding; 0 when the vocabulary has none."""
     return _first_id(tokenizer, PAD, "<pad>") or 0
 
 

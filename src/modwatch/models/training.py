@@ -25,10 +25,10 @@ from modwatch.models.calibration import (
 )
 from modwatch.models.classifier import Classifier, build_classifier
 from modwatch.models.encoder import saved_encoder, small_encoder
-from modwatch.models.heads import LogitPosterior
+from modwatch.models.heads import GaussianLogit
 from modwatch.models.optimisation import Optimisation, Progress
 from modwatch.models.recipe import Recipe
-from modwatch.models.teacher import linear_opinion
+from modwatch.models.teacher import teacher_predictions
 from modwatch.models.tokenizer import cut, encode, load_tokenizer, pad_id, train_tokenizer
 
 logger = logging.getLogger(__name__)
@@ -38,29 +38,29 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingFacts:
-    """What happened, for the artifact, the registry and the audit trail."""
+    """Facts about a training run, for the artifact and the registry."""
 
     seed: int
     examples: int
     toxic: int
-    #: Comments of the corpus beyond `max_examples`, left out by a seeded draw.
+    #: Comments left out, because the corpus has more than `max_examples`.
     left_out: int
     steps: int
-    #: The wall clock ended the run before its last step.
+    #: The time limit ended the run before its last step.
     stopped_early: bool
-    #: Held-out figures at the corpus's prevalence: n, auroc, average_precision, brier, ece.
+    #: Held-out metrics at the prevalence of the corpus: n, auroc, average_precision, brier, ece.
     validation: dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """All that prediction needs, and how it came to be."""
+    """A trained model."""
 
     recipe: Recipe
     tokenizer: Tokenizer
     classifier: Classifier
     calibration: Calibration
-    #: A comment is flagged when its probability is above this.
+    #: A comment with a higher probability is flagged.
     threshold: float
     facts: TrainingFacts
 
@@ -77,9 +77,9 @@ def train(
     """Return a classifier trained on `texts` with `labels` (1 toxic, 0 not), calibrated.
 
     A stratified share of the corpus is held out for calibration, threshold and validation. The
-    same corpus, recipe and seed give the same model on the same machine, unless the recipe's
-    `seconds` run out first. ModelError when lengths differ, labels are not 0 or 1,
-    or a class has fewer than ten comments.
+    same corpus, recipe and seed give the same model on the same machine, unless the time limit
+    `seconds` is reached. ModelError when lengths differ, labels are not 0 or 1, or a class has
+    fewer than ten comments.
     """
     label = _checked(texts, labels)
     with torch.random.fork_rng(devices=[]), _threads(recipe.threads):
@@ -120,7 +120,7 @@ def train(
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    """Give torch `count` threads for the duration."""
+    """Set the threads of torch to `count`, and restore them afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -131,15 +131,15 @@ def _threads(count: int) -> Iterator[None]:
 
 def _checked(texts: Sequence[str], labels: Sequence[int]) -> Labels:
     if len(texts) != len(labels):
-        raise ModelError(f"training: {len(texts)} texts but {len(labels)} labels; give one each")
+        raise ModelError(f"training: {len(texts)} texts but {len(labels)} labels; pass one each")
     label = np.asarray(labels)
     if not np.isin(label, (0, 1)).all():
-        raise ModelError("training: labels other than 0 and 1; decide the unclear ones first")
+        raise ModelError("training: labels must be 0 or 1; remove or decide the others")
     toxic = int(label.sum())
     if min(toxic, len(label) - toxic) < 10:
         raise ModelError(
             f"training: {toxic} toxic and {len(label) - toxic} other comments; "
-            "at least ten of each are needed"
+            "at least ten of each are required"
         )
     return label.astype(np.int64)
 
@@ -149,7 +149,7 @@ def _drawn(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
 
 
 def _start(texts: list[str], recipe: Recipe) -> tuple[Tokenizer, PreTrainedModel]:
-    """Return tokenizer and encoder: from the recipe's folder, or new."""
+    """Return tokenizer and encoder: from the folder of the recipe, or new."""
     if recipe.encoder is not None:
         folder = Path(recipe.encoder)
         return load_tokenizer(folder / "tokenizer.json"), saved_encoder(folder)
@@ -159,16 +159,16 @@ def _start(texts: list[str], recipe: Recipe) -> tuple[Tokenizer, PreTrainedModel
 
 
 def _targets(texts: list[str], label: Labels, recipe: Recipe, seed: int) -> NDArray[np.float32]:
-    """Return what to train towards, (N,): the labels mixed with the linear model's opinion."""
+    """Return the training target, (N,): labels mixed with predictions of the teacher."""
     target = label.astype(np.float32)
     if not recipe.teacher_weight:
         return target
-    opinion = linear_opinion(cut(texts, max_length=recipe.max_length), label, seed=seed)
-    return (1 - recipe.teacher_weight) * target + recipe.teacher_weight * opinion
+    prob = teacher_predictions(cut(texts, max_length=recipe.max_length), label, seed=seed)
+    return (1 - recipe.teacher_weight) * target + recipe.teacher_weight * prob
 
 
 def _calibrated(
-    raw: LogitPosterior, label: Labels, corpus: float, recipe: Recipe
+    raw: GaussianLogit, label: Labels, corpus: float, recipe: Recipe
 ) -> tuple[Calibration, float]:
     """Return calibration and threshold from the held-out comments."""
     expected = recipe.expected_prevalence or corpus
@@ -180,10 +180,11 @@ def _calibrated(
     return calibration, best_f1_threshold(prob, label, prevalence_weights(label, expected))
 
 
-def _validation(raw: LogitPosterior, label: Labels, calibration: Calibration) -> dict[str, float]:
-    """Return held-out figures at the corpus's prevalence.
+def _validation(raw: GaussianLogit, label: Labels, calibration: Calibration) -> dict[str, float]:
+    """Return held-out metrics at the prevalence of the corpus.
 
-    Calibration was fitted on the same comments; its two parameters flatter Brier and ECE little.
+    The two parameters of the calibration are fitted on the same comments, so Brier score and ECE
+    are slightly optimistic.
     """
     prob = raw.affine(calibration.scale, calibration.shift).prob()
     return {

@@ -7,18 +7,18 @@ import numpy as np
 import pandas as pd
 
 from modwatch.lake.delta import Lake
-from modwatch.metrics.moderator_error import (
+from modwatch.metrics.annotator_error import (
+    ErrorRates,
     GoldAnswers,
     LabelPairs,
-    ModeratorError,
-    gold_error,
-    moderator_error,
+    error_rates_from_gold,
+    error_rates_from_pairs,
 )
 
 
 def check_errors(
     lake: Lake, days: Sequence[datetime.date], *, prevalence: float | None
-) -> Mapping[str, ModeratorError]:
+) -> Mapping[str, ErrorRates]:
     """Return the error rates that the checks of `days` tell, by source; some may be insufficient.
 
         source  is
@@ -28,8 +28,8 @@ def check_errors(
     They are never pooled with second opinions, nor with each other.
     """
     return {
-        "retest": moderator_error(retest_pairs(lake, days)),
-        "gold": gold_error(gold_answers(lake, days), prevalence=prevalence),
+        "retest": error_rates_from_pairs(retest_pairs(lake, days)),
+        "gold": error_rates_from_gold(gold_answers(lake, days), prevalence=prevalence),
     }
 
 

@@ -1,141 +1,125 @@
-"""Measures days, and windows of days, from what the lake holds, and compares days with others."""
+"""Measures days, and windows of days, from the tables of the lake."""
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
-from modwatch.metrics import cbpe, drift, health
-from modwatch.metrics.corrections import Totals
-from modwatch.metrics.drift import Finding
-from modwatch.metrics.estimate import measure_days, reliability_estimates
-from modwatch.metrics.labelled import LabelledDay
-from modwatch.metrics.planner import WIDTHS, plan_slice
-from modwatch.metrics.rogan_gladen import corrected_rows, moderator_error_table
+from modwatch.lake.day_scores import DayScores, day_scores
+from modwatch.lake.delta import Lake
+from modwatch.metrics.collaborative import REVIEW_FRACTIONS
+from modwatch.metrics.estimation.labelled_day import LabelledDay
+from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
+from modwatch.metrics.estimation.sample_size import WIDTHS, plan_slice
+from modwatch.metrics.rogan_gladen import PopulationCounts, corrected_rows, sensitivity_table
 from modwatch.metrics.strategies import STRATEGIES
-from modwatch.monitoring import profiles, tables
+from modwatch.monitoring import tables
 from modwatch.monitoring.annotator_error import check_errors
-from modwatch.monitoring.tables import DayScores
 from modwatch.monitoring.windows import Window, windows
-from modwatch.resources import Resources
+from modwatch.routing.policy import RoutingPolicy
 from modwatch.tracking.keys import deployed_rows
 
 
-def measure_day(at: Resources, day: datetime.date) -> None:
+def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
     """Measure one day by itself."""
-    digest = tables.labels_digest(at.lake, day)  # before the labels: newer ones are measured again
-    strategy, fraction = tables.deployed(at.lake, day)
-    strategies = tuple(dict.fromkeys((*at.strategies, strategy)))
-    table = _estimates(at, *_labelled(at, [day]), strategies=strategies, fraction=fraction)
-    at.lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])
+    digest = tables.labels_digest(lake, day)  # before the labels: newer ones are measured again
+    strategy, fraction = tables.deployed(lake, day)
+    strategies = tuple(dict.fromkeys(("uncertainty", "toxicity", policy.strategy, strategy)))
+    labelled, scores = _labelled(lake, [day])
+    table = _estimates(labelled, scores, policy, strategies=strategies, fraction=fraction)
+    lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])
 
 
-def measure_window(at: Resources, window: Window) -> None:
+def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     """Measure the days of a window together, unless that was done before.
 
-    The window has labels enough to tell how often moderators err, and what that does to figures.
+    A window has enough labels to estimate the annotator error rate and its effect on the estimates.
     """
-    if tables.measured_digest(at.lake, window.last, "window_measurements") == window.digest:
+    if tables.measured_digest(lake, window.last, "window_measurements") == window.digest:
         return
     if window.digest is None:
         for name in ("reliability", "moderator_error", "window_measurements"):
-            at.lake.replace(name, window.last, [])
+            lake.replace(name, window.last, [])
         return
-    labelled, scores = _labelled(at, window.days)
-    strategy, fraction = tables.deployed(at.lake, window.last)
-    table = _estimates(at, labelled, scores, strategies=STRATEGIES, fraction=fraction)
-    pairs = tables.label_pairs(at.lake, window.days)
-    totals = Totals.of(labelled, threshold=scores.threshold, strategy=strategy)
+    labelled, scores = _labelled(lake, window.days)
+    strategy, fraction = tables.deployed(lake, window.last)
+    table = _estimates(labelled, scores, policy, strategies=STRATEGIES, fraction=fraction)
+    pairs = tables.label_pairs(lake, window.days)
+    totals = PopulationCounts.of(labelled, threshold=scores.threshold, strategy=strategy)
     deployed = deployed_rows(table, strategy, fraction).reset_index(drop=True)
-    others = check_errors(at.lake, window.days, prevalence=_prevalence(table))
-    sensitivity = moderator_error_table(deployed, pairs, totals, others=others)
-    errors = corrected_rows(table, pairs, totals, alpha=fraction)
+    others = check_errors(lake, window.days, prevalence=_prevalence(table))
+    sensitivity = sensitivity_table(deployed, pairs, totals, others=others)
+    errors = corrected_rows(table, pairs, totals, review_fraction=fraction)
     curve = tables.reliability_rows(window.last, reliability_estimates(labelled))
-    at.lake.replace("reliability", window.last, [curve])
-    at.lake.replace(
+    lake.replace("reliability", window.last, [curve])
+    lake.replace(
         "moderator_error", window.last, [tables.sensitivity_rows(window.last, sensitivity)]
     )
     rows = tables.measurement_rows(window.last, pd.concat([table, errors]), window.digest)
-    at.lake.replace("window_measurements", window.last, [rows])
+    lake.replace("window_measurements", window.last, [rows])
 
 
 def slice_plan(
-    at: Resources, day: datetime.date, widths: Sequence[float] | None = None
+    lake: Lake,
+    window: Sequence[datetime.date],
+    policy: RoutingPolicy,
+    widths: Sequence[float] | None = None,
 ) -> pd.DataFrame:
-    """Return how large the random slice of the window that ends with `day` had to be."""
-    (window,) = windows(at.lake, [at.window(day)])
-    if not window.days:
-        return plan_slice([], alpha=at.settings.review_fraction)
-    labelled, scores = _labelled(at, window.days)
+    """Return the sizes of the random slice that give intervals of these widths, from a window."""
+    (measured,) = windows(lake, [window])
+    if not measured.days:
+        return plan_slice([], review_fraction=policy.review_fraction)
+    labelled, scores = _labelled(lake, measured.days)
     return plan_slice(
         labelled,
-        alpha=at.settings.review_fraction,
-        strategy=at.settings.strategy,
+        review_fraction=policy.review_fraction,
+        strategy=policy.strategy,
         widths=widths or WIDTHS,
         threshold=scores.threshold,
-        toxic_share=at.settings.toxic_share,
-    )
-
-
-def day_findings(at: Resources, day: datetime.date) -> Iterator[Finding]:
-    """Yield how the day differs from its references, and how it fares; keep its profile."""
-    today = profiles.make_profile(at.lake, day)
-    fixed, trailing = profiles.references(
-        at.lake, fixed=at.reference_days(day), trailing=at.days_before(day)
-    )
-    scores, policy = tables.day_scores(at.lake, day), at.policy
-    yield from drift.compare(today, [fixed, trailing])
-    yield from health.day_health(today, trailing.days)
-    yield from cbpe.expected_performance(
-        scores.prob,
-        alpha=policy.review_fraction,
-        strategy=policy.strategy,
         toxic_share=policy.toxic_share,
-        threshold=scores.threshold,
     )
-    yield from profiles.queue_findings(at.database, day)
 
 
-def refresh_queue(at: Resources, day: datetime.date) -> None:
-    """Bring what `day` is known to have in the queue up to date; nothing when that is as it was."""
-    kept = at.lake.table("drift", day)
-    rows = profiles.drift_rows(day, profiles.queue_findings(at.database, day))
-    queue = [row for row in kept.to_pylist() if row["feature"] == "queue"]
-    if kept.num_rows and sorted(map(repr, queue)) != sorted(map(repr, rows.to_pylist())):
-        at.lake.replace("drift", day, [rows], feature="queue")
+def reported_fractions(*deployed: float) -> list[float]:
+    """Return the review fractions to report, the deployed ones among them.
+
+    >>> reported_fractions(0.07, 0.05)
+    [0.001, 0.005, 0.01, 0.02, 0.05, 0.07, 0.1, 0.15, 0.2]
+    """
+    return sorted({*REVIEW_FRACTIONS, *deployed})
 
 
 def _prevalence(table: pd.DataFrame) -> float | None:
-    """Return the share of toxic comments as it is seen; None when that is insufficient."""
-    found = table.loc[table["metric"] == "prevalence", "value"].dropna()
-    return float(found.iloc[0]) if len(found) else None
+    """Return the prevalence among the labels; None when that is insufficient."""
+    values = table.loc[table["metric"] == "prevalence", "value"].dropna()
+    return float(values.iloc[0]) if len(values) else None
 
 
-def _labelled(at: Resources, days: Sequence[datetime.date]) -> tuple[list[LabelledDay], DayScores]:
+def _labelled(lake: Lake, days: Sequence[datetime.date]) -> tuple[list[LabelledDay], DayScores]:
     """Return the days with their labels, and the scores of the last."""
     labelled = []
     for day in days:
-        scores = tables.day_scores(at.lake, day)
-        labelled.append(tables.labelled_day(at.lake, day, scores))
+        scores = day_scores(lake, day)
+        labelled.append(tables.labelled_day(lake, day, scores))
     return labelled, scores
 
 
 def _estimates(
-    at: Resources,
     labelled: Sequence[LabelledDay],
     scores: DayScores,
+    policy: RoutingPolicy,
     *,
     strategies: Sequence[str],
     fraction: float,
 ) -> pd.DataFrame:
     """Return every metric of these days together, which one model scored.
 
-    `fraction` is the review fraction that they were routed with; the settings' may be another now.
+    `fraction` is the review fraction that they were routed with; the policy's may be another now.
     """
     return measure_days(
         labelled,
-        alphas=sorted({*at.alphas, fraction}),
+        review_fractions=reported_fractions(policy.review_fraction, fraction),
         strategies=strategies,
         threshold=scores.threshold,
-        toxic_share=at.settings.toxic_share,
+        toxic_share=policy.toxic_share,
     )

@@ -1,166 +1,185 @@
-"""What MLflow is told about a day: facts, estimates, pictures; gathered from the lake."""
+"""Gathers what MLflow shows of a day from the lake, and publishes it."""
 
 import datetime
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from modwatch.alerts.alerting import standing_alerts
-from modwatch.metrics.profile import BINS, Counts, pooled
-from modwatch.metrics.what_if import what_if
-from modwatch.monitoring import profiles, tables
-from modwatch.monitoring.tables import DayScores
-from modwatch.monitoring.windows import Window, seconds_per_decision, windows
-from modwatch.quality.verdict import Status
-from modwatch.resources import Resources
+from modwatch.alerts.evaluation import active_alerts
+from modwatch.alerts.messages import ActiveAlert
+from modwatch.lake.delta import Lake
+from modwatch.metrics.drift import Reference
+from modwatch.metrics.profile import BINS, pooled
+from modwatch.metrics.what_if import what_if_table
+from modwatch.monitoring.windows import seconds_per_decision, windows
+from modwatch.quality.result import Status
+from modwatch.quality.store import CheckStore
 from modwatch.tracking import runs, timeline
-from modwatch.tracking.facts import DayFacts, DayPictures, DayTables, ScoreHistogram
+from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram
 
 _WORST: tuple[Status, ...] = ("rejected", "warned", "passed")
-_ONE_DAY = datetime.timedelta(days=1)
 
-#: Bins of a histogram that is looked at; a profile has twenty times as many.
-_SHOWN_BINS = 50
+#: Bins of the published histogram; a profile has twenty times as many.
+_HISTOGRAM_BINS = 50
 
-
-def stale_days(at: Resources, days: list[datetime.date]) -> list[datetime.date]:
-    """Return those of `days` whose measurement, or what goes with it, MLflow does not show yet."""
-    shown = runs.published_digests(at.settings.mlflow_url)
-    wanted = {day: _digest(at, day) for day in days}
-    return [day for day, digest in wanted.items() if digest and shown.get(day) != digest]
+Days = Sequence[datetime.date]
 
 
-def publish(at: Resources, day: datetime.date) -> str:
-    """Publish the measurement of `day` in place of an earlier one; return the run's id."""
-    scores = tables.day_scores(at.lake, day)
-    (window,) = windows(at.lake, [at.window(day)])
-    facts = _facts(at, day, scores, window)
-    return runs.publish_day(
-        day,
-        tables=_tables(at, day, window, facts),
-        facts=facts,
-        pictures=_pictures(at, day, scores),
-        check_page=at.checks.read_page(day),
-        tracking_uri=at.settings.mlflow_url,
-    )
+@dataclass(frozen=True, kw_only=True)
+class _Content:
+    """What decides whether the run of a day is outdated."""
+
+    tables: DayTables
+    validation: Status
+    alerts: tuple[ActiveAlert, ...]
+
+    @property
+    def digest(self) -> str:
+        """Hash of the content; the queue metrics of earlier days, which change hourly, left out."""
+        estimates, drift = self.tables.measurements, self.tables.drift
+        measured = (
+            *(self.tables.day_before, self.tables.window_before),
+            *(estimates, self.tables.window),
+        )
+        digests = [table["labels_digest"].iloc[0] if len(table) else None for table in measured]
+        shown = drift[(drift["feature"] != "queue") | (drift["dt"] == estimates["dt"].iloc[0])]
+        rows = sorted(repr(row) for row in shown.to_dict("records"))
+        content = repr((digests, self.validation, rows, self.alerts))
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
-def publish_timeline(at: Resources) -> None:
-    """Bring the long-lived run up to date with the days' runs; nothing when there is none."""
-    rows = runs.published_days(at.settings.mlflow_url)
-    if rows:
-        timeline.publish_timeline(rows, tracking_uri=at.settings.mlflow_url)
+def stale_days(
+    lake: Lake, checks: CheckStore, days: Mapping[datetime.date, Days], *, mlflow_url: str
+) -> list[datetime.date]:
+    """Return the measured days whose run in MLflow is missing or outdated.
 
-
-def _facts(at: Resources, day: datetime.date, scores: DayScores, window: Window) -> DayFacts:
-    strategy, review_fraction = tables.deployed(at.lake, day)
-    return DayFacts(
-        comments=len(scores.prob),
-        quarantined=at.lake.count("quarantine", day),
-        flagged=int(scores.flagged.sum()),
-        routed=at.lake.count("routed", day),
-        labelled=at.lake.count("labels", day),
-        model_version=scores.model_version,
-        strategy=strategy,
-        review_fraction=review_fraction,
-        checks=_checks(at, day),
-        pooled_days=len(window.days),
-        window_days=at.settings.window_days,
-        queue_url=at.settings.console_url,
-        alerts=standing_alerts(at, day),
-        airflow_run_url=f"{at.settings.airflow_url}/dags/score_comments/runs",
-        digest=_digest(at, day) or "",
-    )
-
-
-def _digest(at: Resources, day: datetime.date) -> str | None:
-    """Return a hash of all that a day's run is made of; None if the day is not measured."""
-    if tables.measured_digest(at.lake, day) is None:
-        return None
-    parts = [
-        tables.measured_digest(at.lake, past, table)
-        for past in (day - _ONE_DAY, day)
-        for table in ("measurements", "window_measurements")
+    `days` are the days to look at, each with the days of the window that ends with it.
+    """
+    published = runs.published_digests(mlflow_url)
+    found = {day: _read(lake, checks, day, window) for day, window in days.items()}
+    return [
+        day
+        for day, content in found.items()
+        if len(content.tables.measurements) and content.digest != published.get(day)
     ]
-    drift = _drift(at, day)
-    # The queue of an earlier day changes by the hour; that is told on its own page.
-    told = drift[(drift["feature"] != "queue") | (drift["dt"] == day)]
-    rows = sorted(repr(row) for row in told.to_dict("records"))
-    made_of = repr((parts, _checks(at, day), rows, standing_alerts(at, day)))
-    return hashlib.sha256(made_of.encode()).hexdigest()
 
 
-def _checks(at: Resources, day: datetime.date) -> Status:
-    """Return the worse verdict of the day's two suites."""
-    verdicts = (at.checks.load("comments", day), at.checks.load("scores", day))
-    statuses = {verdict.status for verdict in verdicts if verdict is not None}
-    return next((status for status in _WORST if status in statuses), "passed")
+def publish(
+    lake: Lake,
+    checks: CheckStore,
+    day: datetime.date,
+    *,
+    window: Days,
+    references: Sequence[Reference],
+    mlflow_url: str,
+    console_url: str,
+    airflow_url: str,
+) -> str:
+    """Publish the measurement of `day` in place of an earlier one; return the run's id.
 
-
-def _tables(at: Resources, day: datetime.date, window: Window, facts: DayFacts) -> DayTables:
-    def read(table: str, of: datetime.date) -> pd.DataFrame:
-        return pd.DataFrame(at.lake.table(table, of).to_pandas())
-
-    estimates = read("window_measurements", day)
-    return DayTables(
-        measurements=read("measurements", day),
-        window=estimates,
-        day_before=read("measurements", day - _ONE_DAY),
-        window_before=read("window_measurements", day - _ONE_DAY),
-        drift=_drift(at, day),
-        what_if=_what_if(at, window, estimates, facts) if len(estimates) else None,
-        moderator_error=read("moderator_error", day),
+    `window` are the days of the window that ends with `day`; `references` what its scores are
+    compared with.
+    """
+    content = _read(lake, checks, day, window)
+    design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
+    # Not `tables.day_scores`, which also loads the ids of all comments.
+    scores = lake.table("scores", day, columns=["prob", "flagged"], role="champion")
+    models = lake.read("scores", day, columns=["threshold", "model_version"], role="champion")
+    model = next((batch.slice(0, 1).to_pylist()[0] for batch in models if len(batch)), None)
+    curve = lake.table("reliability", day).to_pandas()
+    (measured,) = windows(lake, [window])
+    facts = DayFacts(
+        comments=len(scores),
+        quarantined=lake.count("quarantine", day),
+        flagged=int(scores.column("flagged").to_numpy().sum()),
+        routed=lake.count("routed", day),
+        labelled=lake.count("labels", day),
+        model_version=model["model_version"] if model else "",
+        **design.slice(0, 1).to_pylist()[0],
+        checks=content.validation,
+        pooled_days=len(measured.days),
+        window_days=len(window),
+        queue_url=console_url,
+        alerts=content.alerts,
+        airflow_run_url=f"{airflow_url}/dags/score_comments/runs",
+        digest=content.digest,
+    )
+    histogram = model and _histogram(scores.column("prob").to_numpy(), references, **model)
+    read = replace(
+        content.tables,
+        what_if=_what_if(lake, measured.days, content.tables.window, facts),
+        scores=histogram,
+        reliability=curve if model and len(curve) else None,
+    )
+    return runs.publish_day(
+        day, tables=read, facts=facts, check_page=checks.read_page(day), tracking_uri=mlflow_url
     )
 
 
-def _drift(at: Resources, day: datetime.date) -> pd.DataFrame:
-    """Return the drift of the days of the window that ends with `day`."""
-    frames = [pd.DataFrame(at.lake.table("drift", past).to_pandas()) for past in at.window(day)]
-    return pd.concat(frames, ignore_index=True)
+def publish_timeline(mlflow_url: str) -> None:
+    """Bring the timeline up to date with the days' runs; nothing when there are none."""
+    rows = runs.published_days(mlflow_url)
+    if rows:
+        timeline.publish_timeline(rows, tracking_uri=mlflow_url)
+
+
+def _read(lake: Lake, checks: CheckStore, day: datetime.date, window: Days) -> _Content:
+    results = (checks.load("comments", day), checks.load("scores", day))
+    statuses = {result.status for result in results if result is not None}
+    status: Status = next((status for status in _WORST if status in statuses), "passed")
+    alerts = active_alerts(lake.table("alerts", day))
+    before = day - datetime.timedelta(days=1)
+    tables = DayTables(
+        measurements=lake.table("measurements", day).to_pandas(),
+        window=lake.table("window_measurements", day).to_pandas(),
+        day_before=lake.table("measurements", before).to_pandas(),
+        window_before=lake.table("window_measurements", before).to_pandas(),
+        drift=pd.concat(
+            [lake.table("drift", past).to_pandas() for past in window], ignore_index=True
+        ),
+        moderator_error=lake.table("moderator_error", day).to_pandas(),
+    )
+    return _Content(tables=tables, validation=status, alerts=alerts)
 
 
 def _what_if(
-    at: Resources, window: Window, estimates: pd.DataFrame, facts: DayFacts
-) -> pd.DataFrame:
-    """Return what other settings would bring on a day such as those of the window."""
-    comments = [at.lake.count("scores", day, role="champion") for day in window.days]
-    return what_if(
+    lake: Lake, days: Days, estimates: pd.DataFrame, facts: DayFacts
+) -> pd.DataFrame | None:
+    """Return the outcomes of other settings on an average of `days`, if these are measured."""
+    if not len(estimates):
+        return None
+    comments = [lake.count("scores", day, role="champion") for day in days]
+    return what_if_table(
         estimates,
         comments_per_day=float(np.mean(comments)),
-        seconds_per_decision=seconds_per_decision(at.lake, window.days),
+        seconds_per_decision=seconds_per_decision(lake, days),
         strategy=facts.strategy,
         review_fraction=facts.review_fraction,
     )
 
 
-def _pictures(at: Resources, day: datetime.date, scores: DayScores) -> DayPictures:
-    if not len(scores.prob):  # an empty day: there is nothing to draw
-        return DayPictures()
-    curve = at.lake.table("reliability", day).to_pandas()
-    return DayPictures(
-        scores=_histogram(at, day, scores), reliability=curve if len(curve) else None
-    )
-
-
-def _histogram(at: Resources, day: datetime.date, scores: DayScores) -> ScoreHistogram:
-    """Return the day's scores beside those of its references that the same model scored."""
-    references = {
-        "trailing": _scores_of(at, at.days_before(day), scores.model_version),
-        "fixed": _scores_of(at, at.reference_days(day), scores.model_version),
+def _histogram(
+    prob: NDArray[np.float32],
+    references: Sequence[Reference],
+    *,
+    threshold: float,
+    model_version: str,
+) -> ScoreHistogram:
+    """Return the day's scores, and those of its references as far as the same model scored them."""
+    counts = {
+        each.name: pooled(each.scored_by(model_version))
+        .scores["prob"]
+        .reshape(_HISTOGRAM_BINS, BINS // _HISTOGRAM_BINS)
+        .sum(axis=1)
+        for each in references
     }
     return ScoreHistogram.of(
-        scores.prob,
-        threshold=scores.threshold,
-        bins=_SHOWN_BINS,
-        references={name: counts for name, counts in references.items() if counts.any()},
+        prob,
+        threshold=threshold,
+        bins=_HISTOGRAM_BINS,
+        references={name: each for name, each in counts.items() if each.any()},
     )
-
-
-def _scores_of(at: Resources, days: Iterable[datetime.date], model_version: str) -> Counts:
-    """Return how many scores (B,) of one model these days have in each bin, as profiled."""
-    found = [profiles.read_profile(at.lake, day) for day in days]
-    counts = pooled([day for day in found if day.model_version == model_version]).scores["prob"]
-    coarse: Counts = counts.reshape(_SHOWN_BINS, BINS // _SHOWN_BINS).sum(axis=1)
-    return coarse

@@ -1,7 +1,7 @@
 """What the DAG files share: the schedule, the day of a run, what is worth a retry, and alarms."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow.sdk import (
@@ -36,7 +36,7 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
 
     def notify(self, context: Mapping[str, Any]) -> None:
         """Send the alert; raises AlertError when a channel did not take it."""
-        from modwatch.alerts import alerting
+        from modwatch.alerts.delivery import report_failure
         from modwatch.alerts.messages import failure_alert
         from modwatch.resources import open_resources
 
@@ -51,7 +51,7 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
             log_url=task.log_url,
         )
         with open_resources() as at:
-            alerting.report_failure(at, failure, day)
+            report_failure(lambda: at.database, at.alert_channels, failure, day)
 
 
 #: What every task of every DAG has; `tests/dags/test_policy.py` holds them to it.
@@ -67,7 +67,7 @@ TASK_DEFAULTS: dict[str, Any] = {
 }
 
 
-def daily(cron: str) -> dict[str, Any]:
+def daily_schedule(cron: str) -> dict[str, Any]:
     """Return the schedule arguments of a DAG that covers one UTC day a run.
 
     The run of day D starts after D has ended; `data_interval_start` lies in D.
@@ -83,31 +83,30 @@ def daily(cron: str) -> dict[str, Any]:
     }
 
 
-def monthly(cron: str) -> dict[str, Any]:
+def monthly_schedule(cron: str) -> dict[str, Any]:
     """Return the schedule arguments of a DAG that covers one month a run, or what a form says.
 
     Runs do not wait for each other: an audit takes days. Where the schedules have a last day, this
     one has no schedule, and people ask: after the end of a DAG, Airflow makes runs without tasks.
     """
-    given = daily(cron)
+    given = daily_schedule(cron)
     schedule = None if given["end_date"] else given["schedule"]
     return {**given, "schedule": schedule, "end_date": None, "max_active_runs": 16}
 
 
-def stop(name: str) -> Any:
-    """Return the task `name`, which runs `modwatch.pipeline.<name>` for the run's day.
+def task_of(step: Callable[..., Any]) -> Any:
+    """Return the task that runs a step of `modwatch.pipeline.daily` for the run's day.
 
-    A mapped task hands the function's further arguments over in `part`. What the function returns
-    (a count, ids) goes to XCom.
+    A mapped task passes the step's further arguments in `part`. The return value (a count, ids)
+    goes to XCom.
     """
 
-    @task(task_id=name)  # type: ignore[untyped-decorator]
+    @task(task_id=step.__name__)  # type: ignore[untyped-decorator]
     def run(part: dict[str, Any] | None = None, data_interval_start: Any = None) -> Any:
-        from modwatch.pipeline import daily
-        from modwatch.resources import open_resources
+        from modwatch.resources import open_resources  # parsing a DAG imports nothing heavy
 
-        with open_resources() as at:
-            return getattr(daily, name)(at, day_of(data_interval_start), **(part or {}))
+        with open_resources() as resources:
+            return step(resources, day_of(data_interval_start), **(part or {}))
 
     return run
 

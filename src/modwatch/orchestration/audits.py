@@ -1,13 +1,14 @@
-"""The tasks of an audit: what a machine does, what people are asked, and the wait for labels.
+"""The tasks of an audit: automatic steps, questions to people, and the wait for labels.
 
 An answer is kept in the evidence of the audit as soon as it is given, with the name that Airflow
-knows the person by. Whoever gives an audit up ends its run: all later tasks are skipped.
+knows the person by. Cancelling an audit skips all later tasks of its run.
 """
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param, task
@@ -18,10 +19,14 @@ from modwatch.errors import AuditCancelledError
 from modwatch.orchestration.audit_form import filled_in
 from modwatch.orchestration.labels_trigger import LabelsTrigger
 
-CANCEL, STOP = "Give the audit up", "Stop labelling, and use what there is"
+if TYPE_CHECKING:
+    from modwatch.audits.audit import Audit, Labelling
+    from modwatch.resources import Resources
+
+CANCEL, STOP = "Cancel the audit", "Stop labelling and use the labels so far"
 
 #: Longer than anybody waits for an answer.
-_PATIENCE = datetime.timedelta(days=365)
+_RESPONSE_TIMEOUT = datetime.timedelta(days=365)
 
 _NOTE = {
     "note": Param(
@@ -29,43 +34,79 @@ _NOTE = {
         type=["null", "string"],
         maxLength=500,
         title="Note",
-        description="Why; kept in the evidence, which others will read. No text of a comment.",
+        description="Reason, kept in the evidence and visible to others. Do not quote comments.",
     )
 }
 
 
-def audit_stop(name: str, *, form: Sequence[str] = ()) -> Any:
-    """Return the task `name`, which runs `modwatch.pipeline.audit.<name>` for an audit.
+@contextmanager
+def _resources() -> Iterator["Resources"]:
+    """Open the resources of a task; a cancelled audit skips the task."""
+    from modwatch.resources import open_resources  # parsing a DAG imports nothing heavy
 
-    The fields `form` of the run's form are handed over, empty ones as an empty text.
-    """
-
-    @task(task_id=name)  # type: ignore[untyped-decorator]
-    def run(audit: str, stage: int | None = None, params: Any = None) -> Any:
-        part = {"stage": stage} if stage else {}
-        return _call(name, audit, **part, **{field: params[field] or "" for field in form})
-
-    return run
+    try:
+        with open_resources() as resources:
+            yield resources
+    except AuditCancelledError as exc:
+        raise AirflowSkipException(str(exc)) from None
 
 
-def plan_stop() -> Any:
-    """Return the task that plans what the form of the run asks for, and returns the name."""
+@contextmanager
+def _opened(name: str) -> Iterator["Audit"]:
+    from modwatch.pipeline.audit import open_audit
 
-    @task(task_id="plan")  # type: ignore[untyped-decorator]
-    def run(params: Any = None, dag_run: Any = None, data_interval_start: Any = None) -> str:
-        form = filled_in(
-            params, covers=data_interval_start, run=dag_run.run_id, asked=dag_run.run_after
-        )
-        who = getattr(dag_run, "triggering_user_name", None) or "modwatch"
-        return str(_call("plan", form, actor=who))
+    with _resources() as resources:
+        yield open_audit(resources, name)
 
-    return run
+
+@task
+def plan(params: Any = None, dag_run: Any = None, data_interval_start: Any = None) -> str:
+    """Seal the plan that the form of the run asks for; return the name of the audit."""
+    from modwatch.pipeline import audit
+
+    form = filled_in(
+        params, covers=data_interval_start, run=dag_run.run_id, asked=dag_run.run_after
+    )
+    actor = getattr(dag_run, "triggering_user_name", None) or "modwatch"
+    with _resources() as resources:
+        return audit.plan(resources, form, actor=actor).name
+
+
+@task
+def draw(audit: str, stage: int) -> int:
+    """Draw and queue a stage; return how many comments are drawn in all."""
+    with _opened(audit) as opened:
+        return opened.draw(stage)
+
+
+@task
+def estimate(audit: str) -> str:
+    """Compute and seal the result; return the status of recall."""
+    with _opened(audit) as opened:
+        metrics = opened.estimate()["figures"]
+    return str(next(each["status"] for each in metrics if each["metric"] == "recall"))
+
+
+@task
+def publish(audit: str, params: Any = None) -> str:
+    """Write the report and, for a service, the DSA files; return the report's name."""
+    with _opened(audit) as opened:
+        return opened.publish(service=params["service"] or "")
+
+
+@task
+def track(audit: str) -> str:
+    """Show the audit in MLflow; return the run's id."""
+    from modwatch.pipeline.audit import track
+
+    with _resources() as resources:
+        return track(resources, audit)
 
 
 class _Question(HITLOperator):  # type: ignore[misc]
-    """What people are asked about an audit: some options, and a note.
+    """A question about an audit: options, and a note.
 
-    The name of the audit follows the subject, so that those of several audits can be told apart.
+    The name of the audit is appended to the subject, which tells questions of several audits apart.
     """
 
     template_fields: ClassVar = ("subject", "body", "audit")
@@ -73,7 +114,7 @@ class _Question(HITLOperator):  # type: ignore[misc]
     subject: str
 
     def __init__(self, *, audit: str, options: list[str], **kwargs: Any) -> None:
-        super().__init__(options=options, response_timeout=_PATIENCE, **kwargs)
+        super().__init__(options=options, response_timeout=_RESPONSE_TIMEOUT, **kwargs)
         self.audit = audit
 
     # Airflow takes the fields of the run's form for fields of the answer.
@@ -90,130 +131,151 @@ class _Question(HITLOperator):  # type: ignore[misc]
             copy(_NOTE[name]).resolve(value)
 
 
-class AuditQuestion(_Question):
-    """Asks somebody to take a step of an audit, or to give the audit up.
+class _Decision(_Question):
+    """Asks somebody to take a step of an audit, or to cancel the audit."""
 
-    Args:
-        audit: Name of the audit.
-        step: Function of `audit_pipeline` that keeps the answer: `approve` or `sign_off`.
-        action: What the step is called in the evidence.
-        answer: Label of the button.
-    """
+    #: The step in the evidence, the question, and the label of the button.
+    action: ClassVar[str]
+    question: ClassVar[str]
+    answer: ClassVar[str]
 
-    def __init__(self, *, step: str, action: str, answer: str, **kwargs: Any) -> None:
-        super().__init__(options=[answer, CANCEL], **kwargs)
-        self.step, self.action = step, action
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(subject=self.question, options=[self.answer, CANCEL], **kwargs)
+
+    def record(self, audit: "Audit", *, actor: str, note: str) -> None:
+        """Record that `actor` took the step."""
+        raise NotImplementedError
 
     def execute(self, context: Any) -> Any:
-        """Ask, unless the step has been taken."""
-        if _call("done", self.audit, self.action):
-            return None
+        """Ask, unless the step is done."""
+        from modwatch.pipeline.audit import ask
+
+        with _opened(self.audit) as audit:
+            if audit.done(self.action):
+                return None
         page = self.generate_link_to_ui_from_context(context=context)
         self.subject = f"{self.subject} {self.audit}"
-        self.body = _call("ask", self.audit, self.action, page=page)
+        with _resources() as resources:
+            self.body = ask(resources, self.audit, self.action, page=page)
         return super().execute(context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
-        """Keep the answer."""
+        """Record the answer."""
         answer = super().execute_complete(context, event)
-        step = "cancel" if answer["chosen_options"] == [CANCEL] else self.step
-        _call(step, self.audit, **_who(answer))
-        _skip_when(step == "cancel", self.audit)
-        return step
+        with _opened(self.audit) as audit:
+            if answer["chosen_options"] == [CANCEL]:
+                _cancel(audit, answer)
+            self.record(audit, **_respondent(answer))
+        return self.action
+
+
+class Approval(_Decision):
+    """Asks for the approval of the plan."""
+
+    action, question, answer = "approved", "Approve the plan of audit", "Approve"
+
+    def record(self, audit: "Audit", *, actor: str, note: str) -> None:
+        """Record the approval."""
+        audit.approve(actor=actor, note=note)
+
+
+class SignOff(_Decision):
+    """Asks for the signature of the result."""
+
+    action, question, answer = "signed_off", "Sign the result of audit", "Sign"
+
+    def record(self, audit: "Audit", *, actor: str, note: str) -> None:
+        """Record the signature."""
+        audit.sign_off(actor=actor, note=note)
 
 
 class AuditLabels(_Question):
-    """Waits until the labels of a stage are there, and seals them.
+    """Waits until a stage is labelled, and seals its labels.
 
-    Meanwhile somebody may stop the labelling or give the audit up; people are reminded; at the
-    deadline of the plan it goes on with what there is. How far it is stands in the log.
+    Meanwhile somebody may stop the labelling or cancel the audit, and reminders are sent. At the
+    deadline of the plan the labels so far are sealed. The log shows the progress.
     """
 
     def __init__(self, *, stage: int, poll_seconds: float = 10.0, **kwargs: Any) -> None:
-        super().__init__(options=[STOP, CANCEL], **kwargs)
+        super().__init__(subject="Wait for the labels of audit", options=[STOP, CANCEL], **kwargs)
         self.stage, self.poll_seconds = stage, poll_seconds
 
     def execute(self, context: Any) -> Any:
         """Ask once whether to stop, and wait."""
-        found = _call("labelling", self.audit, self.stage)
-        if found is None:
-            return self._go_on(context)
-        ti_id = context["task_instance"].id
+        with _opened(self.audit) as audit:
+            labelling = audit.labelling(self.stage)
+            if labelling is not None:
+                self._ask(context, labelling.text)
+            return self._seal_or_wait(context, audit)
+
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
+        """Act on an answer, a reminder or the end of the wait."""
+        if "chosen_options" not in event:
+            return self._continue(context, remind=event.get("kind") == "reminder")
+        answer = super().execute_complete(context, event)
+        with _opened(self.audit) as audit:
+            if answer["chosen_options"] == [CANCEL]:
+                _cancel(audit, answer)
+            return audit.seal(self.stage, stop=True, **_respondent(answer))
+
+    def _ask(self, context: Any, progress: str) -> None:
         upsert_hitl_detail(
-            ti_id=ti_id,
+            ti_id=context["task_instance"].id,
             options=self.options,
             subject=f"{self.subject} {self.audit}",
-            body=f"{found.words} So it began; the log of this task says how far it is now.\n\n"
-            "People label in the review console. It goes on by itself when they are done, or late: "
-            "answer only to end it before.",
+            body=f"{progress} This was the progress at the start; the log of this task shows it "
+            "now.\n\nPeople label in the review console. The task continues by itself when all "
+            "comments are labelled or the deadline passes; answer only to end it early.",
             defaults=None,
             multiple=False,
             params=self.serialized_params,
         )
-        return self._go_on(context)
 
-    def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
-        """Do what somebody asked for, or what the time has come for."""
-        if "chosen_options" not in event:
-            if event.get("kind") == "reminder":
-                _call("remind", self.audit, self.stage, self._reminders(context))
-            return self._go_on(context)
-        answer = super().execute_complete(context, event)
-        if answer["chosen_options"] == [STOP]:
-            return _call("seal", self.audit, self.stage, stop=True, **_who(answer))
-        _call("cancel", self.audit, **_who(answer))
-        return _skip_when(True, self.audit)
+    def _continue(self, context: Any, *, remind: bool) -> Any:
+        from modwatch.pipeline import audit as steps
 
-    def _go_on(self, context: Any) -> Any:
-        """Seal what is complete or late; else wait on."""
-        found = _call("labelling", self.audit, self.stage)
-        if found is None or found.over:
-            late = found is not None and bool(found.progress.left)
-            note = "the deadline" if late else ""
-            return _call("seal", self.audit, self.stage, stop=late, note=note)
-        number = self._reminders(context) + 1
-        remind_at = found.since + number * self._every(context)
+        with _resources() as resources:
+            audit = steps.open_audit(resources, self.audit)
+            labelling = audit.labelling(self.stage)
+            if remind and labelling is not None:
+                number = self._reminders(context, labelling)
+                steps.remind(resources, self.audit, self.stage, number)
+            return self._seal_or_wait(context, audit)
+
+    def _seal_or_wait(self, context: Any, audit: "Audit") -> Any:
+        """Seal labels that are complete or late; else wait."""
+        labelling = audit.labelling(self.stage)
+        if labelling is None or labelling.over:
+            late = labelling is not None and bool(labelling.progress.left)
+            return audit.seal(self.stage, stop=late, note="the deadline" if late else "")
+        number = self._reminders(context, labelling) + 1
         return self.defer(
             trigger=LabelsTrigger(
                 audit=self.audit,
                 stage=self.stage,
                 ti_id=str(context["task_instance"].id),
-                remind_at=remind_at.isoformat(),
+                remind_at=(labelling.since + number * self._interval(context)).isoformat(),
                 poll_seconds=self.poll_seconds,
             ),
             method_name="execute_complete",
         )
 
-    def _reminders(self, context: Any) -> int:
+    def _reminders(self, context: Any, labelling: "Labelling") -> int:
         """Return how many reminders are due by now."""
-        found = _call("labelling", self.audit, self.stage)
-        if found is None:
-            return 0
-        return int((datetime.datetime.now(datetime.UTC) - found.since) / self._every(context))
+        waited = datetime.datetime.now(datetime.UTC) - labelling.since
+        return int(waited / self._interval(context))
 
-    def _every(self, context: Any) -> datetime.timedelta:
+    def _interval(self, context: Any) -> datetime.timedelta:
         return datetime.timedelta(days=context["params"]["remind_days"])
 
 
-def _call(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Return what a function of `audit_pipeline` does; of a cancelled audit, skip the task."""
-    from modwatch.pipeline import audit as audit_pipeline
-    from modwatch.resources import open_resources
-
-    function: Callable[..., Any] = getattr(audit_pipeline, name)
-    try:
-        with open_resources() as at:
-            return function(at, *args, **kwargs)
-    except AuditCancelledError as exc:
-        raise AirflowSkipException(str(exc)) from None
+def _cancel(audit: "Audit", answer: Mapping[str, Any]) -> NoReturn:
+    """Cancel the audit, and skip the task."""
+    audit.cancel(**_respondent(answer))
+    raise AirflowSkipException(f"audit {audit.name!r} was cancelled; its evidence stays")
 
 
-def _skip_when(cancelled: bool, audit: str) -> None:
-    if cancelled:
-        raise AirflowSkipException(f"audit {audit!r} was given up; its evidence stays")
-
-
-def _who(answer: Mapping[str, Any]) -> dict[str, str]:
+def _respondent(answer: Mapping[str, Any]) -> dict[str, str]:
     """Return who answered, and their note."""
     user = answer.get("responded_by_user") or {}
     note = (answer.get("params_input") or {}).get("note") or ""

@@ -1,4 +1,4 @@
-"""Waits for the labels of an audit, for days, without a task that runs."""
+"""Waits for the labels of an audit, for days, without occupying a worker."""
 
 import asyncio
 import datetime
@@ -7,15 +7,14 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from modwatch.errors import ModwatchError
+from modwatch.errors import AuditCancelledError, ModwatchError
 
 
 class LabelsTrigger(BaseTrigger):  # type: ignore[misc]
-    """Fires when the labels of a stage are there, late, or given up; and when to remind people.
+    """Fires when a stage is labelled, late or cancelled, and when a reminder is due.
 
-    The event's `kind` is `over` (look how far it is) or `reminder`. Somebody's answer in Airflow
-    wakes the task by itself; one that came while the task ran is found here, with the fields that
-    Airflow gives it.
+    The event's `kind` is `over` or `reminder`. An answer in Airflow wakes the task by itself; one
+    that was given while the task ran is read here, with the fields that Airflow gives it.
 
     Args:
         audit: Name of the audit.
@@ -42,47 +41,47 @@ class LabelsTrigger(BaseTrigger):  # type: ignore[misc]
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look now and then; what cannot be reached for a while is waited for."""
-        told = ""
+        """Poll; a service that is down is polled again."""
+        logged = ""
         while True:
             event = await self._answer() or await asyncio.to_thread(self._look)
             if "kind" in event or "chosen_options" in event:
                 yield TriggerEvent(event)
                 return
-            if event["words"] != told:
-                told = event["words"]
-                self.log.info("%s", told)
+            if event["text"] != logged:
+                logged = event["text"]
+                self.log.info("%s", logged)
             await asyncio.sleep(self.poll_seconds)
 
     async def _answer(self) -> dict[str, Any]:
-        """Return what somebody answered, if they did."""
+        """Return the answer, if there is one."""
         from airflow.sdk.execution_time.hitl import get_hitl_detail_content_detail
         from asgiref.sync import sync_to_async
 
-        found = await sync_to_async(get_hitl_detail_content_detail)(ti_id=self.ti_id)
-        if not (found.response_received and found.chosen_options):
+        detail = await sync_to_async(get_hitl_detail_content_detail)(ti_id=self.ti_id)
+        if not (detail.response_received and detail.chosen_options):
             return {}
-        user = found.responded_by_user
+        user = detail.responded_by_user
         return {
-            "chosen_options": list(found.chosen_options),
-            "params_input": found.params_input or {},
-            "responded_at": found.responded_at,
+            "chosen_options": list(detail.chosen_options),
+            "params_input": detail.params_input or {},
+            "responded_at": detail.responded_at,
             "responded_by_user": {"id": user.id, "name": user.name} if user else None,
         }
 
     def _look(self) -> dict[str, Any]:
-        from modwatch.pipeline import audit as audit_pipeline
+        from modwatch.pipeline.audit import open_audit  # the triggerer loads this when it waits
         from modwatch.resources import open_resources
 
         try:
-            with open_resources() as at:
-                found = audit_pipeline.labelling(at, self.audit, self.stage)
-        except ModwatchError as exc:  # a database restarts; a cancelled audit is for the task
-            if type(exc).__name__ == "AuditCancelledError":
-                return {"kind": "over"}
-            return {"words": f"It cannot be told how far the labels are ({type(exc).__name__})."}
-        if found is None or found.over:
+            with open_resources() as resources:
+                labelling = open_audit(resources, self.audit).labelling(self.stage)
+        except AuditCancelledError:
+            return {"kind": "over"}  # the task handles it
+        except ModwatchError as exc:  # such as a database that restarts
+            return {"text": f"The progress could not be read ({type(exc).__name__})."}
+        if labelling is None or labelling.over:
             return {"kind": "over"}
         if datetime.datetime.now(datetime.UTC) >= datetime.datetime.fromisoformat(self.remind_at):
             return {"kind": "reminder"}
-        return {"words": found.words}
+        return {"text": labelling.text}

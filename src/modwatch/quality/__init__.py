@@ -1,42 +1,37 @@
-"""Whether a day can be trusted: rules, verdict, quarantine, page.
+"""Data validation: rules, results, quarantine, the day's profile, the page of the day.
 
-A check is four steps: profile the batches (`profile_comments`, `profile_scores`), judge the
-profile (`check_comments`, `check_scores`), part the rows (`accepted_rows`, `refused_rows`,
-`accepted_scores`), and show what was found (`render_page`). Great Expectations judges profiles,
-which hold flags and numbers only: it never sees a text or an id.
+Each suite validates rows, profiles the valid ones and validates that profile against those of the
+trailing days (`validate_comments`, `validate_scores`). Rows are split (`valid_rows`,
+`quarantined_rows`, `valid_scores`), the profile is kept (`save_profile`), the result is published
+(`publish_result`). Great Expectations gets flags and numbers only: never a text or an id.
 """
 
-from modwatch.quality.comments import CheckedComments, check_comments
+from modwatch.quality.comments import ValidatedComments, validate_comments
 from modwatch.quality.page import render_index, render_page
-from modwatch.quality.profile import CommentsProfile, profile_comments
-from modwatch.quality.quarantine import accepted_rows, refused_rows
-from modwatch.quality.scores import (
-    CheckedScores,
-    ScoresProfile,
-    accepted_scores,
-    check_scores,
-    profile_scores,
-)
+from modwatch.quality.profiles import earlier_ids, read_profile, save_profile, trailing_profiles
+from modwatch.quality.publishing import publish_result
+from modwatch.quality.quarantine import quarantined_rows, valid_rows
+from modwatch.quality.result import InvalidRows, RuleResult, ValidationResult
+from modwatch.quality.scores import ValidatedScores, valid_scores, validate_scores
 from modwatch.quality.thresholds import Thresholds
-from modwatch.quality.verdict import Refusals, RuleResult, Verdict, rejection
 
 __all__ = [
-    "CheckedComments",
-    "CheckedScores",
-    "CommentsProfile",
-    "Refusals",
+    "InvalidRows",
     "RuleResult",
-    "ScoresProfile",
     "Thresholds",
-    "Verdict",
-    "accepted_rows",
-    "accepted_scores",
-    "check_comments",
-    "check_scores",
-    "profile_comments",
-    "profile_scores",
-    "refused_rows",
-    "rejection",
+    "ValidatedComments",
+    "ValidatedScores",
+    "ValidationResult",
+    "earlier_ids",
+    "publish_result",
+    "quarantined_rows",
+    "read_profile",
     "render_index",
     "render_page",
+    "save_profile",
+    "trailing_profiles",
+    "valid_rows",
+    "valid_scores",
+    "validate_comments",
+    "validate_scores",
 ]

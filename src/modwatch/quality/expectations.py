@@ -1,13 +1,12 @@
 """Great Expectations as Modwatch uses it: quiet, offline, and never shown a text or an id.
 
-Results of Great Expectations hold values of the checked column. Only flags and numbers go in
-(`profile.py`, `scores.py`), so only flags and numbers can come out.
+Results of Great Expectations hold values of the validated column. Only flags and numbers go in
+(`rows.py`, `scores.py`), so only flags and numbers can come out.
 """
 
 import logging
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from modwatch.errors import CheckError
-from modwatch.quality.verdict import Level, RuleResult, Severity
+from modwatch.quality.result import Measure, RuleResult, ValidationRule
 
 #: Rows given to Great Expectations at once. Its results list every failing row as a Python
 #: object, so this bounds the memory of a day on which everything fails.
@@ -29,47 +28,39 @@ _RESULT_FORMAT = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """One rule on the column of the same name: a flag that must be false, or a closed range."""
+def validate_rows(
+    frame: pd.DataFrame, rules: Sequence[ValidationRule]
+) -> tuple[NDArray[np.int16], tuple[RuleResult, ...]]:
+    """Return the first rule that each of n rows fails, and the result of every rule.
 
-    #: Named after the fault that the rule looks for; also the column of the checked frame.
-    name: str
-    level: Level
-    severity: Severity
-    #: What is allowed, in words.
-    bound: str
-    #: What the rule asks for, in words.
-    asks: str
-    #: What to do when it fails, in words.
-    remedy: str
-    #: Smallest value allowed; with neither bound, the column is a flag that must be false.
-    minimum: float | None = None
-    #: Largest value allowed. A null is not judged.
-    maximum: float | None = None
-
-    def result(self, failing: int, observed: str, *, judged: bool = True) -> RuleResult:
-        """The result of this rule, given how many rows failed it and what was seen."""
-        return RuleResult(
-            name=self.name,
-            level=self.level,
-            severity=self.severity,
-            judged=judged,
-            passed=failing == 0,
-            failing=failing,
-            observed=observed,
-            bound=self.bound,
-            asks=self.asks,
-            remedy=self.remedy,
-        )
+    The first is (n,) int16: 0 passed all, k failed `rules[k-1]` first. Raises as `failing_rows`.
+    """
+    failing = failing_rows(frame, rules)
+    first = np.zeros(len(frame), dtype=np.int16)
+    for number, rule in reversed(list(enumerate(rules, start=1))):
+        first[failing[rule.name]] = number
+    counts = {name: len(rows) for name, rows in failing.items()}
+    observed = {name: Measure.of_rows(count, len(frame)) for name, count in counts.items()}
+    return first, tuple(RuleResult.of(r, observed[r.name], failing=counts[r.name]) for r in rules)
 
 
-def failing_rows(frame: pd.DataFrame, rules: Sequence[Rule]) -> dict[str, NDArray[np.int64]]:
-    """Positions of the rows of `frame` that fail each rule, ascending, by the rule's name.
+def validate_day(
+    measures: Mapping[str, Measure], rules: Sequence[ValidationRule]
+) -> tuple[RuleResult, ...]:
+    """Return the result of every rule on the measure of its name. Raises as `failing_rows`."""
+    values = {rule.name: measures[rule.name].value for rule in rules}
+    failing = failing_rows(pd.DataFrame([values], dtype=np.float64), rules)
+    return tuple(RuleResult.of(r, measures[r.name], failing=len(failing[r.name])) for r in rules)
+
+
+def failing_rows(
+    frame: pd.DataFrame, rules: Sequence[ValidationRule]
+) -> dict[str, NDArray[np.int64]]:
+    """Return the positions of the rows of `frame` that fail each rule, ascending, by rule name.
 
     Args:
         frame: one column per rule, named as the rule: flags (bool) or numbers.
-        rules: what to judge it by.
+        rules: validated in this order.
 
     Raises:
         CheckError: Great Expectations could not evaluate a rule.
@@ -89,19 +80,19 @@ def failing_rows(frame: pd.DataFrame, rules: Sequence[Rule]) -> dict[str, NDArra
 
 
 def _failing(result: Any) -> tuple[str, NDArray[np.int64]]:
-    """The rule's name and the failing positions within the chunk, from one result."""
+    """Return the rule's name and the failing positions within the chunk, from one result."""
     name = str(result.expectation_config.meta["rule"])
     rows = (result.result or {}).get("unexpected_index_list")
     if rows is None or result.success != (len(rows) == 0):
         raise CheckError(
-            f"the rule {name} could not be evaluated by Great Expectations; check that "
-            "requirements.txt is installed as pinned and run the check again"
+            f"Great Expectations could not evaluate the rule {name}; check that "
+            "requirements.txt is installed as pinned and run the check again."
         )
     return name, np.asarray(rows, dtype=np.int64)
 
 
-def _expectation(gx: ModuleType, rule: Rule) -> Any:
-    """The expectation for one rule, carrying the rule's name and severity."""
+def _expectation(gx: ModuleType, rule: ValidationRule) -> Any:
+    """Return the expectation for one rule, with the rule's name and severity."""
     common = {"column": rule.name, "severity": rule.severity, "meta": {"rule": rule.name}}
     if rule.minimum is None and rule.maximum is None:
         return gx.expectations.ExpectColumnValuesToBeInSet(value_set=[False], **common)
@@ -111,7 +102,7 @@ def _expectation(gx: ModuleType, rule: Rule) -> Any:
 
 
 def _batch_definition(gx: ModuleType) -> Any:
-    """A fresh context in memory, without progress bars, ready to be handed frames."""
+    """Return a batch definition in a new context in memory, without progress bars."""
     context = gx.get_context(mode="ephemeral")
     context.enable_analytics(False)
     context.variables.progress_bars = {"globally": False}
@@ -120,11 +111,10 @@ def _batch_definition(gx: ModuleType) -> Any:
 
 
 def _great_expectations() -> ModuleType:
-    """The library, imported on first use: it takes seconds and 200 MB.
+    """Return the library, imported on first use: it takes seconds and 200 MB.
 
-    Its import deprecates its way through other libraries and switches `warnings` over to
-    logging for the whole process; neither may leak into ours. What it logs says nothing that its
-    results do not.
+    Its import raises deprecation warnings of other libraries and sends `warnings` to logging for
+    the whole process; both are undone. Its logs hold nothing that its results do not.
     """
     logger = logging.getLogger("great_expectations")
     logger.propagate = False

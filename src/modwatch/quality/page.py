@@ -1,22 +1,15 @@
-"""The check page of a day, and the list of all days: static HTML that ops can open from disk.
+"""The validation page of a day, and the list of all days: static HTML that opens from disk.
 
-A page holds no script, no external asset, no comment and no id. Its Content-Security-Policy
-allows one style sheet, by its hash, and nothing else.
+A page has no script, no external asset, no comment and no id. Its Content-Security-Policy allows
+one style sheet, by its hash, and nothing else.
 """
 
-import base64
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from importlib import resources
-from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
-from modwatch.quality.suite import share_in_words
-from modwatch.quality.verdict import Status, Verdict
+from modwatch.html import render_html
+from modwatch.quality.result import Status, ValidationResult, percentage
 
 #: Days shown in the strip of volumes.
 STRIP_DAYS = 28
@@ -45,19 +38,19 @@ class Strip:
     width: int
     height: int
     bar_width: int
-    #: The same in words.
+    #: The same as text.
     summary: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class DayPage:
-    """What the page of one day shows; the template uses every field."""
+    """The content of the page of one day; the template uses every field."""
 
     day: date
     #: The worse status of the suites that ran.
     status: Status
-    #: Comments first, then scores if they were checked.
-    verdicts: tuple[Verdict, ...]
+    #: Comments first, then scores if they were validated.
+    results: tuple[ValidationResult, ...]
     strip: Strip
 
 
@@ -73,59 +66,61 @@ class DayLine:
     quarantined: str
     #: Names of the failed day-level rules.
     failed: tuple[str, ...]
-    #: Whether the scores were checked too.
+    #: Whether the scores were validated too.
     scored: bool
 
 
-def render_page(verdicts: Sequence[Verdict], *, history: Iterable[Verdict] = ()) -> str:
-    """The check page of one day, as HTML text, to be kept as `<day>/index.html`.
+def render_page(
+    results: Sequence[ValidationResult], *, history: Iterable[ValidationResult] = ()
+) -> str:
+    """Return the validation page of one day as HTML text, to be kept as `<day>/index.html`.
 
     Args:
-        verdicts: the verdict on the day's comments and, once checked, on its scores.
-        history: verdicts of other days; those on comments of earlier days are drawn.
+        results: of the day's comments and, once validated, of its scores.
+        history: results of other days; the chart shows those of comments of earlier days.
     """
-    ordered = tuple(sorted(verdicts, key=lambda verdict: verdict.suite))
+    ordered = tuple(sorted(results, key=lambda result: result.suite))
     comments = ordered[0]
     page = DayPage(
         day=comments.day,
         status=_worst(ordered),
-        verdicts=ordered,
+        results=ordered,
         strip=_strip(comments, history),
     )
-    return _render("day.html", page=page)
+    return render_html("modwatch.quality", "day.html", page=page)
 
 
-def render_index(verdicts: Iterable[Verdict]) -> str:
-    """The list of all checked days, latest first, as HTML text, to be kept as `index.html`."""
-    days: dict[date, list[Verdict]] = {}
-    for verdict in sorted(verdicts, key=lambda v: (v.day, v.suite)):
-        days.setdefault(verdict.day, []).append(verdict)
+def render_index(results: Iterable[ValidationResult]) -> str:
+    """Return the list of all validated days, latest first, as HTML text, kept as `index.html`."""
+    days: dict[date, list[ValidationResult]] = {}
+    for result in sorted(results, key=lambda each: (each.day, each.suite)):
+        days.setdefault(result.day, []).append(result)
     lines = [_line(day, found) for day, found in sorted(days.items(), reverse=True)]
-    return _render("index.html", lines=lines)
+    return render_html("modwatch.quality", "index.html", lines=lines)
 
 
-def _line(day: date, verdicts: Sequence[Verdict]) -> DayLine:
-    comments = [v for v in verdicts if v.suite == "comments"]
-    rows = sum(v.rows for v in comments)
-    refused = sum(v.rows - v.accepted for v in comments)
+def _line(day: date, results: Sequence[ValidationResult]) -> DayLine:
+    comments = [each for each in results if each.suite == "comments"]
+    rows = sum(each.rows for each in comments)
+    invalid = sum(each.rows - each.valid for each in comments)
     return DayLine(
         day=day,
-        status=_worst(verdicts),
+        status=_worst(results),
         link=f"{day}/index.html",
         rows=rows,
-        quarantined=f"{refused:,} ({share_in_words(refused, rows)})",
-        failed=tuple(result.name for v in verdicts for result in v.failed_of("day")),
-        scored=len(comments) < len(verdicts),
+        quarantined=f"{invalid:,} ({percentage(invalid, rows)})",
+        failed=tuple(rule.name for each in results for rule in each.failed_of("day")),
+        scored=len(comments) < len(results),
     )
 
 
-def _worst(verdicts: Sequence[Verdict]) -> Status:
+def _worst(results: Sequence[ValidationResult]) -> Status:
     order: tuple[Status, ...] = ("passed", "warned", "rejected")
-    return max((v.status for v in verdicts), key=order.index)
+    return max((each.status for each in results), key=order.index)
 
 
-def _strip(today: Verdict, history: Iterable[Verdict]) -> Strip:
-    """The volumes of the latest days up to `today`."""
+def _strip(today: ValidationResult, history: Iterable[ValidationResult]) -> Strip:
+    """Return the volumes of the latest days up to `today`."""
     earlier = [v for v in history if v.suite == "comments" and v.day < today.day]
     days = [*sorted(earlier, key=lambda v: v.day)[-STRIP_DAYS + 1 :], today]
     most = max(1, *(v.rows for v in days), 1)
@@ -148,33 +143,17 @@ def _strip(today: Verdict, history: Iterable[Verdict]) -> Strip:
     )
 
 
-def _kind(verdict: Verdict, today: Verdict) -> str:
-    if verdict is today:
+def _kind(result: ValidationResult, today: ValidationResult) -> str:
+    if result is today:
         return "today"
-    return "rejected" if verdict.rejected else "usual"
+    return "rejected" if result.rejected else "usual"
 
 
-def _summary(today: Verdict, *, earlier: Sequence[Verdict]) -> str:
+def _summary(today: ValidationResult, *, earlier: Sequence[ValidationResult]) -> str:
     if not earlier:
-        return f"{today.rows:,} comments landed on {today.day}; no earlier day was checked."
+        return f"{today.rows:,} rows landed on {today.day}. No earlier day has been validated."
     low, high = min(v.rows for v in earlier), max(v.rows for v in earlier)
     return (
-        f"{today.rows:,} comments landed on {today.day}; from {earlier[0].day} to "
-        f"{earlier[-1].day}, the fewest a day were {low:,} and the most {high:,}."
+        f"{today.rows:,} rows landed on {today.day}. From {earlier[0].day} to {earlier[-1].day}, "
+        f"the minimum was {low:,} and the maximum {high:,}."
     )
-
-
-def _render(template: str, **context: Any) -> str:
-    environment = Environment(
-        loader=PackageLoader("modwatch.quality"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    # The style sheet is our own file, and must stay as it is for its hash to match.
-    style = Markup(resources.files(__package__).joinpath("templates/page.css").read_text("utf-8"))  # noqa: S704
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = environment.get_template(template)
-    return page.render(style=style, style_hash=f"sha256-{digest}", **context)

@@ -1,242 +1,215 @@
-"""The rules of both suites, in the order in which they are tried."""
+"""The validation rules of both suites, in the order in which they are tried."""
 
-from modwatch.quality.expectations import Rule
-from modwatch.quality.profile import OPTIONAL_COLUMNS
+from functools import partial
+
+from modwatch.quality.profiles import OPTIONAL_COLUMNS
+from modwatch.quality.result import Level, Severity, ValidationRule
 from modwatch.quality.thresholds import Thresholds
-from modwatch.quality.verdict import Severity
 
-_SOURCE = "Mend these rows at the source and run the day again; they are kept in quarantine."
+#: Columns whose share of missing values is validated. Which comments mention `groups` depends on
+#: what people talk about, so drift measures it and validation does not.
+VALIDATED_COLUMNS = tuple(name for name in OPTIONAL_COLUMNS if name != "groups")
+
+_SOURCE = "Fix these rows at the source and run the day again. They are kept in quarantine."
 
 
-def comment_row_rules(bounds: Thresholds) -> tuple[Rule, ...]:
-    """Rules that each landed row is judged by alone. The first one it fails names its reason."""
-    return (
-        _flag("unreadable", "the source's record could be read", _SOURCE),
-        _flag("missing_id", "comment_id is there and not blank", _SOURCE),
-        _at_most("long_id", bounds.max_id_length, "comment_id", _SOURCE),
-        _flag("nul_byte", "no text column holds a NUL byte", _SOURCE),
-        _flag("missing_time", "created_at is there", _SOURCE),
-        _flag(
-            "time_outside_day",
-            "created_at lies inside the day, in UTC",
-            "Check the time zone of the source's timestamp column, then run the day again.",
-        ),
-        _flag("blank_text", "the text has a visible character", _SOURCE),
-        _at_most("long_text", bounds.max_text_length, "text", _SOURCE),
-        _flag("malformed_language", "language, if given, is shaped as a BCP 47 tag", _SOURCE),
+def _rule(
+    level: Level,
+    severity: Severity,
+    name: str,
+    limits: tuple[float | None, float | None],
+    *texts: str,
+) -> ValidationRule:
+    allowed, expectation, remedy = texts
+    return ValidationRule(
+        name=name,
+        level=level,
+        severity=severity,
+        allowed=allowed,
+        expectation=expectation,
+        remedy=remedy,
+        minimum=limits[0],
+        maximum=limits[1],
     )
 
 
-def comment_id_rules() -> tuple[Rule, ...]:
-    """Rules that the rows which passed `comment_row_rules` are judged by together."""
+_row = partial(_rule, "row", "critical")
+_critical = partial(_rule, "day", "critical")
+_warning = partial(_rule, "day", "warning")
+
+
+def comment_row_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
+    """Return the rules for each landed row alone. The first that a row fails is its reason."""
+    return (
+        _flag("unreadable", "the record of the source can be read", _SOURCE),
+        _flag("missing_id", "comment_id is present and not blank", _SOURCE),
+        _at_most("long_id", bounds.max_id_length, "comment_id", _SOURCE),
+        _flag("nul_byte", "no text column contains a NUL byte", _SOURCE),
+        _flag("missing_time", "created_at is present", _SOURCE),
+        _flag(
+            "time_outside_day",
+            "created_at is within the day, in UTC",
+            "Check the time zone of the source's timestamp column, then run the day again.",
+        ),
+        _flag("blank_text", "the text has at least one visible character", _SOURCE),
+        _at_most("long_text", bounds.max_text_length, "text", _SOURCE),
+        _flag("malformed_language", "language is empty or a BCP 47 tag", _SOURCE),
+    )
+
+
+def comment_id_rules() -> tuple[ValidationRule, ...]:
+    """Return the rules for the ids of the rows that passed `comment_row_rules`."""
     return (
         _flag(
             "id_of_earlier_day",
-            "comment_id was not published on an earlier day",
+            "comment_id is not among the comments of earlier days",
             "The earlier day keeps the comment. If edits arrive as new rows, send each id once.",
         ),
         _flag(
             "duplicate_id",
-            "comment_id occurs once in the day; the first good row keeps it",
-            "Look for a file delivered twice or a query that joins rows twice.",
+            "comment_id occurs once in the day; the first valid row keeps it",
+            "Look for a file that was delivered twice, or for a join that duplicates rows.",
         ),
     )
 
 
-def comment_day_rules(bounds: Thresholds) -> tuple[Rule, ...]:
-    """Rules that the day's comments are judged by as a whole."""
+def comment_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
+    """Return the rules for the day's comments as a whole."""
     return (
-        _within(
+        _critical(
             "schema",
-            "critical",
             (None, 0),
             "no fault",
-            "the columns of the table landed are there, in their types",
+            "the table landed has all columns, with their types",
             "Ingest the day again with this version of Modwatch.",
         ),
-        _within(
+        _critical(
             "volume_collapse",
-            "critical",
             (bounds.collapsed_volume, None),
-            f"at least {100 * bounds.collapsed_volume:g} % of the trailing mean",
-            "the source delivered more than a remnant of the usual volume",
-            "Check that the source was complete when the day was ingested, then run it again.",
+            f"at least {100 * bounds.collapsed_volume:g} % of the trailing median",
+            "the source delivered a substantial part of its usual volume",
+            "Check that the source was complete when the day was ingested, then run the day again.",
         ),
-        _within(
+        _warning(
             "volume_shift",
-            "warning",
             (bounds.low_volume, bounds.high_volume),
-            f"{bounds.low_volume:.2f} to {bounds.high_volume:.2f} times the trailing mean",
-            "the volume is of the usual size",
-            "Ask the platform whether an event, an outage or a double delivery explains it.",
+            f"{bounds.low_volume:.2f} to {bounds.high_volume:.2f} times the trailing median",
+            "the volume is close to that of the trailing days",
+            "Look for an event, an outage or a double delivery at the platform.",
         ),
-        _within(
+        _warning(
             "empty_day",
-            "warning",
             (1, None),
             "at least one comment",
             "the day has comments",
-            "If comments were expected, check the source's path or query for this day.",
+            "If comments were expected, check the path or query of the source for this day.",
         ),
-        _within(
+        _critical(
             "quarantined_most",
-            "critical",
             (None, bounds.quarantined_critical),
             f"at most {100 * bounds.quarantined_critical:g} %, or {bounds.tolerated_rows} rows",
-            "most of the day can be used",
-            "See the quarantine by reason below; mend the source and run the day again.",
+            "most rows are valid",
+            "See the quarantine by reason below, fix the source and run the day again.",
         ),
-        _within(
+        _warning(
             "quarantined_many",
-            "warning",
             (None, bounds.quarantined_warning),
             f"at most {100 * bounds.quarantined_warning:g} %",
             "few rows are quarantined",
             "See the quarantine by reason below.",
         ),
-        _within(
+        _warning(
             "language_shift",
-            "warning",
             (None, bounds.language_shift),
-            f"at most {100 * bounds.language_shift:g} % of comments in other languages than usual",
-            "the mix of languages is that of the trailing days",
-            "Look for a new community, a changed language detector or a lost feed.",
+            f"Jensen–Shannon divergence of at most {bounds.language_shift:g} bits",
+            "the mix of languages is similar to that of the trailing days",
+            "Look for a new community, a changed language detection or a missing feed.",
         ),
-        *(_null_share(column, bounds) for column in OPTIONAL_COLUMNS),
+        *(_missing_share(column, bounds) for column in VALIDATED_COLUMNS),
     )
 
 
-def score_row_rules() -> tuple[Rule, ...]:
-    """Rules that each score is judged by alone."""
-    remedy = "The comment is not routed. Look for it in quarantine and test the model on it."
+def score_row_rules() -> tuple[ValidationRule, ...]:
+    """Return the rules for each score alone."""
+    remedy = "The comment is not routed. Find it in quarantine and run the model on it."
     return (
         _flag("missing_probability", "the probability is a number", remedy),
-        Rule(
-            name="probability_out_of_range",
-            level="row",
-            severity="critical",
-            bound="0 to 1",
-            asks="the probability lies between 0 and 1",
-            remedy=remedy,
-            minimum=0,
-            maximum=1,
-        ),
+        _row("probability_out_of_range", (0, 1), "0 to 1", "the probability is in [0, 1]", remedy),
     )
 
 
-def score_day_rules(bounds: Thresholds) -> tuple[Rule, ...]:
-    """Rules that the day's scores are judged by as a whole."""
-    again = "Score the day again; if it happens twice, report it with this page."
+def score_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
+    """Return the rules for the day's scores as a whole."""
+    again = "Score the day again. If it fails again, report it with this page."
     return (
-        _within(
+        _critical(
             "schema",
-            "critical",
             (None, 0),
             "no fault",
-            "the columns of the table scores are there, in their types",
+            "the table scores has all columns, with their types",
             again,
         ),
-        _within(
-            "double_scores", "critical", (None, 0), "none", "each comment is scored once", again
+        _critical("double_scores", (None, 0), "none", "each comment is scored once", again),
+        _critical(
+            "unknown_scores", (None, 0), "none", "each score belongs to a comment of the day", again
         ),
-        _within(
-            "unknown_scores",
-            "critical",
-            (None, 0),
-            "none",
-            "each score belongs to a comment of the day",
-            again,
-        ),
-        _within(
+        _critical(
             "several_model_versions",
-            "critical",
             (None, 1),
             "one version",
             "one model version scored the whole day",
-            "The champion changed while the day was scored; score the day again.",
+            "The champion changed while the day was scored. Score the day again.",
         ),
-        _within(
+        _critical(
             "unscored_many",
-            "critical",
             (None, bounds.unscored_critical),
             f"at most {100 * bounds.unscored_critical:g} %, or {bounds.tolerated_rows} comments",
             "nearly every comment has a valid score",
             again,
         ),
-        _within(
+        _warning(
             "unscored",
-            "warning",
             (None, 0),
             "none",
             "every comment has a valid score",
-            "These comments are not routed; see the row-level rules for the reason.",
+            "These comments are not routed. See the row-level rules for the reason.",
         ),
-        _within(
+        _warning(
             "score_shift",
-            "warning",
             (None, bounds.score_shift),
             f"PSI of at most {bounds.score_shift:g}",
-            "the probabilities are distributed as on the trailing days of this model",
-            "Look at language mix and volume first, then sample the flagged comments.",
+            "the probabilities are distributed as on the trailing days of this model version",
+            "Check the language mix and the volume first, then sample the flagged comments.",
         ),
-        _within(
+        _warning(
             "flagged_shift",
-            "warning",
             (1 / bounds.flagged_ratio, bounds.flagged_ratio),
             f"{1 / bounds.flagged_ratio:.2f} to {bounds.flagged_ratio:.2f} times the usual share",
-            "the share of flagged comments is that of the trailing days of this model",
-            "Sample the flagged comments: a raid, a new topic or a failing model look alike here.",
+            "the flagged share is close to that of the trailing days of this model version",
+            "Sample the flagged comments: look for a raid, a new topic or a failing model.",
         ),
     )
 
 
-def null_share_rule(column: str) -> str:
-    """The name of the rule that watches a column's share of nulls."""
-    return f"null_share_{column}"
+def missing_share_rule(column: str) -> str:
+    """Return the name of the rule on a column's share of missing values."""
+    return f"missing_share_{column}"
 
 
-def _null_share(column: str, bounds: Thresholds) -> Rule:
-    return _within(
-        null_share_rule(column),
-        "warning",
-        (None, bounds.null_share_change),
-        f"a change of at most {100 * bounds.null_share_change:g} percentage points",
-        f"{column} is as often missing as on the trailing days",
-        f"Check whether the source renamed or dropped the column that feeds {column}.",
+def _missing_share(column: str, bounds: Thresholds) -> ValidationRule:
+    return _warning(
+        missing_share_rule(column),
+        (-bounds.missing_share_change, bounds.missing_share_change),
+        f"a change of at most {100 * bounds.missing_share_change:g} percentage points",
+        f"{column} is missing as often as on the trailing days",
+        f"Check whether the source renamed or dropped the column of {column}.",
     )
 
 
-def _flag(name: str, asks: str, remedy: str) -> Rule:
-    return Rule(name=name, level="row", severity="critical", bound="none", asks=asks, remedy=remedy)
+def _flag(name: str, expectation: str, remedy: str) -> ValidationRule:
+    return _row(name, (None, None), "none", expectation, remedy)
 
 
-def _at_most(name: str, maximum: int, column: str, remedy: str) -> Rule:
-    return Rule(
-        name=name,
-        level="row",
-        severity="critical",
-        bound=f"{maximum:,} characters",
-        asks=f"{column} is not longer than the bound",
-        remedy=remedy,
-        maximum=maximum,
-    )
-
-
-def _within(
-    name: str,
-    severity: Severity,
-    limits: tuple[float | None, float | None],
-    bound: str,
-    asks: str,
-    remedy: str,
-) -> Rule:
-    return Rule(
-        name=name,
-        level="day",
-        severity=severity,
-        bound=bound,
-        asks=asks,
-        remedy=remedy,
-        minimum=limits[0],
-        maximum=limits[1],
-    )
+def _at_most(name: str, maximum: int, column: str, remedy: str) -> ValidationRule:
+    expectation = f"{column} is not longer than the limit"
+    return _row(name, (None, maximum), f"{maximum:,} characters", expectation, remedy)

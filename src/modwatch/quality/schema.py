@@ -2,11 +2,12 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 
 def columns_of(batch: pa.RecordBatch, schema: pa.Schema) -> dict[str, pa.Array]:
-    """The columns of `schema` by name, in its types; one that is missing or unusable is null.
+    """Return the columns of `schema` by name, in its types; a missing or unusable one is null.
 
     >>> batch = pa.RecordBatch.from_pydict({"n": [1]})
     >>> columns_of(batch, pa.schema([("n", pa.int8()), ("s", pa.string())]))["s"].null_count
@@ -16,7 +17,7 @@ def columns_of(batch: pa.RecordBatch, schema: pa.Schema) -> dict[str, pa.Array]:
 
 
 def schema_faults(found: pa.Schema, schema: pa.Schema) -> tuple[str, ...]:
-    """What `found` lacks of `schema`, in words; columns that `schema` lacks do no harm.
+    """Return a sentence for each column of `schema` that `found` lacks or has in another type.
 
     >>> schema_faults(pa.schema([("n", pa.int8())]), pa.schema([("s", pa.string())]))
     ('s is missing',)
@@ -32,8 +33,19 @@ def schema_faults(found: pa.Schema, schema: pa.Schema) -> tuple[str, ...]:
 
 
 def bools(values: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
-    """(k,) bool from k Arrow booleans; a null is false."""
+    """Return (k,) bool from k Arrow booleans; a null is false."""
     return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def absent(column: pa.Array) -> pa.BooleanArray:
+    """Return for each value whether it is missing: null, or an empty string.
+
+    >>> absent(pa.array(["en", "", None])).to_pylist()
+    [False, True, True]
+    """
+    if column.type != pa.string():
+        return column.is_null()
+    return pc.fill_null(pc.equal(column, ""), True)
 
 
 def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
@@ -47,7 +59,7 @@ def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type without differences that only concern its layout in memory."""
+    """Return the type without differences that only concern its layout in memory."""
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):

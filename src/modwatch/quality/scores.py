@@ -1,4 +1,4 @@
-"""The check of a day's scores."""
+"""Validation of a day's scores."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,24 +12,37 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.lake.schemas import QUARANTINE, SCORES
-from modwatch.quality.ids import IdIndex
+from modwatch.metrics.drift import Reference
+from modwatch.metrics.profile import Profile, pooled
+from modwatch.quality.expectations import validate_day, validate_rows
+from modwatch.quality.id_index import IdIndex
+from modwatch.quality.measures import measure_of, not_judged, too_few_days, trailing_findings
+from modwatch.quality.profiles import profile_scores
+from modwatch.quality.result import InvalidRows, Measure, ValidationResult, joined, percentage
 from modwatch.quality.rules import score_day_rules, score_row_rules
 from modwatch.quality.schema import bools, columns_of, schema_faults
-from modwatch.quality.shift import population_stability_index, probability_histogram
-from modwatch.quality.suite import Measure, judge_day, judge_rows, share_in_words
 from modwatch.quality.thresholds import Thresholds
-from modwatch.quality.verdict import Refusals, ScoresStatistics, Verdict, counted, trailing
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoresProfile:
+class ValidatedScores:
+    """The validation result of a day's scores, its invalid scores, and its profile."""
+
+    result: ValidationResult
+    #: Rows of `schemas.QUARANTINE`, stage `scores`.
+    quarantined: pa.RecordBatch
+    #: The scores part.
+    profile: Profile
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Scores:
     """M scores of a day as numbers, beside the N comments that should have one."""
 
-    day: date
     #: The N comments' ids.
-    comment_ids: pa.ChunkedArray
+    comment_ids: pa.LargeStringArray
     #: (M,) int64: the comment of each score, as a position in `comment_ids`; N if unknown.
     comment: NDArray[np.int64]
     #: (M,) float32; NaN where the probability is null.
@@ -37,47 +50,79 @@ class ScoresProfile:
     #: (M,) bool
     flagged: NDArray[np.bool_]
     model_versions: tuple[str, ...]
-    #: What is wrong with the columns themselves, in words; empty when nothing is.
+    #: A sentence for each missing or mistyped column.
     schema_faults: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckedScores:
-    """The verdict on a day's scores, and the scores that it refuses."""
-
-    verdict: Verdict
-    #: Rows of `records.QUARANTINE`, stage `scores`.
-    refused: pa.RecordBatch
-
-
-def profile_scores(
+def validate_scores(
     batches: Iterable[pa.RecordBatch],
     *,
     day: date,
     comment_ids: Iterable[pa.Array],
     role: str = "champion",
-) -> ScoresProfile:
-    """A profile of the scores of one role on one day, from one pass over its batches.
+    trailing: Sequence[Profile] = (),
+    thresholds: Thresholds | None = None,
+) -> ValidatedScores:
+    """Validate the scores of one role on one day, then the profile of the valid ones.
 
     Args:
-        batches: rows of `records.SCORES`, in any order; those of other roles are left out.
+        batches: rows of `schemas.SCORES`, in any order, read once; other roles are left out.
         day: the UTC day that they belong to.
-        comment_ids: the ids of the day's checked comments, in chunks.
+        comment_ids: the ids of the day's valid comments, in chunks.
         role: `champion` or `challenger`.
+        trailing: profiles of the days to compare with, from `trailing_profiles`; those that
+            another model version scored are left out.
+        thresholds: the bounds; None stands for the defaults.
+
+    Raises:
+        CheckError: Great Expectations could not evaluate a rule.
     """
+    bounds, rules = thresholds or Thresholds(), score_row_rules()
+    scores = _read(batches, comment_ids, role)
+    frame = {"missing_probability": np.isnan(scores.prob), "probability_out_of_range": scores.prob}
+    first_failed, row_results = validate_rows(pd.DataFrame(frame), rules)
+    invalid = InvalidRows(day=day, reason=first_failed, reasons=tuple(r.name for r in rules))
+    valid = first_failed == 0
+    profile = profile_scores(scores.prob[valid], scores.flagged[valid], scores.model_versions)
+    measures = _measures(scores, valid, bounds) | _compared(profile, trailing, bounds)
+    result = ValidationResult(
+        suite="scores",
+        day=day,
+        rows=len(valid),
+        valid=int(np.count_nonzero(valid)),
+        results=(*validate_day(measures, score_day_rules(bounds)), *row_results),
+        quarantined=invalid.counts(),
+    )
+    log.info(result.summary, extra={"event": "scores_checked", "status": result.status})
+    return ValidatedScores(result=result, quarantined=_quarantine(scores, invalid), profile=profile)
+
+
+def valid_scores(
+    batches: Iterable[pa.RecordBatch], validated: ValidatedScores
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of `schemas.SCORES`: those of `batches`, without the invalid scores."""
+    invalid = validated.quarantined.column("comment_id")
+    for batch in batches:
+        columns = columns_of(batch, SCORES)
+        keep = pc.invert(pc.is_in(columns["comment_id"], invalid))
+        yield pa.RecordBatch.from_pydict(columns, schema=SCORES).filter(keep)
+
+
+def _read(batches: Iterable[pa.RecordBatch], comment_ids: Iterable[pa.Array], role: str) -> _Scores:
     index = IdIndex.of(list(comment_ids))
     parts = [(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, bool))]
     versions: set[str] = set()
     faults: tuple[str, ...] = ()
     for batch in batches:
         faults = faults or schema_faults(batch.schema, SCORES)
-        columns = _of_role(batch, role)
+        columns = columns_of(batch, SCORES)
+        wanted = pc.equal(columns["role"], role)
+        columns = {name: column.filter(wanted) for name, column in columns.items()}
         prob = pc.fill_null(columns["prob"], float("nan")).to_numpy()
         parts.append((index.positions(columns["comment_id"]), prob, bools(columns["flagged"])))
         versions.update(columns["model_version"].drop_null().unique().to_pylist())
     comment, prob, flagged = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return ScoresProfile(
-        day=day,
+    return _Scores(
         comment_ids=index.ids,
         comment=comment,
         prob=prob,
@@ -87,173 +132,70 @@ def profile_scores(
     )
 
 
-def check_scores(
-    profile: ScoresProfile,
-    *,
-    history: Iterable[Verdict] = (),
-    thresholds: Thresholds | None = None,
-) -> CheckedScores:
-    """The verdict on a day's scores, and the scores that it refuses.
+def _quarantine(scores: _Scores, invalid: InvalidRows) -> pa.RecordBatch:
+    """Return the invalid scores by their comment's id.
 
-    Args:
-        profile: the day, from `profile_scores`.
-        history: verdicts of other days, in any order. Those that are earlier, recent enough, not
-            rejected and of the same model version are compared with.
-        thresholds: the bounds; None stands for the defaults.
-
-    Raises:
-        CheckError: Great Expectations could not evaluate a rule.
+    Scores of unknown comments are left out: they fail the day.
     """
-    bounds = thresholds or Thresholds()
-    rules = score_row_rules()
-    judged = judge_rows(_row_frame(profile), rules)
-    refusals = Refusals(
-        day=profile.day, reason=judged.first_failed, reasons=tuple(rule.name for rule in rules)
-    )
-    measures = _day_measures(profile, refusals, history, bounds)
-    verdict = Verdict(
-        suite="scores",
-        day=profile.day,
-        rows=len(profile.prob),
-        accepted=int(np.count_nonzero(refusals.reason == 0)),
-        results=(*judge_day(measures, score_day_rules(bounds)), *judged.results),
-        quarantined=refusals.counts(),
-        statistics=_statistics(profile, refusals),
-    )
-    log.info(verdict.sentence, extra={"event": "scores_checked", "status": verdict.status})
-    return CheckedScores(verdict=verdict, refused=_quarantine(profile, refusals))
-
-
-def accepted_scores(
-    batches: Iterable[pa.RecordBatch], checked: CheckedScores
-) -> Iterator[pa.RecordBatch]:
-    """Batches of `records.SCORES`: those of `batches`, without the refused scores."""
-    refused = checked.refused.column("comment_id")
-    for batch in batches:
-        columns = columns_of(batch, SCORES)
-        keep = pc.invert(pc.is_in(columns["comment_id"], refused))
-        yield pa.RecordBatch.from_pydict(columns, schema=SCORES).filter(keep)
-
-
-def _of_role(batch: pa.RecordBatch, role: str) -> dict[str, pa.Array]:
-    columns = columns_of(batch, SCORES)
-    wanted = pc.equal(columns["role"], role)
-    return {name: column.filter(wanted) for name, column in columns.items()}
-
-
-def _row_frame(profile: ScoresProfile) -> pd.DataFrame:
-    """One row per score, one column per row-level rule."""
-    return pd.DataFrame(
-        {
-            "missing_probability": np.isnan(profile.prob),
-            "probability_out_of_range": profile.prob,
-        }
-    )
-
-
-def _statistics(profile: ScoresProfile, refusals: Refusals) -> ScoresStatistics:
-    valid = refusals.reason == 0
-    versions = profile.model_versions
-    return ScoresStatistics(
-        scores=int(valid.sum()),
-        flagged=int((profile.flagged & valid).sum()),
-        model_version=versions[0] if len(versions) == 1 else None,
-        histogram=probability_histogram(profile.prob[valid]),
-    )
-
-
-def _quarantine(profile: ScoresProfile, refusals: Refusals) -> pa.RecordBatch:
-    """The refused scores by their comment's id; those of unknown comments stop the day anyway."""
-    known = profile.comment < len(profile.comment_ids)
-    refused = np.flatnonzero((refusals.reason > 0) & known)
-    ids = profile.comment_ids.take(pa.array(profile.comment[refused])).to_pylist()
-    rules = [refusals.reasons[code - 1] for code in refusals.reason[refused]]
+    known = scores.comment < len(scores.comment_ids)
+    at = np.flatnonzero((invalid.reason > 0) & known)
+    ids = scores.comment_ids.take(pa.array(scores.comment[at])).to_pylist()
+    rules = [invalid.reasons[code - 1] for code in invalid.reason[at]]
     rows = [
-        {"dt": profile.day, "stage": "scores", "rule": rule, "comment_id": comment_id}
+        {"dt": invalid.day, "stage": "scores", "rule": rule, "comment_id": comment_id}
         for rule, comment_id in zip(rules, ids, strict=True)
     ]
     return pa.RecordBatch.from_pylist(rows, schema=QUARANTINE)
 
 
-def _day_measures(
-    profile: ScoresProfile, refusals: Refusals, history: Iterable[Verdict], bounds: Thresholds
-) -> dict[str, Measure]:
-    """One figure for each day-level rule."""
-    comments, versions = len(profile.comment_ids), len(profile.model_versions)
-    scored = np.bincount(profile.comment, minlength=comments + 1)
-    valid = np.bincount(profile.comment[refusals.reason == 0], minlength=comments + 1)[:comments]
-    unscored = int(np.count_nonzero(valid == 0))
+def _measures(scores: _Scores, valid: NDArray[np.bool_], bounds: Thresholds) -> dict[str, Measure]:
+    """Return one measure for each rule on the day alone; `valid` is (M,)."""
+    comments = len(scores.comment_ids)
+    scored = np.bincount(scores.comment, minlength=comments + 1)
+    valid_of = np.bincount(scores.comment[valid], minlength=comments + 1)[:comments]
+    unscored = int(np.count_nonzero(valid_of == 0))
     share = unscored / max(comments, 1)
     tolerated = unscored <= bounds.tolerated_rows and share < 1
-    words = f"{unscored:,} of {comments:,} comments ({share_in_words(unscored, comments)})"
-    today = _statistics(profile, refusals)
-    usual = _same_model(today, profile.day, history, bounds)
+    observed = f"{unscored:,} of {comments:,} comments ({percentage(unscored, comments)})"
     return {
-        "schema": Measure(value=len(profile.schema_faults), words=counted(profile.schema_faults)),
+        "schema": Measure(value=len(scores.schema_faults), observed=joined(scores.schema_faults)),
         "double_scores": _count(int(np.maximum(scored[:comments] - 1, 0).sum())),
         "unknown_scores": _count(int(scored[comments])),
-        "several_model_versions": _count(versions),
-        "unscored_many": Measure(value=0.0 if tolerated else share, words=words),
-        "unscored": Measure(value=unscored, words=words),
-        "score_shift": _score_shift(today, usual, bounds),
-        "flagged_shift": _flagged_shift(today, usual, bounds),
+        "several_model_versions": _count(len(scores.model_versions)),
+        "unscored_many": Measure(value=0.0 if tolerated else share, observed=observed),
+        "unscored": Measure(value=unscored, observed=observed),
     }
 
 
 def _count(value: int) -> Measure:
-    return Measure(value=value, words=f"{value:,}" if value else "none")
+    return Measure(value=value, observed=f"{value:,}" if value else "none")
 
 
-def _same_model(
-    today: ScoresStatistics, day: date, history: Iterable[Verdict], bounds: Thresholds
-) -> list[ScoresStatistics]:
-    """The trailing days that the same model version scored, oldest first."""
-    days = trailing(history, day=day, suite="scores", days=bounds.trailing_days)
-    statistics = [v.statistics for v in days if isinstance(v.statistics, ScoresStatistics)]
-    return [s for s in statistics if s.model_version == today.model_version is not None]
+def _compared(
+    today: Profile, trailing: Sequence[Profile], bounds: Thresholds
+) -> dict[str, Measure]:
+    """Return one measure for each rule against the trailing days of the same model version."""
+    days = Reference(name="trailing", days=trailing).scored_by(today.model_version)
+    before = pooled(days)
+    missing = too_few_days(days, bounds, of=" of this model version")
+    if not missing and (scores := min(today.scored, before.scored)) < bounds.min_scores:
+        missing = not_judged(f"{scores:,} scores; {bounds.min_scores} are needed")
+    if missing:
+        return {"score_shift": missing, "flagged_shift": missing}
+    psi = trailing_findings(today, trailing)["psi", "prob"]
+    return {
+        "score_shift": measure_of(
+            psi, lambda value: f"PSI {value:.3f} against {len(days)} trailing days"
+        ),
+        "flagged_shift": _flagged_shift(today, before, bounds),
+    }
 
 
-def _score_shift(
-    today: ScoresStatistics, usual: Sequence[ScoresStatistics], bounds: Thresholds
-) -> Measure:
-    """PSI of the day's probabilities against those of the trailing days together."""
-    if (missing := _too_little(today, usual, bounds)) is not None:
-        return missing
-    before = [sum(counts) for counts in zip(*(day.histogram for day in usual), strict=True)]
-    value = population_stability_index(today.histogram, before)
-    return Measure(value=value, words=f"PSI {value:.3f} against {len(usual)} trailing days")
-
-
-def _flagged_shift(
-    today: ScoresStatistics, usual: Sequence[ScoresStatistics], bounds: Thresholds
-) -> Measure:
-    """The flagged share as a ratio to the trailing days', with half a flag added to each
-    so that none at all is a finite ratio."""
-    if (missing := _too_little(today, usual, bounds)) is not None:
-        return missing
-    scores, flagged = sum(day.scores for day in usual), sum(day.flagged for day in usual)
-    expected = flagged * today.scores / scores
+def _flagged_shift(today: Profile, before: Profile, bounds: Thresholds) -> Measure:
+    """Return the ratio of the flagged shares, with half a flag added so that it is finite."""
+    expected = before.flagged * today.scored / before.scored
     if max(expected, today.flagged) < bounds.min_flagged:
-        words = f"under {bounds.min_flagged} comments are flagged or expected to be"
-        return Measure(value=None, words=f"not judged: {words}")
-    now, before = (today.flagged + 0.5) / today.scores, (flagged + 0.5) / scores
-    words = (
-        f"{share_in_words(today.flagged, today.scores)} flagged, "
-        f"{share_in_words(flagged, scores)} before"
-    )
-    return Measure(value=now / before, words=words)
-
-
-def _too_little(
-    today: ScoresStatistics, usual: Sequence[ScoresStatistics], bounds: Thresholds
-) -> Measure | None:
-    """A figure that is not judged, when there are too few days or scores to compare with."""
-    if len(usual) < bounds.min_trailing_days:
-        words = f"{len(usual)} trailing days of this model, {bounds.min_trailing_days} needed"
-        return Measure(value=None, words=f"not judged: {words}")
-    scores = min(today.scores, sum(day.scores for day in usual))
-    if scores < bounds.min_scores:
-        return Measure(
-            value=None, words=f"not judged: {scores:,} scores, {bounds.min_scores} needed"
-        )
-    return None
+        return not_judged(f"under {bounds.min_flagged} comments are flagged or expected to be")
+    ratio = (today.flagged + 0.5) / today.scored / ((before.flagged + 0.5) / before.scored)
+    now, usual = (percentage(part.flagged, part.scored) for part in (today, before))
+    return Measure(value=ratio, observed=f"{now} flagged, {usual} before")

@@ -1,16 +1,18 @@
-"""The review queue, the people who work it, and what they decided.
+"""The review queue, the people who work it, and their decisions.
 
-Room by room:
+Packages, from the top layer down:
 
-- `queue`: who is served what, and what becomes of it;
-- `log`: the append-only decision log, its check, the labels that stand, the export;
-- `people`: accounts, every way in, and what each may do;
-- `policy`: what moderators decide by;
-- `checks`: retests, gold items, and how well people agree;
-- `oversight`: what leads see, search, the history of a comment;
-- `outbox`: what is told to the platform and to others outside;
-- `label_studio`: tasks and labels to and from that tool;
-- `console`: pages and HTTP API over all of it;
-- `tables`, `migrations`, `database`, `embedded`, `migrate`: PostgreSQL;
-- `simulated`: moderators with known error rates.
+- `console`: web pages and HTTP API;
+- `simulated`: moderators with known error rates, who work through the HTTP API;
+- `label_studio`: import and export of tasks and labels;
+- `reporting`: reports and search for leads and auditors;
+- `quality_control`: gold items, retests, and agreement between people;
+- `people`: accounts, authentication, scopes;
+- `queue`: items, leases, decisions;
+- `log`: the append-only decision log, its verification and export;
+- `policy`: the moderation policy;
+- `outbox`: messages to the platform and to other receivers;
+- `tables`, `migrations`, `database`, `embedded`, `migrate`: PostgreSQL.
+
+The contract `review layers` of import-linter keeps this order.
 """

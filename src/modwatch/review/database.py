@@ -1,4 +1,4 @@
-"""The connection to PostgreSQL."""
+"""Connections to PostgreSQL."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import sql
-from sqlalchemy import Engine, Executable, RowMapping, create_engine, event, text
+from sqlalchemy import Connection, Engine, Executable, RowMapping, create_engine, event, text
 from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -16,19 +16,19 @@ from modwatch.errors import DatabaseError
 
 logger = logging.getLogger(__name__)
 
-#: Beside each engine of `connect`, one whose statements are transactions by themselves.
+#: For each engine of `connect`, one in autocommit mode.
 _DIRECT: WeakKeyDictionary[Engine, Engine] = WeakKeyDictionary()
 
 _REMEDY = "check MODWATCH_DATABASE_URL and that the server runs"
 
 
 def connect(url: str, *, pool_size: int = 10) -> Engine:
-    """Return an engine that has reached the database of `url`.
+    """Return an engine that is connected to the database of `url`.
 
     `url` is `postgresql://user:password@host:port/database`, or with `?host=/folder` the server's
-    Unix socket. At most `pool_size` connections stay open, 20 more under load. Sessions run in
-    UTC. Later losses of the server are raised as `DatabaseError` too, which names host and
-    database, never the password. Values never stand in the messages of the driver.
+    Unix socket. Up to `pool_size` connections stay open, 20 more under load. Sessions use UTC. If
+    the server is lost later, `DatabaseError` is raised too. It names host and database, never the
+    password, and messages of the driver never contain values.
     """
     address = _address(url)
     engine = _engine(address, pool_size=pool_size, max_overflow=20, pool_pre_ping=True)
@@ -36,7 +36,7 @@ def connect(url: str, *, pool_size: int = 10) -> Engine:
         connection.execute(text("SELECT 1"))
     direct = _engine(
         address,
-        # Connections over the size would be closed after each statement, and cost more than it.
+        # Overflow connections would be closed after each statement, which is expensive.
         pool_size=pool_size + 20,
         max_overflow=0,
         pool_use_lifo=True,
@@ -48,12 +48,12 @@ def connect(url: str, *, pool_size: int = 10) -> Engine:
 
 
 def at_once(
-    engine: Engine, statement: Executable, values: Mapping[str, Any]
+    engine: Engine, statement: Executable, values: Mapping[str, Any] | None = None
 ) -> Sequence[RowMapping]:
-    """Return the rows of one statement that is a transaction by itself: one round trip in all.
+    """Return the rows of one statement, run as its own transaction in one round trip.
 
-    After a lost connection it is sent once more, so twice must do the same as once. `engine` comes
-    from `connect`.
+    If the connection is lost, the statement is sent once more, so it must be idempotent. `engine`
+    is one of `connect`.
     """
     for last in (False, True):
         try:
@@ -63,16 +63,21 @@ def at_once(
             if last or not isinstance(exc.__cause__, psycopg.OperationalError):
                 raise
             logger.warning(
-                "A connection was lost; its statement is sent once more.",
+                "A connection was lost; the statement is sent again.",
                 extra={"event": "statement_sent_again"},
             )
     raise AssertionError("unreachable")
 
 
 def now(engine: Engine) -> datetime:
-    """Return the time by the database's clock, the only one by which anything here is dated."""
-    moment: datetime = at_once(engine, text("SELECT now() AS now"), {})[0]["now"]
+    """Return the time of the database's clock, which all times of `review` are taken from."""
+    moment: datetime = at_once(engine, text("SELECT now() AS now"))[0]["now"]
     return moment
+
+
+def take_turn(connection: Connection, key: int) -> None:
+    """Wait for other transactions that took the same turn, and keep it until this one ends."""
+    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
 
 
 def _engine(address: URL, **options: Any) -> Engine:
@@ -89,17 +94,17 @@ def _engine(address: URL, **options: Any) -> Engine:
 def create_database(server_url: str, name: str) -> str:
     """Return the URL of the database `name` on the server of `server_url`; create it if absent.
 
-    `server_url` names any existing database of that server, for example `postgres`. Safe when two
-    processes call it at once.
+    `server_url` names an existing database of that server, for example `postgres`. Two processes
+    may call this at once.
     """
     address = _address(server_url)
     engine = connect(server_url, pool_size=1)
     try:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            found = connection.scalar(
+            exists = connection.scalar(
                 text("SELECT 1 FROM pg_database WHERE datname = :name"), {"name": name}
             )
-            if found is None:
+            if exists is None:
                 _create(connection.connection.driver_connection, name)
     finally:
         engine.dispose()
@@ -113,7 +118,7 @@ def _create(connection: object, name: str) -> None:
         connection.execute(statement)
     except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
         logger.info(
-            "Another process created the database first.",
+            "Another process has created the database.",
             extra={"event": "database_exists", "database": name},
         )
 
@@ -127,8 +132,8 @@ def _address(url: str) -> URL:
         ) from exc
     if address.get_backend_name() not in ("postgresql", "postgres"):
         raise DatabaseError(
-            f"MODWATCH_DATABASE_URL names the dialect {address.drivername!r}, and only PostgreSQL "
-            "will do; write postgresql://user:password@host/database"
+            f"MODWATCH_DATABASE_URL has the dialect {address.drivername!r}, but only PostgreSQL is "
+            "supported; write postgresql://user:password@host/database"
         )
     return address.set(drivername="postgresql+psycopg")
 
@@ -136,28 +141,27 @@ def _address(url: str) -> URL:
 def _foreign_errors(address: URL) -> Callable[[ExceptionContext], DatabaseError | None]:
     place = _place(address)
 
-    def refuse(context: ExceptionContext) -> DatabaseError | None:
+    def translate(context: ExceptionContext) -> DatabaseError | None:
         if context.is_pre_ping:  # a stale connection; the pool opens another
             return None
         foreign = context.original_exception
         if isinstance(foreign, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
             return DatabaseError(
-                f"{place} lacks the newest review tables; apply the migrations first "
-                "(`modwatch migrate`)"
+                f"{place} lacks the newest review tables; apply the migrations (`modwatch migrate`)"
             )
         if isinstance(foreign, psycopg.errors.CheckViolation | psycopg.errors.NotNullViolation):
-            # Its detail quotes the row, the text of a comment among it, wherever it is printed.
+            # Its detail quotes the row, with the text of a comment.
             foreign.args = (foreign.diag.message_primary or "",)
             return DatabaseError(
-                f"{place} refuses a row by "
+                f"{place} rejected a row because of the constraint on "
                 f"{foreign.diag.constraint_name or foreign.diag.column_name}; if Modwatch is newer "
-                "than its tables, apply the migrations first"
+                "than its tables, apply the migrations"
             )
         if isinstance(foreign, psycopg.OperationalError | psycopg.InterfaceError):
-            return DatabaseError(f"{place} cannot be reached, or broke off; {_REMEDY}")
+            return DatabaseError(f"{place} cannot be reached or lost the connection; {_REMEDY}")
         return None
 
-    return refuse
+    return translate
 
 
 def _place(address: URL) -> str:

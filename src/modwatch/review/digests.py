@@ -1,4 +1,4 @@
-"""What is stored of a token: nobody who reads the database can use it."""
+"""Digests of tokens, which are stored in place of the tokens."""
 
 import hashlib
 

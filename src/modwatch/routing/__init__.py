@@ -1,1 +1,29 @@
-"""Which comments people see, and with what probability."""
+"""Routing: which comments people review, and with what inclusion probability.
+
+>>> import numpy as np
+>>> from modwatch.routing import RoutingPolicy, design_routing, random_keys
+>>> keys = random_keys(["a", "b"], day="2026-01-01", design_digest="d", salt="secret")
+>>> design_routing([0.2, 0.6], keys, RoutingPolicy(review_fraction=1)).row.size
+2
+
+RoutingPolicy          how many comments are reviewed, and by which strategy
+random_keys            permanent random numbers, one per comment
+design_routing         the top by review score and a random slice of the rest: a `Routing`
+draw_second_opinions   the routed comments that a second person labels: `SecondOpinions`
+allocate               sample sizes of strata
+"""
+
+from modwatch.routing.design import Routing, allocate, design_routing
+from modwatch.routing.keys import random_keys
+from modwatch.routing.policy import RoutingPolicy
+from modwatch.routing.second_opinions import SecondOpinions, draw_second_opinions
+
+__all__ = [
+    "Routing",
+    "RoutingPolicy",
+    "SecondOpinions",
+    "allocate",
+    "design_routing",
+    "draw_second_opinions",
+    "random_keys",
+]

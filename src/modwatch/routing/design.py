@@ -1,7 +1,7 @@
-"""Which comments of a day people review: the top by review score, and a random slice of the rest.
+"""The routing design of a day: the top by review score, and a random slice of the rest.
 
-The slice is a stratified simple random sample, so that every comment of the day has a known
-chance above 0 to be labelled, and the day can be measured without bias (`metrics.estimate`).
+The slice is a stratified simple random sample, so every comment of the day has a known inclusion
+probability above 0, and the metrics of the day can be estimated without bias (`measure_days`).
 """
 
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.errors import DesignError
-from modwatch.metrics.collaborative import review_scores
 from modwatch.metrics.ranking import slots
+from modwatch.metrics.strategies import review_scores
 from modwatch.routing.policy import RoutingPolicy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Part of the slice that is spread in proportion to the strata, whatever the scores say. It bounds
-#: the weight of a comment at twice the average, should the model be sure of itself and wrong.
+#: Part of the slice that is allocated proportionally to the strata, regardless of the scores. It
+#: bounds the weight of a comment at twice the average if the model is confident and wrong.
 PROPORTIONAL_SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Routing:
-    """The r comments of a day that go to people, in the order of the queue.
+    """The r routed comments of a day, in the order of the queue.
 
-    Slice comments are spread over the queue at random, so that their place tells a moderator
-    nothing and an unfinished day has finished the same part of top and slice.
+    Slice comments have random ranks, so the rank reveals nothing to a moderator, and an unfinished
+    day has finished the same part of top and slice.
     """
 
-    #: (r,) positions in the arrays that `design` was given.
+    #: (r,) positions in the arguments of `design` was given.
     row: Ints
     #: (r,) the strategy's name for the top, `random_slice` for the slice.
     reason: NDArray[np.object_]
@@ -41,36 +41,46 @@ class Routing:
     inclusion_probability: Floats
     #: (r,) 1…r; 1 is reviewed first.
     rank: Ints
-    #: (r,) larger is more worth a review.
+    #: (r,) the highest are reviewed first.
     review_score: Floats
-    #: One row a stratum: `stratum`, `lower`, `upper`, `population` N_h, `sample` n_h.
+    #: One row per stratum: `stratum`, `lower`, `upper`, `population` N_h, `sample` n_h.
     #: lower ≤ review score < upper, the highest closed; stratum 0 may share its lowest score with
     #: the next, ties at the capacity being broken by key.
     strata: pd.DataFrame
 
 
-def design(prob: ArrayLike, keys: NDArray[np.uint64], policy: RoutingPolicy) -> Routing:
-    """Return who is routed: ⌊αn⌋ of the n comments, a share ρ of them the random slice.
+def design_routing(y_prob: ArrayLike, keys: NDArray[np.uint64], policy: RoutingPolicy) -> Routing:
+    """Return the routed comments: ⌊αn⌋ of n, of which a share ρ is the random slice.
 
-    `prob` (n,) in [0, 1]; `keys` (n,) from `random_keys`. Nothing depends on the order of the
-    rows. A slice wanted (ρ > 0) takes at least one place as soon as there is one, since without it
-    the rest has no chance to be seen. A day too small for a single place routes nobody.
+    Nothing depends on the order of the rows. If ρ > 0 the slice has at least one place, since
+    without it the rest has inclusion probability 0. A day too small for one place routes nothing.
 
-    >>> routing = design(np.linspace(0, 1, 100), np.arange(100, dtype=np.uint64),
+    Args:
+        y_prob: (n,) in [0, 1].
+        keys: (n,) from `random_keys`.
+        policy: α is its review fraction, ρ its slice share.
+
+    Raises:
+        DesignError: not one key per comment.
+        MetricInputError: probabilities outside [0, 1].
+
+    >>> routing = design_routing(np.linspace(0, 1, 100), np.arange(100, dtype=np.uint64),
     ...                  RoutingPolicy(review_fraction=0.2))
     >>> routing.strata[["population", "sample"]].to_numpy().tolist()[0]
     [18, 18]
     >>> len(routing.row)
     20
     """
-    score = review_scores(prob, policy.strategy, toxic_share=policy.toxic_share)
+    score = review_scores(y_prob, policy.strategy, toxic_share=policy.toxic_share)
     if keys.shape != score.shape:
-        raise DesignError(f"{keys.size} keys for {score.size} comments; pass one key a comment")
+        raise DesignError(
+            f"got {keys.size} keys for {score.size} comments; pass one key per comment"
+        )
     capacity = slots(policy.review_fraction, score.size)
     top = capacity - _slice_size(capacity, policy.slice_share)
-    order = np.lexsort((keys, -score))  # falling score, ties by key
+    order = np.lexsort((keys, -score))  # descending score, ties by key
     rest = order[top:]
-    measure = _size_measure(np.asarray(prob, dtype=np.float64)[rest])
+    measure = _size_measure(np.asarray(y_prob, dtype=np.float64)[rest])
     cuts = _cuts(score[rest], measure, capacity - top, policy)
     masses = np.diff(np.append(0, np.cumsum(measure))[cuts])
     sample = allocate(masses, np.diff(cuts), capacity - top, minimum=policy.minimum)
@@ -84,10 +94,10 @@ def design(prob: ArrayLike, keys: NDArray[np.uint64], policy: RoutingPolicy) -> 
 
 
 def allocate(mass: Floats, population: Ints, total: int, *, minimum: int) -> Ints:
-    """Return the sample size n_h (H,) of each stratum: they sum to `total`.
+    """Return the sample size n_h (H,) of each stratum; they sum to `total`.
 
-    Each gets `minimum` or its whole population first; what is left goes by `mass`, never beyond
-    the population. `total` must lie between the sum of the minima and the sum of the populations.
+    Each stratum gets `minimum` or its whole population; the remainder is allocated by `mass`, up to
+    the population. `total` must be between the sum of the minima and the sum of the populations.
 
     >>> allocate(np.array([3.0, 1.0]), np.array([100, 5]), 12, minimum=2).tolist()
     [8, 4]
@@ -106,17 +116,17 @@ def allocate(mass: Floats, population: Ints, total: int, *, minimum: int) -> Int
 
 
 def _slice_size(capacity: int, share: float) -> int:
-    """Return how many of the places belong to the slice."""
+    """Return the number of places of the slice."""
     if share == 0 or capacity == 0:
         return 0
     return max(1, round(share * capacity))
 
 
 def _size_measure(prob: Floats) -> Floats:
-    """Return the mass (m,), summing to 1, by which strata are cut and the slice is allocated.
+    """Return the mass (m,), with sum 1, that defines the strata and the allocation of the slice.
 
-    Under a calibrated model √(p(1−p)) is the standard deviation both of the label and of the
-    error of the decision, so it is Neyman's choice; half the mass is spread evenly.
+    For a calibrated model √(p(1−p)) is the standard deviation of the label and of the error of the
+    decision, so this is Neyman allocation; half the mass is distributed evenly.
     """
     spread = np.sqrt(prob * (1 - prob))
     even = np.full(prob.size, 1 / max(prob.size, 1))
@@ -127,10 +137,10 @@ def _size_measure(prob: Floats) -> Floats:
 
 
 def _cuts(score: Floats, measure: Floats, sample: int, policy: RoutingPolicy) -> Ints:
-    """Return the positions (H+1,) at which the rest, in falling score, is cut into strata.
+    """Return the positions (H+1,) that divide the rest, by descending score, into strata.
 
-    The first stratum holds the comments whose places the slice took, so that the metrics at the
-    deployed α never lack labels; the others carry equal mass. Equal scores stay together.
+    The first stratum contains the comments replaced by the slice, so the metrics at the deployed α
+    always have labels; the others have equal mass. Equal scores stay together.
     """
     strata = max(1, min(policy.strata, sample // policy.minimum))
     if strata == 1 or score.size == 0:
@@ -144,10 +154,10 @@ def _cuts(score: Floats, measure: Floats, sample: int, policy: RoutingPolicy) ->
 
 
 def _draw(stratum: Ints, keys: NDArray[np.uint64], size: int) -> Ints:
-    """Return `size` rows of a stratum, those with the smallest keys.
+    """Return the `size` rows of a stratum with the smallest keys.
 
-    The halves of the key are swapped: the upper half broke ties at the capacity, so that within a
-    stratum it is no longer uniform.
+    The halves of the key are swapped: the upper half broke ties at the capacity, so it is no longer
+    uniform within a stratum.
     """
     half = np.uint64(32)
     key = keys[stratum]
@@ -155,7 +165,7 @@ def _draw(stratum: Ints, keys: NDArray[np.uint64], size: int) -> Ints:
 
 
 def _table(score: Floats, top: int, cuts: Ints, sample: Ints) -> pd.DataFrame:
-    """Return the strata; `score` (n,) falls."""
+    """Return the strata; `score` (n,) is descending."""
     ends = np.append(top, top + cuts[1:])
     filled = ends > 0
     lower = pd.array(np.where(filled, score[ends - 1] if score.size else 0.0, np.nan), "Float64")
@@ -203,7 +213,7 @@ def _routing(
 
 
 def _places(keys: NDArray[np.uint64]) -> Floats:
-    """Return a place in [0, 1) of the queue for each slice comment: one at random in each s-th."""
+    """Return a random position in [0, 1) of the queue for each of s slice comments, one per 1/s."""
     generator = np.random.default_rng(int(np.bitwise_xor.reduce(keys, initial=0)))
     turn = np.empty(keys.size)
     turn[np.argsort(keys)] = generator.permutation(keys.size)

@@ -1,4 +1,4 @@
-"""Which routed comments a second person labels too, so that the moderators' error is known."""
+"""Second opinions: routed comments that a second person labels, to estimate annotator error."""
 
 import math
 from dataclasses import dataclass
@@ -14,32 +14,41 @@ _LOWER_HALF = np.uint64(0xFFFFFFFF)
 
 @dataclass(frozen=True, kw_only=True)
 class SecondOpinions:
-    """The s of r routed comments that are queued once more, for somebody else."""
+    """The s of r routed comments that are queued again for another person."""
 
-    #: (s,) positions among the routed, rising.
+    #: (s,) positions among the routed comments, ascending.
     row: NDArray[np.int64]
-    #: (s,) in (0, 1]: chance to be among the s, once routed.
+    #: (s,) in (0, 1]: probability of a second opinion, given that the comment is routed.
     inclusion_probability: NDArray[np.float64]
-    #: (s,) place in the queue, behind the first item of the comment and at most r + 1.
+    #: (s,) rank in the queue, after the first item of the comment and at most r + 1.
     rank: NDArray[np.int64]
 
 
-def second_opinions(
+def draw_second_opinions(
     stratum: NDArray[np.integer], keys: NDArray[np.uint64], share: float
 ) -> SecondOpinions:
-    """Return a random ⌈share × r⌉ of r routed comments, half of top and slice each where possible.
+    """Return a random ⌈share × r⌉ of r routed comments, half each from top and slice if possible.
 
-    `stratum` (r,) in the order of the queue, 0 for the top; `keys` (r,) from `random_keys`, other
-    ones than drew the slice. The slice is small, and each label in it weighs as much as many in
-    the top: in proportion it would hardly be seen. A share above 0 draws at least one of each.
-    Places behind the first item are equally likely, so that the place tells nothing.
+    The slice is small, and each of its labels weighs as much as many in the top, so a proportional
+    share would be too few. A share above 0 draws at least one from each. All ranks after the first
+    item are equally likely, so the rank reveals nothing.
 
-    >>> drawn = second_opinions(np.array([0, 0, 0, 1, 2]), np.arange(5, dtype=np.uint64), 0.4)
+    Args:
+        stratum: (r,) in the order of the queue; 0 is the top.
+        keys: (r,) from `random_keys`, independent of those that drew the slice.
+        share: in [0, 1].
+
+    Raises:
+        DesignError: not one key per comment.
+
+    >>> drawn = draw_second_opinions(np.array([0, 0, 0, 1, 2]), np.arange(5, dtype=np.uint64), 0.4)
     >>> drawn.row.tolist(), drawn.inclusion_probability.round(2).tolist()
     ([0, 3], [0.33, 0.5])
     """
     if keys.shape != stratum.shape:
-        raise DesignError(f"{keys.size} keys for {stratum.size} comments; pass one key a comment")
+        raise DesignError(
+            f"got {keys.size} keys for {stratum.size} comments; pass one key per comment"
+        )
     groups = [np.flatnonzero(stratum == 0), np.flatnonzero(stratum != 0)]
     population = np.array([group.size for group in groups])
     wanted = max(math.ceil(share * stratum.size - 1e-9), int((population > 0).sum()))
@@ -60,6 +69,6 @@ def second_opinions(
 
 
 def _places(first: NDArray[np.int64], keys: NDArray[np.uint64], last: int) -> NDArray[np.int64]:
-    """Return a uniform place in (first, last] for each; the drawn keys' upper halves are small."""
+    """Return a uniform rank in (first, last] each; the upper halves of drawn keys are small."""
     uniform = (keys & _LOWER_HALF).astype(np.float64) / 2.0**32
     return np.asarray(first + 1 + np.floor(uniform * (last - first)), np.int64)

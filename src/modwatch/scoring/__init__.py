@@ -1,1 +1,1 @@
-"""Predictions for comments: one interface, whatever runs behind it."""
+"""Predictions for comments: the `Scorer` interface and its implementations."""

@@ -1,4 +1,4 @@
-"""The model as MLflow loads it: a models-from-code script around our artifact folder.
+"""The model for MLflow: a models-from-code script that loads the artifact folder.
 
 MLflow runs this file by its path when it logs or loads a model; nothing imports it.
 """
@@ -11,7 +11,7 @@ import mlflow
 import pandas as pd
 
 with warnings.catch_warnings():
-    # Importing mlflow.pyfunc warns of a type hint of MLflow's own.
+    # Importing mlflow.pyfunc warns of a type hint of MLflow.
     warnings.filterwarnings("ignore", ".*Any type hint is inferred as AnyType")
     from mlflow.pyfunc import PythonModel
 
@@ -22,7 +22,7 @@ class ToxicityModel(PythonModel):  # type: ignore[misc]
     """Texts in; a frame of prob, uncertainty, model_variance, mutual_information, flagged out."""
 
     def load_context(self, context: Any) -> None:
-        """Load the artifact that MLflow fetched."""
+        """Load the artifact that MLflow downloaded."""
         self._scorer = LocalScorer(Path(context.artifacts["model"]), model_version="mlflow")
 
     def predict(self, context: Any, model_input: list[str]) -> pd.DataFrame:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""The interface between the daily job and whatever predicts: in process, or a server."""
+"""The interface between the daily pipeline and a model, in process or on a server."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """Predictions for N comments, in the order they were asked for.
+    """Predictions for N comments, in the order of the request.
 
     Source: Kivlichan et al. (2021), section 3.
     """
@@ -44,5 +44,5 @@ class Scorer(Protocol):
     threshold: float
 
     def score(self, texts: Sequence[str]) -> Predictions:
-        """Return predictions for `texts`, in their order, whatever their lengths."""
+        """Return predictions for `texts`, in their order."""
         ...

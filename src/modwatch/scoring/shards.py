@@ -1,4 +1,4 @@
-"""Parting a day's comments into shards, and turning one shard's texts into rows of scores."""
+"""Splits the comments of a day into shards, and scores the comments of a shard."""
 
 import datetime
 
@@ -20,15 +20,15 @@ def shard_count(comments: int, shard_rows: int) -> int:
 
 
 def in_shard(batch: pa.RecordBatch, shard: int, shards: int) -> pa.RecordBatch:
-    """Return the rows of `batch` that belong to `shard`, which depends on the comment id alone.
+    """Return the rows of `batch` in `shard`, which depends on the comment id only.
 
     >>> batch = pa.RecordBatch.from_pydict({"comment_id": ["a", "b", "c"]})
     >>> sum(in_shard(batch, k, 2).num_rows for k in range(2))
     3
     """
     ids = batch.column("comment_id").to_numpy(zero_copy_only=False)
-    mine = pd.util.hash_array(ids, categorize=False) % np.uint64(shards) == shard
-    return batch.filter(pa.array(mine))
+    in_this = pd.util.hash_array(ids, categorize=False) % np.uint64(shards) == shard
+    return batch.filter(pa.array(in_this))
 
 
 def score_rows(

@@ -1,6 +1,6 @@
-"""What is kept in MLflow: one run a day, one timeline, their figures and tables.
+"""What Modwatch writes to MLflow: a run per day and per audit, and a timeline over the days.
 
-`runs.publish_day` and `timeline.publish_timeline` are the way in. Importing this package, or any
-module of it but `figures`, imports neither mlflow nor matplotlib: both take seconds, and a DAG
-file must parse in less.
+The entry points are `runs.publish_day`, `timeline.publish_timeline` and `audit_runs.publish_audit`.
+Importing this package, or any module of it except `figures`, imports neither mlflow nor matplotlib:
+both take seconds, and a DAG file must be parsed in less.
 """

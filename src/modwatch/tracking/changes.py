@@ -1,30 +1,27 @@
-"""What changed between two tables of estimates, beyond what sampling noise explains."""
+"""Significant changes between two sets of estimates."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import pandas as pd
 from scipy import special
 
 from modwatch.metrics.distance import Effect, share
-from modwatch.tracking.facts import DayFacts
-from modwatch.tracking.keys import deployed_rows, known
+from modwatch.tracking.keys import Row
 
-#: Metrics that are compared: what the day's labels can tell with intervals worth comparing.
+#: Metrics that are compared: those for which a day's labels give useful intervals.
 COMPARED = (
     *("oc_accuracy", "review_efficiency", "review_effectiveness"),
     *("accuracy", "prevalence", "precision_flagged", "recall_flagged", "brier"),
 )
 
-#: Shares of comments nearly all of which people have seen.
+#: Shares of comments of which nearly all have been reviewed.
 _NEARLY_ALL_SEEN = ("precision_flagged", "review_efficiency")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A change of one metric that is larger than its noise."""
+    """A significant change of one metric."""
 
     metric: str
     before: float
@@ -32,27 +29,29 @@ class Change:
 
 
 def changes(
-    now: pd.DataFrame, before: pd.DataFrame, facts: DayFacts, *, among: int
+    now: Mapping[str, Row], before: Mapping[str, Row], *, among: int
 ) -> tuple[int, list[Change]]:
-    """Return how many metrics could be compared, and which of them changed beyond noise.
+    """Return how many metrics could be compared, and which of them changed significantly.
 
-    Both tables have the columns of `records.MEASUREMENTS` and must not rest on the same labels. The
-    interval of a difference comes from those of its two sides (Zou & Donner 2008, Eq. 9); a change
-    is called one when 0 lies outside. `among` is how many such questions are asked of a day: the
-    intervals are widened so that a day without change stays without in 95 % of days (Bonferroni).
+    Both sides are estimates by metric, and must not rest on the same labels. The interval of a
+    difference is computed from those of its two sides (Zou & Donner 2008, Eq. 9); a change is
+    significant if 0 lies outside. `among` is the number of comparisons per day: intervals are
+    widened so that a day without any change is reported as such in 95 % of days (Bonferroni).
 
-    >>> def table(value):
-    ...     return pd.DataFrame([{"metric": "accuracy", "strategy": None, "alpha": None,
-    ...         "value": value, "low": value - .02, "high": value + .02, "status": "ok"}])
-    >>> facts = DayFacts(comments=9, quarantined=0, flagged=0, routed=0, labelled=0,
-    ...     checks="passed", model_version="1", strategy="uncertainty", review_fraction=0.1)
-    >>> changes(table(0.9), table(0.95), facts, among=1)
+    >>> def side(value):
+    ...     return {"accuracy": {"metric": "accuracy", "n": 9, "value": value,
+    ...                          "low": value - .02, "high": value + .02}}
+    >>> changes(side(0.9), side(0.95), among=1)
     (1, [Change(metric='accuracy', before=0.95, now=0.9)])
-    >>> changes(table(0.9), table(0.925), facts, among=1)
+    >>> changes(side(0.9), side(0.925), among=1)
     (1, [])
     """
     wider = float(special.ndtri(1 - 0.025 / among) / special.ndtri(0.975))
-    pairs = list(_pairs(now, before, facts))
+    pairs = [
+        (now[metric], before[metric])
+        for metric in COMPARED
+        if _has_interval(now.get(metric)) and _has_interval(before.get(metric))
+    ]
     changed = [
         Change(metric=new["metric"], before=old["value"], now=new["value"])
         for new, old in pairs
@@ -61,34 +60,21 @@ def changes(
     return len(pairs), changed
 
 
-def _pairs(
-    now: pd.DataFrame, before: pd.DataFrame, facts: DayFacts
-) -> Iterator[tuple[Mapping[Hashable, Any], Mapping[Hashable, Any]]]:
-    """Yield the estimates of the compared metrics that both tables have, with intervals."""
-    sides = [deployed_rows(table, facts.strategy, facts.review_fraction) for table in (now, before)]
-    new, old = (
-        {
-            row["metric"]: row
-            for row in side[known(side)].dropna(subset=["low", "high"]).to_dict("records")
-        }
-        for side in sides
-    )
-    yield from (
-        (new[metric], old[metric]) for metric in COMPARED if {metric} <= new.keys() & old.keys()
-    )
+def _has_interval(row: Row | None) -> bool:
+    return row is not None and not (math.isnan(row["low"]) or math.isnan(row["high"]))
 
 
-def _differ(new: Mapping[Hashable, Any], old: Mapping[Hashable, Any], wider: float) -> bool:
+def _differ(new: Row, old: Row, wider: float) -> bool:
     upper, lower = (new, old) if new["value"] > old["value"] else (old, new)
     noise = math.hypot(upper["value"] - _bounds(upper).low, _bounds(lower).high - lower["value"])
     return bool(upper["value"] - lower["value"] > wider * noise)
 
 
-def _bounds(row: Mapping[Hashable, Any]) -> Effect:
-    """Return an interval of what the estimate would be on another day such as this one.
+def _bounds(row: Row) -> Effect:
+    """Return an interval for the same estimate on another day of this size.
 
-    Where every comment was reviewed the estimate's own has no width: the day itself holds no doubt,
-    but its three flagged comments say little of the next day's. Wilson's then stands in.
+    Where every comment was reviewed, the estimate's own interval has no width: the day is known
+    exactly, but its three flagged comments say little about the next day. Wilson's is used then.
     """
     low, high = row["low"], row["high"]
     if row["metric"] in _NEARLY_ALL_SEEN and row["n"] > 0:

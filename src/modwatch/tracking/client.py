@@ -1,39 +1,51 @@
-"""The connection to MLflow: short waits, few words, one kind of error; runs found by tag."""
+"""The connection to MLflow, with short timeouts and one error class; experiments, runs, points."""
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from modwatch.errors import TrackingError
-from modwatch.tracking.links import public_url
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-# MLflow's client has no arguments for these, only the environment; by default it keeps trying for
-# four minutes. What the operator has set stays.
+#: The tag that MLflow shows as a run's description.
+DESCRIPTION_TAG = "mlflow.note.content"
+
+#: Metric values by day and key.
+Rows = Mapping[date, Mapping[str, float]]
+
+#: Step, key and value of a point.
+Point = tuple[int, str, float]
+
+_BATCH = 1000  # MLflow rejects more in one call
+
+# MLflow reads these from the environment only; by default it retries for four minutes. Variables
+# that the operator has set take precedence.
 _ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER": "0",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # it prints two lines a finished run
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # two lines per finished run
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 
-# Shows the experiment as runs and charts rather than as an empty page about traces.
+# Makes MLflow open the experiment with runs and charts, not with a page about traces.
 _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 
 
 @contextmanager
 def connect(tracking_uri: str) -> Iterator["MlflowClient"]:
-    """Yield a client of MLflow at `tracking_uri`; an unreachable server is known within seconds.
+    """Yield a client of MLflow at `tracking_uri`; an unreachable server fails within seconds.
 
     Raises:
-        TrackingError: MLflow cannot be reached or refuses a call made inside the block.
+        TrackingError: MLflow cannot be reached or rejects a call made inside the block.
     """
     with _defaults(_ENVIRONMENT):
         from mlflow import MlflowClient
@@ -43,16 +55,16 @@ def connect(tracking_uri: str) -> Iterator["MlflowClient"]:
         try:
             yield MlflowClient(tracking_uri, registry_uri=tracking_uri)
         except MlflowException as exc:
-            raise TrackingError(_refusal(tracking_uri, exc.error_code)) from exc
+            raise TrackingError(_failure(tracking_uri, exc.error_code)) from exc
         except RequestException as exc:
-            raise TrackingError(_refusal(tracking_uri, type(exc).__name__)) from exc
+            raise TrackingError(_failure(tracking_uri, type(exc).__name__)) from exc
 
 
 def experiment_id(client: "MlflowClient", name: str) -> str:
-    """Return the id of the experiment `name`, made at the first call, whoever makes it first.
+    """Return the id of the experiment `name`, creating it if it does not exist.
 
     Raises:
-        TrackingError: somebody deleted the experiment in MLflow.
+        TrackingError: the experiment was deleted in MLflow.
     """
     from mlflow.exceptions import MlflowException
 
@@ -65,9 +77,7 @@ def experiment_id(client: "MlflowClient", name: str) -> str:
                 raise
             found = client.get_experiment_by_name(name)
     if found.lifecycle_stage != "active":
-        raise TrackingError(
-            f"The experiment {name!r} was deleted in MLflow; restore it there or set another name."
-        )
+        raise TrackingError(f"Experiment {name!r} is deleted in MLflow; restore it there.")
     return str(found.experiment_id)
 
 
@@ -84,35 +94,125 @@ def runs_tagged(client: "MlflowClient", experiment: str, tags: Mapping[str, str]
             return runs
 
 
+@contextmanager
+def replacing_run(
+    client: "MlflowClient", experiment: str, tags: Mapping[str, str], *, name: str, day: date
+) -> Iterator[str]:
+    """Yield the id of a new run that replaces every other run with `tags` at the end of the block.
+
+    The new run is written whole before the old one is deleted, so that readers always find one of
+    them. After a crash in between, the next call deletes what was left. The run starts at the
+    midnight of `day`, so that MLflow lists runs by day, whenever they were computed.
+
+    Raises:
+        TrackingError: another process replaced the run in the meantime.
+    """
+    start, end = midnight_ms(day), midnight_ms(day + timedelta(days=1))
+    run = client.create_run(experiment, start_time=start, tags=dict(tags), run_name=name)
+    run_id = str(run.info.run_id)
+    yield run_id
+    client.set_terminated(run_id, end_time=end)
+    retire_others(client, experiment, tags, keep=run_id)
+
+
+def log_texts(
+    client: "MlflowClient", run_id: str, *, params: Mapping[str, str], tags: Mapping[str, str]
+) -> None:
+    """Log parameters and tags of a run in one call."""
+    from mlflow.entities import Param, RunTag
+
+    client.log_batch(
+        run_id,
+        params=[Param(*item) for item in params.items()],
+        tags=[RunTag(*item) for item in tags.items()],
+    )
+
+
 def retire_others(
     client: "MlflowClient", experiment: str, tags: Mapping[str, str], *, keep: str
 ) -> None:
-    """Delete every run with `tags` but the run `keep`: the last step of replacing a run.
+    """Delete every run with `tags` except `keep`: the last step of replacing a run.
 
     Raises:
-        TrackingError: `keep` itself is gone, because another process replaced it meanwhile.
+        TrackingError: another process deleted `keep` in the meantime.
     """
     for run in runs_tagged(client, experiment, tags):
         if run.info.run_id != keep:
             client.delete_run(run.info.run_id)
-    # Two processes may each have deleted the other's run; then neither may report success.
+    # Two processes may have deleted each other's run; then neither must report success.
     if client.get_run(keep).info.lifecycle_stage != "active":
         raise TrackingError(
-            f"The run tagged {dict(tags)} in MLflow was replaced by another process while it was "
-            "written; publish it again."
+            f"Another process replaced the MLflow run with tags {dict(tags)} while it was written; "
+            "publish it again."
         )
 
 
-def _refusal(tracking_uri: str, what: str) -> str:
+def points_of(rows: Rows, *, first: date) -> set[Point]:
+    """Return the points of `rows`; the step counts days from `first`.
+
+    Neither a date such as 20260105 nor days since 1970 serve as a step: MLflow's axis shows them
+    as 20.26M and 20.46k, the former with a gap after every month.
+
+    >>> points_of({date(2026, 1, 6): {"day/comments": 10.0}}, first=date(2026, 1, 5))
+    {(1, 'day/comments', 10.0)}
+    """
+    return {
+        ((day - first).days, key, float(value))
+        for day, row in rows.items()
+        for key, value in row.items()
+    }
+
+
+def log_points(client: "MlflowClient", run_id: str, points: set[Point], *, first: date) -> None:
+    """Log points to a run, each at its day's UTC midnight, so that the time axis shows days."""
+    from mlflow.entities import Metric
+
+    start = midnight_ms(first)
+    metrics = [
+        Metric(key, value, start + step * 86_400_000, step) for step, key, value in sorted(points)
+    ]
+    for begin in range(0, len(metrics), _BATCH):
+        client.log_batch(run_id, metrics=metrics[begin : begin + _BATCH])
+
+
+def published_points(client: "MlflowClient", run_id: str) -> set[Point]:
+    """Return every point of a run."""
+    return {
+        (point.step, key, point.value)
+        for key in client.get_run(run_id).data.metrics
+        for point in client.get_metric_history(run_id, key)
+    }
+
+
+def midnight_ms(day: date) -> int:
+    """Return the day's UTC midnight in milliseconds since 1970.
+
+    >>> midnight_ms(date(1970, 1, 2))
+    86400000
+    """
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
+
+
+def public_url(url: str) -> str:
+    """Return the URL without user and password.
+
+    >>> public_url("https://ops:secret@mlflow:5000/x")
+    'https://mlflow:5000/x'
+    """
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _failure(tracking_uri: str, cause: str) -> str:
     return (
-        f"MLflow at {public_url(tracking_uri)} cannot be reached or refused a call ({what}); "
-        "check MODWATCH_MLFLOW_URL and that the server runs."
+        f"MLflow at {public_url(tracking_uri)} cannot be reached or rejected a call ({cause}); "
+        "check MODWATCH_MLFLOW_URL and that the server is running."
     )
 
 
 @contextmanager
 def _defaults(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables that are not set, and unset them again."""
+    """Set environment variables that are not set, and unset them at the end."""
     added = {name: value for name, value in values.items() if name not in os.environ}
     os.environ.update(added)
     try:

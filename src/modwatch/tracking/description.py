@@ -1,114 +1,131 @@
-"""The words on a run's page: what the day was, in five lines of Markdown."""
+"""The text of a run's page in MLflow: its description in Markdown and its tags."""
 
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any
 
-import pandas as pd
-
+from modwatch.alerts.messages import ActiveAlert
 from modwatch.tracking.changes import COMPARED, Change, changes
-from modwatch.tracking.effects import drift_status
-from modwatch.tracking.facts import DayFacts, DayTables
-from modwatch.tracking.keys import deployed_rows, known, metric_title
+from modwatch.tracking.facts import DayFacts
+from modwatch.tracking.keys import DeployedEstimates, Row, metric_title
 
 # Few: MLflow hides what goes beyond some five lines.
 _TOGETHER = ("oc_accuracy", "oc_auroc", "review_efficiency")
 _ALONE = ("accuracy",)
-_NAMED_ALERTS = 3
+_MAX_ALERTS = 3
 _ONE_DAY = timedelta(days=1)
 
+#: Alerts listed in the tag of a run; MLflow rejects tags of several thousand characters.
+_MAX_TAG_ALERTS = 30
 
-def describe_day(day: date, tables: DayTables, facts: DayFacts) -> str:
-    """Return the Markdown description of one day, in five lines.
 
-    They say how the day stands, what changed beyond noise, where to look next, how well model and
-    moderators do, and what could not be estimated and why. Intervals are 95 %.
+def describe_day(
+    day: date, facts: DayFacts, estimates: DeployedEstimates, drift: tuple[str, str]
+) -> str:
+    """Return the description of one day in five lines of Markdown, with 95 % intervals.
+
+    Volume, validation, drift and alerts; significant changes; links; the main estimates; the queue
+    and what could not be estimated, with reasons. `drift` is what `effects.drift_status` returns.
     """
     lines = [
-        _status(day, tables, facts),
-        _changed(day, tables, facts),
+        _status(day, facts, drift),
+        _changed(day, estimates),
         _links(facts),
-        _quality(tables, facts),
-        _queue(facts) + _missing(tables.measurements, facts),
+        _quality(estimates, facts),
+        _queue(facts) + _missing(estimates),
     ]
     return "  \n".join(line for line in lines if line)  # Markdown breaks a line at two spaces
 
 
 def describe_timeline(first: date, last: date, days: int) -> str:
-    """Return the Markdown description of the timeline run.
+    """Return the description of the timeline run in Markdown.
 
     >>> print(describe_timeline(date(2026, 1, 5), date(2026, 1, 6), 2))
-    **2026-01-05 to 2026-01-06**, 2 days; one point a day, recomputed while labels come in.
+    **2026-01-05 to 2026-01-06**, 2 days; one point per day, updated while labels come in.
     <BLANKLINE>
-    Step 0 is 2026-01-05. For dates on the charts: Model metrics, gear, x-axis "Time (wall)".
-    The same with 95 % intervals: Artifacts, `figures/timeline.png`.
+    Step 0 is 2026-01-05. To show dates on the charts: Model metrics, gear, x-axis "Time (wall)".
+    The same charts with 95 % intervals: Artifacts, `figures/timeline.png`.
     """
     noun = "day" if days == 1 else "days"
     return (
-        f"**{first} to {last}**, {days} {noun}; one point a day, recomputed while labels come in."
-        f'\n\nStep 0 is {first}. For dates on the charts: Model metrics, gear, x-axis "Time (wall)"'
-        ".\nThe same with 95 % intervals: Artifacts, `figures/timeline.png`."
+        f"**{first} to {last}**, {days} {noun}; one point per day, updated while labels come in."
+        f"\n\nStep 0 is {first}. To show dates on the charts: Model metrics, gear, x-axis "
+        '"Time (wall)".\nThe same charts with 95 % intervals: Artifacts, `figures/timeline.png`.'
     )
 
 
-def _status(day: date, tables: DayTables, facts: DayFacts) -> str:
-    seen = facts.comments + facts.quarantined
-    drift, where = drift_status(tables.drift)
+def day_tags(facts: DayFacts, estimates: DeployedEstimates, drift: str) -> dict[str, str]:
+    """Return the tags by which an ops engineer sorts and filters the list of runs."""
+    missing = len(estimates.missing) + estimates.missing_elsewhere
+    return {
+        "digest": facts.digest,
+        "checks": facts.checks,
+        "labels": "complete" if facts.labelled >= facts.routed else "incomplete",
+        "estimates": f"{missing} insufficient" if missing else "ok",
+        "window": f"{facts.pooled_days} of {facts.window_days} days",
+        "drift": drift,
+        "alerts": alert_tag(facts.alerts),
+    }
+
+
+def alert_tag(alerts: Sequence[ActiveAlert]) -> str:
+    """Return the rules of the active alerts, which come in order of severity, by severity.
+
+    >>> one = ActiveAlert(rule="queue_old", subject="", severity="warning",
+    ...                   since=date(2026, 1, 5), description="")
+    >>> alert_tag([one]), alert_tag([])
+    ('warning: queue_old', 'none')
+    """
+    by_severity: dict[str, dict[str, None]] = {}
+    for alert in alerts[:_MAX_TAG_ALERTS]:
+        by_severity.setdefault(alert.severity, {})[alert.rule] = None
+    return "; ".join(f"{name}: {', '.join(rules)}" for name, rules in by_severity.items()) or "none"
+
+
+def _status(day: date, facts: DayFacts, drift: tuple[str, str]) -> str:
+    status, feature = drift
+    alerts = [alert.line for alert in facts.alerts[:_MAX_ALERTS]]
+    if more := len(facts.alerts) - len(alerts):
+        alerts.append(f"{more} more")
     return (
         f"**{day}**: {facts.comments:,} comments, "
-        f"{facts.quarantined:,} quarantined{_share(facts.quarantined, seen)}, "
+        f"{facts.quarantined:,} quarantined"
+        f"{_share(facts.quarantined, facts.comments + facts.quarantined)}, "
         f"{facts.flagged:,} flagged{_share(facts.flagged, facts.comments)}. "
-        f"Checks: **{facts.checks}**. Drift: **{drift}**{where and f' ({where})'}. "
-        f"Alerts: {_alerts(facts)}."
+        f"Validation: **{facts.checks}**. Drift: **{status}**{feature and f' ({feature})'}. "
+        f"Active alerts: {'; '.join(alerts) or '**none**'}."
     )
 
 
-def _alerts(facts: DayFacts) -> str:
-    """Name the most severe incidents that stand, and count the others."""
-    named = [standing.line for standing in facts.alerts[:_NAMED_ALERTS]]
-    others = len(facts.alerts) - len(named)
-    return "; ".join([*named, *([f"{others} more"] if others else [])]) or "**none**"
-
-
-def _changed(day: date, tables: DayTables, facts: DayFacts) -> str:
-    """Say what changed against the day before and the window before, which hold other labels."""
+def _changed(day: date, estimates: DeployedEstimates) -> str:
+    """List the changes against the day before and its window, which rest on other labels."""
     among = 2 * len(COMPARED)
     found = {
-        str(day - _ONE_DAY): changes(tables.measurements, tables.day_before, facts, among=among),
-        "the window before": changes(tables.measurements, tables.window_before, facts, among=among),
+        str(day - _ONE_DAY): changes(estimates.day, estimates.day_before, among=among),
+        "the window before": changes(estimates.day, estimates.window_before, among=among),
     }
-    compared = [name for name, (count, _) in found.items() if count]
-    if not compared:
+    changed = {name: moved for name, (count, moved) in found.items() if count}
+    if not changed:
         return "Changes: nothing to compare with."
-    moved = {name: found[name][1] for name in compared}
-    if not any(moved.values()):
-        return f"Changes: no change beyond noise against {' or '.join(compared)}."
-    return (
-        "Changes: "
-        + "; ".join(
-            f"against {name} {', '.join(map(_moved, changed)) or 'no change beyond noise'}"
-            for name, changed in moved.items()
-        )
-        + "."
+    if not any(changed.values()):
+        return f"Changes: none significant against {' or '.join(changed)}."
+    parts = (
+        f"against {name} {', '.join(map(_change, moved)) or 'none significant'}"
+        for name, moved in changed.items()
     )
+    return f"Changes: {'; '.join(parts)}."
 
 
-def _moved(change: Change) -> str:
+def _change(change: Change) -> str:
     return f"**{metric_title(change.metric)} {change.before:.3f} → {change.now:.3f}**"
 
 
-def _quality(tables: DayTables, facts: DayFacts) -> str:
+def _quality(estimates: DeployedEstimates, facts: DayFacts) -> str:
     """Give the estimates of the window, or of the day when there is no window."""
-    measurements, over = tables.measurements, "the day"
-    if len(tables.window):
-        measurements = tables.window
-        over = f"{facts.pooled_days} of {facts.window_days} days"
-    rows = deployed_rows(measurements, facts.strategy, facts.review_fraction)
-    numbers = rows[known(rows)]
-    return (
-        f"With review ({over}): {_estimates(numbers, _TOGETHER)} "
-        f"Model alone: {_estimates(numbers, _ALONE)}"
-    )
+    rows, over = estimates.window, f"{facts.pooled_days} of {facts.window_days} days"
+    if rows is None:
+        rows, over = estimates.day, "the day"
+    return f"With review ({over}): {_listed(rows, _TOGETHER)} Model alone: {_listed(rows, _ALONE)}"
 
 
 def _queue(facts: DayFacts) -> str:
@@ -123,40 +140,36 @@ def _share(part: int, whole: int) -> str:
     return f" ({100 * part / whole:.3g} %)" if whole else ""
 
 
-def _estimates(numbers: pd.DataFrame, metrics: tuple[str, ...]) -> str:
+def _listed(rows: Mapping[str, Row], metrics: Sequence[str]) -> str:
     """Return the estimates of these metrics, in this order."""
-    by_metric = {row["metric"]: row for row in numbers.to_dict("records")}
-    found = [_estimate(by_metric[metric]) for metric in metrics if metric in by_metric]
+    found = [_estimate(rows[metric]) for metric in metrics if metric in rows]
     return f"{', '.join(found)}." if found else "not enough data."
 
 
-def _estimate(row: Mapping[Hashable, Any]) -> str:
+def _estimate(row: Row) -> str:
     text = f"{metric_title(row['metric'])} {row['value']:.3f}"
-    if pd.isna(row["low"]) or pd.isna(row["high"]):
+    if math.isnan(row["low"]) or math.isnan(row["high"]):
         return text
     return f"{text} ({row['low']:.3f} to {row['high']:.3f})"
 
 
-def _missing(measurements: pd.DataFrame, facts: DayFacts) -> str:
-    """Name what could not be estimated of the day as deployed, by reason, and count the rest."""
-    deployed = deployed_rows(measurements, facts.strategy, facts.review_fraction)
-    absent = deployed[~known(deployed)]
-    elsewhere = int((~known(measurements)).sum()) - len(absent)
+def _missing(estimates: DeployedEstimates) -> str:
+    """List what could not be estimated of the day as deployed, by reason, and count the rest."""
     reasons: dict[str, list[str]] = {}
-    for row in absent.to_dict("records"):
+    for row in estimates.missing:
         reasons.setdefault(str(row["reason"]), []).append(metric_title(row["metric"]))
     named = [
         f"{', '.join(metrics)}{reason and f' ({reason})'}" for reason, metrics in reasons.items()
     ]
-    if elsewhere:
-        noun = "estimate" if elsewhere == 1 else "estimates"
-        named.append(f"{elsewhere} {noun} at other settings (`tables/measurements.json`)")
+    if others := estimates.missing_elsewhere:
+        noun = "estimate" if others == 1 else "estimates"
+        named.append(f"{others} {noun} at other settings (`tables/measurements.json`)")
     return f" **Insufficient** on the day: {'; '.join(named)}." if named else ""
 
 
 def _links(facts: DayFacts) -> str:
     pages = {
-        "Check page": facts.check_page_url,
+        "Validation page": facts.check_page_url,
         "Review queue": facts.queue_url,
         "Airflow run": facts.airflow_run_url,
     }

@@ -1,20 +1,21 @@
-"""What a day was, as handed to MLflow: counts, names, links; nothing of a single comment."""
+"""The input of a day's run in MLflow: counts, names, tables; nothing about a single comment."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from modwatch.alerts.messages import StandingAlert
+from modwatch.alerts.messages import ActiveAlert
 from modwatch.lake.schemas import DRIFT, MEASUREMENTS
 
 
 @dataclass(frozen=True, kw_only=True)
 class DayFacts:
-    """The facts of one day that are no estimates.
+    """Counts and names of one day; everything that is not an estimate.
 
     >>> facts = DayFacts(
     ...     comments=2000, quarantined=10, flagged=40, routed=40, labelled=30,
@@ -24,15 +25,15 @@ class DayFacts:
     (0.02, 0.75)
     """
 
-    #: Comments that passed the checks and were scored.
+    #: Comments that passed validation and were scored.
     comments: int
-    #: Rows refused by a row-level rule.
+    #: Rows rejected by a row-level rule.
     quarantined: int
     #: Comments with prob > threshold of the model.
     flagged: int
-    #: Comments sent to people.
+    #: Comments sent to moderators.
     routed: int
-    #: Routed comments with a standing label.
+    #: Routed comments with a current label.
     labelled: int
     #: Version in the model registry.
     model_version: str
@@ -40,21 +41,19 @@ class DayFacts:
     strategy: str
     #: The deployed review fraction α in (0, 1].
     review_fraction: float
-    #: Verdict of the day's checks: passed | warned | rejected.
+    #: Validation status of the day: passed | warned | rejected.
     checks: str
-    #: Days that the estimates of the window are made of, and days that it is long; 0 without one.
+    #: Days pooled in the estimates of the window, and its length; 0 without a window.
     pooled_days: int = 0
     window_days: int = 0
-    #: Incidents that stand at the end of the day, the most severe first.
-    alerts: tuple[StandingAlert, ...] = ()
-    #: Hash of what the measurement was made of: tells whether MLflow shows the latest.
+    #: Alerts active at the end of the day, the most severe first.
+    alerts: tuple[ActiveAlert, ...] = ()
+    #: Hash of the content of the run, to detect an outdated one.
     digest: str = ""
     #: Pages to link from the description; None leaves the link out.
     check_page_url: str | None = None
     queue_url: str | None = None
     airflow_run_url: str | None = None
-    #: When the day was measured (UTC), to tell a fresh page from a stale one.
-    published_at: datetime | None = None
 
     @property
     def flagged_share(self) -> float | None:
@@ -67,36 +66,13 @@ class DayFacts:
         return self.labelled / self.routed if self.routed else None
 
 
-def _no_measurements() -> pd.DataFrame:
-    return pd.DataFrame(MEASUREMENTS.empty_table().to_pandas())
-
-
-def _no_drift() -> pd.DataFrame:
-    return pd.DataFrame(DRIFT.empty_table().to_pandas())
-
-
-@dataclass(frozen=True, kw_only=True)
-class DayTables:
-    """The tables that a day's page is made of; one without rows leaves its part out."""
-
-    #: Estimates of the day; as all of these, with the columns of `records.MEASUREMENTS`.
-    measurements: pd.DataFrame
-    #: Estimates of the window that ends with the day.
-    window: pd.DataFrame = field(default_factory=_no_measurements)
-    #: Estimates of the day before, and of the window that ends with it.
-    day_before: pd.DataFrame = field(default_factory=_no_measurements)
-    window_before: pd.DataFrame = field(default_factory=_no_measurements)
-    #: Drift and health of the trailing days, the day itself last: columns of `records.DRIFT`.
-    drift: pd.DataFrame = field(default_factory=_no_drift)
-    #: Costs and outcomes of other settings: columns of `metrics.what_if.COLUMNS`.
-    what_if: pd.DataFrame | None = None
-    #: The window's estimates corrected for moderators' errors: `records.MODERATOR_ERROR`.
-    moderator_error: pd.DataFrame | None = None
+def _empty(schema: pa.Schema) -> Callable[[], pd.DataFrame]:
+    return lambda: pd.DataFrame(schema.empty_table().to_pandas())
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreHistogram:
-    """How the comments of the day, and of what it is compared with, spread over B bins of prob."""
+    """Comments of the day and of its references per bin of prob; B bins."""
 
     #: (B + 1,) ascending bin edges in [0, 1].
     edges: NDArray[np.float64]
@@ -114,7 +90,7 @@ class ScoreHistogram:
         *,
         threshold: float,
         bins: int = 50,
-        references: Mapping[str, NDArray[np.int64]] | None = None,
+        references: Mapping[str, NDArray[np.int64]] = MappingProxyType({}),
     ) -> "ScoreHistogram":
         """Return the histogram of `prob` (N,) in [0, 1] over `bins` equal bins.
 
@@ -122,20 +98,30 @@ class ScoreHistogram:
         [2, 1]
         """
         counts, edges = np.histogram(prob, bins=bins, range=(0.0, 1.0))
-        return cls(
-            edges=edges,
-            counts=counts.astype(np.int64),
-            threshold=threshold,
-            references=references or {},
-        )
+        counts = counts.astype(np.int64)
+        return cls(edges=edges, counts=counts, threshold=threshold, references=references)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DayPictures:
-    """What else the day's figures are drawn from; None leaves one out."""
+class DayTables:
+    """The tables of a day's page; the part of a table without rows is left out."""
 
+    #: Estimates of the day; like the next three, with the columns of `lake.schemas.MEASUREMENTS`.
+    measurements: pd.DataFrame
+    #: Estimates of the window that ends with the day.
+    window: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
+    #: Estimates of the day before, and of the window that ends with it.
+    day_before: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
+    window_before: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
+    #: Drift and queue metrics of the trailing days, the day itself last: `lake.schemas.DRIFT`.
+    drift: pd.DataFrame = field(default_factory=_empty(DRIFT))
+    #: Costs and outcomes of other settings: `metrics.what_if.COLUMNS`.
+    what_if: pd.DataFrame | None = None
+    #: The window's estimates corrected for annotator error: `lake.schemas.MODERATOR_ERROR`.
+    moderator_error: pd.DataFrame | None = None
+    #: None on a day without comments.
     scores: ScoreHistogram | None = None
     #: One row a bin with the columns `mean_prob`, `positive_rate`, `count` and, where known,
     #: `low` and `high`: the ends of the 95 % interval of `positive_rate`; as
-    #: `metrics.estimate.reliability_estimates` returns them.
+    #: `modwatch.metrics.reliability_estimates` returns them.
     reliability: pd.DataFrame | None = None

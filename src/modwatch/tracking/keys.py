@@ -1,20 +1,22 @@
-"""The metric keys of a day: few, stable, and grouped by prefix as MLflow's charts are.
+"""The estimates as deployed, and the metric keys of a day, grouped by prefix as MLflow's charts.
 
     collaboration/  model and moderators together over the trailing window, as deployed
-    day/            alerts, volume, and what the checks and the threshold took
-    drift/          how far the day is from the days before, and from the first ones
+    day/            alerts, volume, quarantined and flagged comments
+    drift/          the day compared with the days before and with the first days
     model/          the model alone over the trailing window; CBPE of the day
-    review/         the queue, and how often moderators err
-    single_day/     estimates from the day's own labels: far vaguer than the window's
+    review/         the queue and the annotator error rate
+    single_day/     estimates from the day's own labels, with wider intervals than the window's
     within_95/      ends of the 95 % intervals of all estimates
 
-`KEYS` lists them all. MLflow sorts the groups by name: what is asked first comes first, and the
-intervals come last so that they do not part the rest. Of a day's own estimates only those are keys
-for which a day's labels suffice. Everything else (other strategies, other review fractions)
-is in tables and figures: MLflow's pages die of thousands of keys.
+`KEYS` lists them all. MLflow sorts the groups by name: the most important group comes first, and
+the intervals come last. Of a day's own estimates, only those are keys for which a day's labels
+suffice. Everything else (other strategies, other review fractions) is in tables and figures: with
+thousands of keys, MLflow's pages stop responding.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from modwatch.errors import MetricInputError
 from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking.facts import DayFacts, DayTables
 
-#: MLflow draws one chart a key; more are not read by anybody.
+#: MLflow draws one chart per key; nobody reads more.
 MAX_KEYS = 60
 
 INTERVAL_GROUP = "within_95"
@@ -34,7 +36,7 @@ DAY_GROUP = "single_day"
 #: Estimates of the day.
 _DAY = ("accuracy", "oc_accuracy", "review_efficiency")
 
-#: Estimates of the window, by the group that each stands in.
+#: Estimates of the window and their groups.
 _WINDOW = {
     "oc_accuracy": "collaboration",
     "oc_auprc": "collaboration",
@@ -54,7 +56,7 @@ _COUNTS = (
     *("review/completion", "review/labelled", "review/routed"),
 )
 
-#: Metric, feature and reference of the rows of `records.DRIFT` that are keys.
+#: Metric, feature and reference of the rows of `lake.schemas.DRIFT` that are keys.
 _DRIFT = {
     "drift/flagged_share_change": ("flagged_share_change", "flagged", "trailing"),
     "drift/language_jensen_shannon": ("jensen_shannon", "language", "trailing"),
@@ -70,8 +72,26 @@ _DRIFT = {
 }
 
 
+#: One row of a table of estimates: columns of `lake.schemas.MEASUREMENTS`.
+Row = Mapping[Hashable, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedEstimates:
+    """Estimates with a number, at the deployed strategy and review fraction, by metric."""
+
+    day: Mapping[str, Row]
+    #: None when there is no window.
+    window: Mapping[str, Row] | None
+    day_before: Mapping[str, Row]
+    window_before: Mapping[str, Row]
+    #: The estimates of the day without a number, and how many there are at other settings.
+    missing: Sequence[Row]
+    missing_elsewhere: int
+
+
 def interval_keys(key: str) -> tuple[str, str]:
-    """Return the keys of the ends of the interval of an estimate.
+    """Return the keys of the bounds of an estimate's interval.
 
     >>> interval_keys("model/brier")
     ('within_95/model_brier_low', 'within_95/model_brier_high')
@@ -86,12 +106,7 @@ _ESTIMATES = (
 )
 
 #: Every key that a day's run or the timeline may have.
-KEYS = (
-    *_COUNTS,
-    *_DRIFT,
-    *_ESTIMATES,
-    *(end for key in _ESTIMATES for end in interval_keys(key)),
-)
+KEYS = (*_COUNTS, *_DRIFT, *_ESTIMATES, *(end for key in _ESTIMATES for end in interval_keys(key)))
 
 _TITLES = {
     "oc_accuracy": "OC-Acc",
@@ -117,7 +132,7 @@ _TITLES = {
 
 
 def metric_title(metric: str) -> str:
-    """Return the field's name of a metric.
+    """Return the display name of a metric.
 
     >>> metric_title("oc_auroc"), metric_title("queue_age")
     ('OC-AUROC', 'Queue age')
@@ -126,15 +141,15 @@ def metric_title(metric: str) -> str:
 
 
 def checked(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Return the measurements with plain floats (unknown is NaN), whatever they came from.
+    """Return the measurements with plain floats (missing is NaN).
 
     Raises:
-        MetricInputError: a column of `records.MEASUREMENTS` is missing.
+        MetricInputError: a column of `lake.schemas.MEASUREMENTS` is missing.
     """
     missing = [name for name in MEASUREMENTS.names if name not in measurements.columns]
     if missing:
         raise MetricInputError(
-            f"The measurements lack the columns {missing}; hand over the table of the lake whole."
+            f"The measurements lack the columns {missing}; pass the table as read from the lake."
         )
     floats = ["alpha", "value", "low", "high", "effective_n"]
     numbers = measurements[floats].apply(pd.to_numeric).astype("float64")
@@ -144,10 +159,7 @@ def checked(measurements: pd.DataFrame) -> pd.DataFrame:
 def deployed_rows(
     measurements: pd.DataFrame, strategy: str, review_fraction: float
 ) -> pd.DataFrame:
-    """Return the measurements at this strategy and review fraction, or that have none.
-
-    `measurements` has the columns of `records.MEASUREMENTS`; its order is kept.
-    """
+    """Return the measurements at this strategy and review fraction, or that have none."""
     alpha = measurements["alpha"]
     at_alpha = alpha.isna() | ((alpha - review_fraction).abs() < 1e-12)
     by = measurements["strategy"]
@@ -155,43 +167,65 @@ def deployed_rows(
 
 
 def known(measurements: pd.DataFrame) -> "pd.Series[bool]":
-    """Return a mask of the rows that hold a number: status ok and a finite value."""
+    """Return a mask of the rows with a number: status ok and a finite value."""
     finite = np.isfinite(measurements["value"].to_numpy(dtype=np.float64))
     mask: pd.Series[bool] = measurements["status"].eq("ok") & finite
     return mask
 
 
-def day_metrics(tables: DayTables, facts: DayFacts) -> dict[str, float]:
-    """Return the metrics of one day by key, all of them `KEYS`; what is insufficient is absent.
+def checked_tables(tables: DayTables) -> DayTables:
+    """Return the tables, each table of estimates `checked`."""
+    return replace(
+        tables,
+        measurements=checked(tables.measurements),
+        window=checked(tables.window),
+        day_before=checked(tables.day_before),
+        window_before=checked(tables.window_before),
+    )
 
-    Estimates are as `checked` returns them. The same keys serve the day's run and its point on the
-    timeline. The ends of intervals stand under `interval_keys`.
 
-    >>> facts = DayFacts(
-    ...     comments=10, quarantined=0, flagged=1, routed=2, labelled=2, model_version="1",
-    ...     strategy="uncertainty", review_fraction=0.2, checks="passed")
-    >>> row = {"metric": "oc_accuracy", "strategy": "uncertainty", "alpha": 0.2, "value": 0.9,
-    ...        "low": 0.8, "high": 1.0, "status": "ok"}
-    >>> day_metrics(DayTables(measurements=pd.DataFrame([row])), facts)["single_day/oc_accuracy"]
-    0.9
+def deployed_estimates(tables: DayTables, facts: DayFacts) -> DeployedEstimates:
+    """Return the estimates at the deployed settings; the tables are as `checked_tables` returns."""
+
+    def by_metric(measurements: pd.DataFrame) -> dict[str, Row]:
+        rows = deployed_rows(measurements, facts.strategy, facts.review_fraction)
+        return {row["metric"]: row for row in rows[known(rows)].to_dict("records")}
+
+    day = tables.measurements[~known(tables.measurements)]
+    missing = deployed_rows(day, facts.strategy, facts.review_fraction)
+    return DeployedEstimates(
+        day=by_metric(tables.measurements),
+        window=by_metric(tables.window) if len(tables.window) else None,
+        day_before=by_metric(tables.day_before),
+        window_before=by_metric(tables.window_before),
+        missing=missing.to_dict("records"),
+        missing_elsewhere=len(day) - len(missing),
+    )
+
+
+def day_metrics(
+    estimates: DeployedEstimates, drift: pd.DataFrame, facts: DayFacts
+) -> dict[str, float]:
+    """Return the metrics of one day by key, all of them in `KEYS`; insufficient ones are absent.
+
+    The same keys serve the day's run and its point on the timeline. The bounds of intervals are at
+    `interval_keys`.
     """
     metrics = _counts(facts)
-    for row in _numbers(tables.measurements, facts):
-        if row["metric"] in _DAY:
-            metrics |= _estimate(f"{DAY_GROUP}/{row['metric']}", row)
-    for row in _numbers(tables.window, facts):
-        if row["metric"] in _WINDOW:
-            metrics |= _estimate(f"{_WINDOW[row['metric']]}/{row['metric']}", row)
-    return metrics | _drift(tables.drift)
+    for metric in _DAY:
+        metrics |= _estimate(f"{DAY_GROUP}/{metric}", estimates.day.get(metric))
+    for metric, group in _WINDOW.items():
+        metrics |= _estimate(f"{group}/{metric}", (estimates.window or {}).get(metric))
+    return metrics | _drift(drift)
 
 
 def check_key_count(keys: Iterable[str]) -> None:
-    """Refuse more than `MAX_KEYS` distinct keys, with a `MetricInputError`."""
+    """Raise MetricInputError if there are more than `MAX_KEYS` distinct keys."""
     count = len(set(keys))
     if count > MAX_KEYS:
         raise MetricInputError(
-            f"{count} metric keys for MLflow, at most {MAX_KEYS} are charted well; "
-            "leave the detail in the measurements table."
+            f"{count} metric keys for MLflow; at most {MAX_KEYS} are allowed. "
+            "Leave the detail in the measurements table."
         )
 
 
@@ -208,21 +242,17 @@ def _counts(facts: DayFacts) -> dict[str, float]:
     return {key: float(value) for key, value in counts.items() if value is not None}
 
 
-def _numbers(measurements: pd.DataFrame, facts: DayFacts) -> Iterator[dict[Hashable, Any]]:
-    """Yield the estimates, as deployed, that hold a number."""
-    rows = deployed_rows(measurements, facts.strategy, facts.review_fraction)
-    yield from rows[known(rows)].to_dict("records")
-
-
-def _estimate(key: str, row: Mapping[Hashable, Any]) -> dict[str, float]:
+def _estimate(key: str, row: Row | None) -> dict[str, float]:
     """Return value, low and high of one estimate, by key."""
+    if row is None:
+        return {}
     low, high = interval_keys(key)
-    keys = {key: row["value"], low: row["low"], high: row["high"]}
-    return {key: float(value) for key, value in keys.items() if not pd.isna(value)}
+    values = {key: row["value"], low: row["low"], high: row["high"]}
+    return {key: float(value) for key, value in values.items() if not math.isnan(value)}
 
 
 def _drift(drift: pd.DataFrame) -> dict[str, float]:
-    """Return the figures of the last day of a drift table that are keys."""
+    """Return the metrics of the last day of a drift table, by key."""
     rows = drift[known(drift) & (drift["dt"] == drift["dt"].max())]
     names = zip(rows["metric"], rows["feature"], rows["reference"].fillna(""), strict=True)
     values = dict(zip(names, rows["value"].astype("float64"), strict=True))

@@ -1,16 +1,47 @@
-"""Addresses of MLflow's pages, to be put beside an Airflow task or in an alert."""
+"""URLs of MLflow's pages, for alerts and descriptions."""
 
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date
-from urllib.parse import quote, urlsplit
+from functools import cache
+from urllib.parse import quote
 
-# MLflow shows its pages about language-model traces unless it is told otherwise.
+from modwatch.errors import TrackingError
+from modwatch.tracking.client import connect, experiment_id, public_url
+
+# Without it, MLflow opens its pages about traces of language models.
 _TRAINING = "workflowType=machine_learning"
 
 
-def day_url(base: str, experiment_id: str, day: date) -> str:
-    """Return the address of the list of runs with the run of `day` alone.
+def alert_links(
+    mlflow_url: str, console_url: str, airflow_url: str, *, experiment: str = "modwatch"
+) -> Callable[[date], Mapping[str, str]]:
+    """Return a function from a day to the pages to link from its alerts, by name.
 
-    Unlike the address of the run itself it stays good when the day is published again.
+    MLflow is asked once, at the first call; while it is down, its home page is linked.
+    """
+
+    @cache
+    def experiment_in_mlflow() -> str:
+        with suppress(TrackingError), connect(mlflow_url) as client:
+            return experiment_id(client, experiment)
+        return ""
+
+    def links(day: date) -> Mapping[str, str]:
+        found = experiment_in_mlflow()
+        return {
+            "MLflow": day_url(mlflow_url, found, day) if found else public_url(mlflow_url),
+            "review queue": console_url,
+            "Airflow": f"{airflow_url}/dags/monitor_collaboration/runs",
+        }
+
+    return links
+
+
+def day_url(base: str, experiment_id: str, day: date) -> str:
+    """Return the URL of the list of runs, filtered to the run of `day`.
+
+    Unlike the URL of the run, it stays valid when the day is published again.
 
     >>> day_url("http://mlflow", "1", date(2026, 1, 5)).partition("searchFilter=")[2]
     'tags.day%20%3D%20%272026-01-05%27'
@@ -20,24 +51,12 @@ def day_url(base: str, experiment_id: str, day: date) -> str:
 
 
 def artifact_url(base: str, experiment_id: str, run_id: str, path: str) -> str:
-    """Return the address of the page that shows one artifact of a run.
-
-    User and password of `base` stand in no address of this module.
+    """Return the URL of the page that shows one artifact of a run, without credentials.
 
     >>> artifact_url("http://u:pw@mlflow", "1", "ab", "figures/timeline.png").partition("?")[0]
     'http://mlflow/#/experiments/1/runs/ab/artifacts/figures/timeline.png'
     """
     return f"{_runs(base, experiment_id)}/{quote(run_id)}/artifacts/{quote(path)}?{_TRAINING}"
-
-
-def public_url(url: str) -> str:
-    """Return the address without user and password, for pages and messages.
-
-    >>> public_url("https://ops:secret@mlflow:5000/x")
-    'https://mlflow:5000/x'
-    """
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _runs(base: str, experiment_id: str) -> str:

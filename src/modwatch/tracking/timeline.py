@@ -5,10 +5,20 @@ import math
 from typing import TYPE_CHECKING
 
 from modwatch.errors import MetricInputError
-from modwatch.tracking.client import connect, experiment_id, retire_others, runs_tagged
+from modwatch.tracking.client import (
+    DESCRIPTION_TAG,
+    Point,
+    Rows,
+    connect,
+    experiment_id,
+    log_points,
+    points_of,
+    published_points,
+    retire_others,
+    runs_tagged,
+)
 from modwatch.tracking.description import describe_timeline
 from modwatch.tracking.keys import check_key_count
-from modwatch.tracking.points import Point, Rows, log_points, points_of, published_points
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -19,23 +29,22 @@ _KIND = {"kind": "timeline"}
 
 
 def publish_timeline(rows: Rows, *, tracking_uri: str, experiment: str = "modwatch") -> str:
-    """Return the id of the timeline run, which from now on shows exactly `rows`.
+    """Bring the timeline up to date with `rows`; return the id of its run.
 
-    A point in MLflow cannot be changed. So new points are appended; when a published value
-    changed or vanished (labels come late), a new run is written whole and then the old one is
-    deleted. Called again with the same rows, it changes nothing. The step counts days from the
-    first day of `rows`.
+    MLflow cannot change a metric point. New points are appended; if a published value changed or
+    is gone (labels come late), a new run is written and then the old one is deleted. Called again
+    with the same rows, it changes nothing. The step counts days from the first day of `rows`.
 
     Args:
         rows: finite values by day and metric key, at most `keys.MAX_KEYS` keys over all days.
-        tracking_uri: address of MLflow.
-        experiment: name of the experiment, made when it is not there.
+        tracking_uri: URL of MLflow.
+        experiment: name of the experiment, created if it does not exist.
 
     Raises:
-        MetricInputError: no value at all, one that is not finite, or too many keys.
+        MetricInputError: there are no values, one is not finite, or there are too many keys.
         TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
     """
-    _check(rows)
+    _validate(rows)
     wanted = points_of(rows, first=min(rows))
     with connect(tracking_uri) as client:
         in_experiment = experiment_id(client, experiment)
@@ -57,7 +66,7 @@ def publish_timeline(rows: Rows, *, tracking_uri: str, experiment: str = "modwat
 def appendable_run(
     client: "MlflowClient", experiment: str, rows: Rows, wanted: set[Point]
 ) -> tuple[str | None, set[Point]]:
-    """Return the finished timeline run that holds only `wanted` points, and those it lacks.
+    """Return the finished timeline run that has only `wanted` points, and those it lacks.
 
     Without such a run: None, and all of them.
     """
@@ -76,21 +85,21 @@ def start_timeline(client: "MlflowClient", experiment: str, rows: Rows) -> str:
 
 
 def _log_page(client: "MlflowClient", run_id: str, rows: Rows) -> None:
-    """Write description and figure; before the points, so that a crash leaves them to do again."""
-    from modwatch.tracking.style import DPI
-    from modwatch.tracking.timeline_figure import timeline_figure
+    """Log description and figure, before the points: after a crash, both are written again."""
+    # Imports matplotlib, which takes a second: not when a DAG file is parsed.
+    from modwatch.tracking.figures.style import DPI
+    from modwatch.tracking.figures.timeline import timeline_figure
 
-    note = describe_timeline(min(rows), max(rows), len(rows))
-    client.set_tag(run_id, "mlflow.note.content", note)
+    client.set_tag(run_id, DESCRIPTION_TAG, describe_timeline(min(rows), max(rows), len(rows)))
     client.set_tag(run_id, "last_day", max(rows).isoformat())
     figure = timeline_figure(rows)
     client.log_figure(run_id, figure, "figures/timeline.png", save_kwargs={"dpi": DPI})
 
 
-def _check(rows: Rows) -> None:
+def _validate(rows: Rows) -> None:
     values = [value for row in rows.values() for value in row.values()]
     if not values:
-        raise MetricInputError("The timeline has no value of any day; publish a day first.")
+        raise MetricInputError("The timeline has no values; publish a day first.")
     if not all(math.isfinite(value) for value in values):
-        raise MetricInputError("A value of the timeline is not finite; leave unknown values out.")
+        raise MetricInputError("A value of the timeline is not finite; leave such values out.")
     check_key_count(key for row in rows.values() for key in row)

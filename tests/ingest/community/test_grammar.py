@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 
 from modwatch.ingest.community.grammar import LEXICONS, write
-from modwatch.ingest.community.kinds import KINDS
-from modwatch.ingest.community.latents import LANGUAGE_SHARE, Climate, Latents, draw_latents
+from modwatch.ingest.community.ground_truth import (
+    KINDS,
+    LANGUAGE_SHARE,
+    Latents,
+    Mixture,
+    draw_latents,
+)
 from modwatch.ingest.community.lexicon import COINAGES, GROUPS, NEW_TOPICS, TOPICS
 
 
-def drawn(size: int, **climate: float) -> Latents:
+def drawn(size: int, **mixture: float) -> Latents:
     usual = {"prevalence": 0.3, "new_topics": 0.3, "coinages": 0.3}
-    return draw_latents(size, Climate(**{**usual, **climate}), np.random.default_rng(0))
+    return draw_latents(size, Mixture(**{**usual, **mixture}), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("lexicon", LEXICONS, ids=lambda lexicon: lexicon.language)

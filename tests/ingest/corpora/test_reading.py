@@ -24,12 +24,12 @@ def test_another_format_is_named(tmp_path):
 def test_an_empty_file_is_not_a_corpus(tmp_path):
     path = tmp_path / "a.csv"
     path.touch()
-    with pytest.raises(SourceError, match="holds no records; fetch"):
+    with pytest.raises(SourceError, match="contains no records; download"):
         list(reading.rows(path, ("id",), Counter()))
 
 
 def test_values_of_another_format_are_refused(tmp_path):
-    with pytest.raises(SourceError, match="neither 0 nor 1"):
+    with pytest.raises(SourceError, match="is not 0 or 1"):
         reading.binary("2", tmp_path)
     with pytest.raises(SourceError, match="not a number"):
         reading.number("high", tmp_path)

@@ -16,9 +16,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.desk import CSRF_HEADER, csrf_of
-from modwatch.review.console.pages.review import LEASE
-from modwatch.review.console.pages.session import LOGIN
+from modwatch.review.console.pages.review import LEASE_COOKIE
+from modwatch.review.console.pages.sign_in import LOGIN_COOKIE
+from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import (
@@ -212,14 +212,14 @@ def test_nothing_that_is_typed_comes_back_as_a_header(
     people.set_password(engine, ann.id, "a long pass phrase")
     asked = stranger.get("/login", params={"next": attack})
     typed = {"csrf": csrf_of("s"), "pseudonym": "ann", "password": "a long pass phrase"}
-    cookie = {"Cookie": f"{LOGIN}=s"}
+    cookie = {"Cookie": f"{LOGIN_COOKIE}=s"}
     entered = stranger.post("/login", data={**typed, "next": attack}, headers=cookie)
     wrong = stranger.post("/login", data={**typed, "pseudonym": attack}, headers=cookie)
     token = stranger.post("/login", data={**typed, "token": attack}, headers=cookie)
     unknown = stranger.get(f"/{quote(attack, safe='')}")
     session = by_cookie(session_of(engine, ann))
     missing = stranger.get(f"/items/{quote(attack, safe='')}", headers=session)
-    cookies = {"Cookie": f"{session['Cookie']}; {LEASE}=".encode() + attack.encode()}
+    cookies = {"Cookie": f"{session['Cookie']}; {LEASE_COOKIE}=".encode() + attack.encode()}
     held = stranger.get("/", headers=cookies)  # type: ignore[arg-type]
     assert (entered.status_code, entered.headers["Location"]) == (303, "./")
     assert (wrong.status_code, token.status_code, held.status_code) == (401, 401, 200)
@@ -296,7 +296,7 @@ def test_what_is_no_text_is_refused(
     note = b"csrf=" + csrf + b"&item_id=1&lease_token=t&verdict=1&note=" + broken
     search = b"csrf=" + csrf + b"&comment_id=" + broken
     login = b"csrf=" + csrf_of("s").encode() + b"&pseudonym=" + broken + b"&password=" + broken
-    cookie = {"Cookie": f"{LOGIN}=s"}
+    cookie = {"Cookie": f"{LOGIN_COOKIE}=s"}
     for path, content, headers in (
         ("/decide", note, by_cookie(session)),
         ("/search", search, by_cookie(session)),

@@ -8,12 +8,13 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.desk import SESSION
-from modwatch.review.oversight import figures as oversight
+from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import Moderator
-from modwatch.review.queue import closing
-from modwatch.review.queue.closing_criteria import Criteria
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
+from modwatch.review.reporting import workload
+from review.labelling import open_queues
 
 New = Callable[..., NewItem]
 Fill = Callable[[int], None]
@@ -33,7 +34,7 @@ def lead(engine: Engine, visitor: TestClient, cora: Moderator) -> TestClient:
 
 def come_in(engine: Engine, visitor: TestClient, person: Moderator) -> TestClient:
     token = people.issue_token(engine, person.id)
-    visitor.cookies.set(SESSION, people.open_session(engine, token, timedelta(hours=1)))
+    visitor.cookies.set(SESSION_COOKIE, people.open_session(engine, token, timedelta(hours=1)))
     return visitor
 
 
@@ -91,10 +92,10 @@ def test_who_did_how_much(engine: Engine, lead: TestClient, ann: Moderator, fill
     )  # fmt: skip
     page = lead.get("/lead/team")
     assert re.search(r"ann \S.* 1 0 0 12.3 100% of 1", plain(page))
-    assert "not enough:" in plain(page)  # agreement of one label
+    assert "insufficient data:" in plain(page)  # agreement of one label
     wrong = lead.get("/lead/team?first=2026-01-02&last=2026-01-01")
     assert wrong.status_code == 422
-    assert "not in order" in plain(wrong)
+    assert "must be in order" in plain(wrong)
 
 
 def test_a_lead_settles_what_was_handed_over(
@@ -106,22 +107,22 @@ def test_a_lead_settles_what_was_handed_over(
     assert page.url.path == "/lead/settle"
     assert "ann" in plain(page)
     assert "look at this" in plain(page)
-    assert "held by cora" in plain(lead.get("/lead"))
+    assert "in review by cora" in plain(lead.get("/lead"))
     assert lead.get("/lead/settle").status_code == 200  # a reload shows the same
     form = {**hidden(page, "settle"), "label": "1", "policy_code": "threat", "note": " seen "}
     wrong = lead.post("/lead/settle", data=form | {"label": "0"})
     assert wrong.status_code == 422
-    assert "stands for the label 1" in plain(wrong)
+    assert "is for the label 1" in plain(wrong)
     done = lead.post("/lead/settle", data=form)
-    assert "Settled." in plain(done)
+    assert "Resolved." in plain(done)
     again = lead.post("/lead/settle", data=form)  # a double click
-    assert "Settled." in plain(again)
+    assert "Resolved." in plain(again)
     assert queue.counts(engine).decided == 1
     assert queue.verify_log(engine).decisions == 2
     history = plain(lead.get(f"/items/{item}"))
-    assert "settled by a lead" in history
+    assert "resolved by a lead" in history
     assert "seen" in history
-    assert "Nothing waits for a lead" in plain(lead.get("/lead"))
+    assert "No escalations or disagreements" in plain(lead.get("/lead"))
 
 
 def test_an_item_that_somebody_took_is_told_kindly(
@@ -133,7 +134,7 @@ def test_an_item_that_somebody_took_is_told_kindly(
     other = people.create_moderator(engine, "dan", "lead")
     assert queue.lease_escalated(engine, other.id) is not None
     page = lead.post("/lead/take", data=form)
-    assert "Somebody else took that one" in plain(page)
+    assert "That comment is not available" in plain(page)
     assert lead.get("/lead/settle").url.path == "/lead"
 
 
@@ -153,10 +154,10 @@ def test_a_lead_gives_an_item_back(
     assert queue.counts(engine).escalated == 1
     queue.lease(engine, ann.id)
     page = lead.get("/lead")
-    assert len(oversight.holders(engine)) == 1
-    item = oversight.holders(engine)[0].item_id
+    assert len(workload.holders(engine)) == 1
+    item = workload.holders(engine)[0].item_id
     lead.post("/lead/release", data={**hidden(page, "release"), "item_id": str(item)})
-    assert oversight.holders(engine) == []
+    assert workload.holders(engine) == []
     (event,) = [each for each in people.events(engine) if each.action == "leases_released"]
     assert (event.actor, event.subject) == ("cora", "ann")
 
@@ -167,7 +168,7 @@ def test_many_are_counted_confirmed_watched_and_brought_back(
     fill(5)
     form = hidden(lead.get("/lead/close"), "count")
     page = lead.post("/lead/close/count", data=form | {"queue": "general"})
-    assert "Items that match: 5" in plain(page)
+    assert "Matching items: 5" in plain(page)
     assert queue.counts(engine).waiting == 5
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
     assert page.url.path == "/lead/close/1"
@@ -190,7 +191,7 @@ def test_another_number_is_told_and_asked_again(
     queue.lease(engine, ann.id)
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
     assert page.status_code == 409
-    assert "4 items match now, and you were told 5" in plain(page)
+    assert "4 items match now instead of 5" in plain(page)
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
     assert queue.counts(engine).closed == 4
 
@@ -210,9 +211,9 @@ def test_a_closing_that_a_process_left_goes_on(
     engine: Engine, lead: TestClient, cora: Moderator, fill: Fill
 ) -> None:
     fill(3)
-    begun = closing.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 3)
+    begun = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 3)
     page = lead.get(f"/lead/close/{begun.id}")
-    assert "under way" in plain(page)
+    assert "in progress" in plain(page)
     lead.post(f"/lead/close/{begun.id}/resume", data=hidden(page, "resume"))
     assert queue.counts(engine).closed == 3
 
@@ -222,12 +223,13 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(
 ) -> None:
     fill(3)
     queue.lease(engine, ann.id)
-    begun = closing.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
+    begun = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
+    open_queues(engine, "de")
     people.set_queues(engine, cora.id, ["de"])
     lead = come_in(engine, visitor, cora)
     page = lead.get("/lead")
-    assert "Nothing waits, and nothing was decided today" in plain(page)
-    assert "Nobody holds anything" in plain(page)
+    assert "The queue is empty, and nothing was reviewed today" in plain(page)
+    assert "Nobody is reviewing an item" in plain(page)
     form = hidden(lead.get("/lead/close"), "count")
     for typed in ({"queue": "general"}, {"platform": "forum"}):
         assert lead.post("/lead/close/count", data=form | typed).status_code == 403
@@ -236,7 +238,7 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(
     for what in ("resume", "cancel"):
         assert lead.post(f"/lead/close/{begun.id}/{what}", data=form).status_code == 403
     lead.post("/lead/release", data=form | {"moderator_id": str(ann.id)})
-    assert len(oversight.holders(engine)) == 1
+    assert len(workload.holders(engine)) == 1
     assert lead.get("/items/1").status_code == 404
     assert queue.counts(engine).closed == 0
 
@@ -257,8 +259,8 @@ def test_forms_from_elsewhere_do_nothing(
     ):
         for forged in ("", "0" * 64):
             assert lead.post(path, data={**body, "csrf": forged}).status_code in (403, 422), path
-    assert len(oversight.holders(engine)) == 1
-    assert closing.closings(engine) == []
+    assert len(workload.holders(engine)) == 1
+    assert dismissal.latest(engine) == []
 
 
 def test_hostile_names_and_notes_are_escaped(
@@ -330,8 +332,9 @@ def test_closings_of_other_queues_are_not_shown(
     engine: Engine, lead: TestClient, cora: Moderator, fill: Fill
 ) -> None:
     fill(2)
-    done = closing.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
+    done = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 2)
     assert lead.get(f"/api/v1/lead/closings/{done.id}").status_code == 200
+    open_queues(engine, "de")
     people.set_queues(engine, cora.id, ["de"])
     come_in(engine, lead, cora)
     assert lead.get(f"/api/v1/lead/closings/{done.id}").status_code == 403

@@ -21,8 +21,8 @@ from sqlalchemy import Engine, select
 from modwatch.review import people, queue
 from modwatch.review.outbox.messages import OutboxMessage, post
 from modwatch.review.people import ROLE_SCOPES, Moderator
-from modwatch.review.queue import closing
-from modwatch.review.queue.closing_criteria import Criteria
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
 from review.labelling import label
@@ -74,8 +74,8 @@ def in_use(
         key = secrets.token_hex(8)
         does(engine, moderator_id=person.id, idempotency_key=key, **done, **more)
     queue.lease(engine, ann.id)
-    begun = closing.start(engine, cora.id, Criteria(comment_ids=("c99",)), "spam_wave", 1)
-    closing.resume(engine, begun.id)
+    begun = dismissal.start(engine, cora.id, Criteria(comment_ids=("c99",)), "spam_wave", 1)
+    dismissal.resume(engine, begun.id)
     message = {"key": "k", "topic": "t", "series": "s", "sequence": 1, "dt": day}
     post(engine, OutboxMessage(payload={"text": PRIVATE}, **message), ["c"])
 
@@ -96,7 +96,7 @@ def test_the_description_is_whole(app: FastAPI) -> None:
             for status, answer in told["responses"].items():
                 if int(status) >= 400:
                     shape = answer["content"]["application/json"]["schema"]
-                    assert shape == {"$ref": "#/components/schemas/ErrorShape"}, where
+                    assert shape == {"$ref": "#/components/schemas/ErrorSchema"}, where
 
 
 @pytest.mark.parametrize("credentials", [{}, {"Authorization": "Bearer wrong"}])

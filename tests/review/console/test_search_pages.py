@@ -8,11 +8,11 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.desk import SESSION
+from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import Moderator
-from modwatch.review.queue import corrections
+from modwatch.review.queue import amendments
 from modwatch.review.queue.items import NewItem
-from review.labelling import label_next
+from review.labelling import label_next, open_queues
 
 New = Callable[..., NewItem]
 
@@ -23,7 +23,7 @@ def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[s
     """Let a person in, and return the headers of their API token."""
     person = people.create_moderator(engine, name, role)
     token = people.issue_token(engine, person.id)
-    visitor.cookies.set(SESSION, people.open_session(engine, token, timedelta(hours=1)))
+    visitor.cookies.set(SESSION_COOKIE, people.open_session(engine, token, timedelta(hours=1)))
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -49,7 +49,7 @@ def test_a_comment_is_found_and_its_history_told(
     assert re.findall(r'href="[./]*items/(\d+)"', page.text) == ["1"]
     assert 'value="TEXT of a"' in page.text  # the form keeps what was typed
     history = plain(visitor.get("/items/1"))
-    for told in ("sent to the queue", "uncertain", "ann", "Threat", "an open threat", "30%"):
+    for told in ("queued", "uncertain", "ann", "Threat", "an open threat", "30%"):
         assert told in history
     refused = visitor.post("/search", data=form | {"text": "x"})
     assert refused.status_code == 422
@@ -62,7 +62,7 @@ def test_what_is_searched_for_stands_in_no_address(visitor: TestClient, engine: 
     come_in(engine, visitor, "cora", "lead")
     page = visitor.get("/search")
     assert 'method="get"' not in page.text
-    assert "Nothing fits." in page.text
+    assert "No results." in page.text
 
 
 def test_older_ones_come_on_the_next_page(
@@ -144,7 +144,7 @@ def test_a_conflict_tells_what_has_changed(
     item = label_next(engine, ann, 1).item_id
     come_in(engine, visitor, "cora", "lead")
     form = hidden(visitor.get(f"/items/{item}"), "correct")
-    corrections.correct(
+    amendments.correct(
         engine, moderator_id=ann.id, item_id=item, label=0, version=2, idempotency_key="c",
         reason="slip",
     )  # fmt: skip
@@ -163,11 +163,11 @@ def test_masked_texts_are_shown_on_demand(
 ) -> None:
     queue.enqueue(engine, [new_item("a")], day)
     come_in(engine, visitor, "cora", "lead")
-    assert "Show the text" not in visitor.get("/items/1").text
+    assert "Show text" not in visitor.get("/items/1").text
     cora = people.find_moderator(engine, "cora")
     people.save_preferences(engine, cora.id, {"masking": "blur"})
     for page in (visitor.get("/search"), visitor.get("/items/1")):
-        assert re.search(r"<details[^>]*>\s*<summary>Show the text", page.text)
+        assert re.search(r"<details[^>]*>\s*<summary>Show text", page.text)
 
 
 @pytest.mark.parametrize("role", ["lead", "auditor", "ops", "admin"])
@@ -202,6 +202,7 @@ def test_the_log_is_pulled_and_exported(
 
 def test_who_works_some_queues_exports_nothing(engine: Engine, visitor: TestClient) -> None:
     headers = come_in(engine, visitor, "cora", "lead")
+    open_queues(engine, "de")
     people.set_queues(engine, people.find_moderator(engine, "cora").id, ["de"])
     for path in ("/api/v1/decisions", "/api/v1/decisions/export"):
         assert visitor.get(path, headers=headers).status_code == 403
@@ -218,7 +219,7 @@ def test_the_log_is_checked_on_demand(
     assert (first["intact"], first["decisions"]) == (True, 1)
     label_next(engine, ann)
     page = visitor.post("/records/check", data=hidden(visitor.get("/records"), "check"))
-    assert "The log is whole" in plain(page)
+    assert "The log is intact" in plain(page)
     witness = {"witness": first["witness"]}
     assert visitor.post("/api/v1/log/checks", json=witness, headers=headers).json()["intact"]
     tamper(engine, "UPDATE decision SET label = 0 WHERE id = 1")

@@ -17,8 +17,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.desk import CSRF_HEADER, csrf_of
-from modwatch.review.console.pages.session import LOGIN
+from modwatch.review.console.pages.sign_in import LOGIN_COOKIE
+from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import by_cookie, routes_of, rows, session_of, unguarded, used
@@ -65,7 +65,9 @@ def forge(
     stranger: TestClient, method: str, path: str, session: str, forged: str | None
 ) -> httpx.Response:
     """Send a request as another site would have the browser of a person send it."""
-    headers: Any = by_cookie(session, **{LOGIN: "the log-in form"} if path != "/login" else {})
+    headers: Any = by_cookie(
+        session, **{LOGIN_COOKIE: "the log-in form"} if path != "/login" else {}
+    )
     headers |= {"Idempotency-Key": "k", "X-Lease-Token": "t"}
     if path.startswith("/api/") or path in ("/next", "/leave"):
         if forged is not None:

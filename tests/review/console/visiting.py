@@ -12,11 +12,11 @@ from fastapi.routing import APIRoute
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.desk import SESSION
+from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.outbox.messages import OutboxMessage, post
 from modwatch.review.people import Moderator
-from modwatch.review.queue import closing
-from modwatch.review.queue.closing_criteria import Criteria
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import metadata
 
@@ -32,7 +32,7 @@ def bearer_of(engine: Engine, person: Moderator) -> Headers:
 
 
 def by_cookie(session: str, **more: str) -> Headers:
-    cookies = {SESSION: session, **more}
+    cookies = {SESSION_COOKIE: session, **more}
     return {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
 
 
@@ -79,8 +79,8 @@ def used(engine: Engine, new_item: Callable[..., NewItem], day: date) -> dict[st
             engine, moderator_id=who["moderator"].id, item_id=lease.item.id, note="note",
             lease_token=lease.token, idempotency_key=secrets.token_hex(8), **more,
         )  # fmt: skip
-    begun = closing.start(engine, who["lead"].id, Criteria(comment_ids=("c19",)), "spam_wave", 1)
-    closing.resume(engine, begun.id)
+    begun = dismissal.start(engine, who["lead"].id, Criteria(comment_ids=("c19",)), "spam_wave", 1)
+    dismissal.resume(engine, begun.id)
     people.issue_token(engine, who["moderator"].id, name="name")
     message = OutboxMessage(
         key="k", topic="t", series="s", sequence=1, dt=day, payload={"text": "x"}

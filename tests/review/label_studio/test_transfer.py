@@ -86,9 +86,9 @@ def test_labels_become_decisions_of_accounts_that_cannot_log_in(engine: Engine) 
     assert all(row["disabled_at"] and not row["password_hash"] for row in people.values())
     assert {row["status"] for row in rows(engine, review_item)} == {"decided"}
     assert queue.verify_log(engine).problems == ()
-    (batch,) = queue.decisions(engine, DAY, kind="imported")
+    (batch,) = queue.current_labels(engine, DAY, kind="imported")
     assert batch.column("label").to_pylist() == [1, 0]
-    assert list(queue.decisions(engine, DAY)) == []  # in no estimate of the day
+    assert list(queue.current_labels(engine, DAY)) == []  # in no estimate of the day
 
 
 def test_a_task_on_which_people_differ_goes_to_a_lead(engine: Engine, ben: Moderator) -> None:
@@ -139,7 +139,7 @@ def test_what_people_here_did_is_left_to_them(engine: Engine, ann: Moderator) ->
     decide_all(engine, [ann])
     done = load(engine, task("c1", annotation()))
     assert (done.labels, done.left) == (0, 1)
-    (batch,) = queue.decisions(engine, DAY, kind="imported")
+    (batch,) = queue.current_labels(engine, DAY, kind="imported")
     assert batch.column("label").to_pylist() == [0]
 
 
@@ -163,7 +163,7 @@ def test_a_ground_truth_is_a_gold_comment(engine: Engine) -> None:
     gold = {row["comment_id"]: row for row in rows(engine, gold_comment)}
     assert (gold["c1"]["label"], gold["c2"]["label"]) == (1, 0)
     assert gold["c1"]["source"] == "label-studio"
-    with pytest.raises(QueueError, match="task 1 is a gold comment already"):
+    with pytest.raises(QueueError, match="task 1 is already a gold comment"):
         load(engine, task("c1", annotation("Not toxic", ground_truth=True)))
 
 
@@ -183,39 +183,39 @@ WRONG = [
     ("x", "has no `data`"),
     (task(text=None), "has no text"),
     (task(text=""), "has no text"),
-    (task(text=["a"]), "has a text that is no string"),
-    (task(text=SECRET * 80_000), "has a text of 1120000 characters; 50000 at most"),
+    (task(text=["a"]), "has a text that is not a string"),
+    (task(text=SECRET * 80_000), "has a text of 1120000 characters; allowed are 50000"),
     (task(text=f"{SECRET}\0"), "the text of task 2 contains NUL"),
-    (task(text=f"{SECRET}\ud800"), "half of a surrogate pair"),
-    (task(parent_text=3), "has a parent_text that is no string"),
+    (task(text=f"{SECRET}\ud800"), "lone surrogate"),
+    (task(parent_text=3), "has a parent_text that is not a string"),
     (task("c" * 513), "has a comment_id of 513 characters"),
-    (task(comment_id=5), "has a comment_id that is no string"),
-    (task(dt="yesterday"), "has no day in `dt`"),
-    (task(dt=20260101), "has no day in `dt`"),
-    (task(dt=None), "has no day in `dt`"),
-    (task() | {"annotations": {}}, "has `annotations` that are no list"),
-    (task("c1", SECRET), "has an annotation that is no object"),
+    (task(comment_id=5), "has a comment_id that is not a string"),
+    (task(dt="yesterday"), "has no valid day in `dt`"),
+    (task(dt=20260101), "has no valid day in `dt`"),
+    (task(dt=None), "has no valid day in `dt`"),
+    (task() | {"annotations": {}}, "has `annotations` that is not a list"),
+    (task("c1", SECRET), "has an annotation that is not an object"),
     (task("c1", annotation(SECRET)), "does not choose Toxic or Not toxic"),
     (task("c1", annotation(result=[])), "does not choose"),
-    (task("c1", annotation(result=5)), "has `result` that are no list"),
+    (task("c1", annotation(result=5)), "has `result` that is not a list"),
     (task("c1", annotation(result=annotation()["result"] * 2)), "does not choose"),
     (task("c1", annotation(result=[{"type": "choices", "value": SECRET}])), "does not choose"),
-    (task("c1", annotation(by=None)), "has an annotation by nobody"),
-    (task("c1", annotation(by=True)), "has an annotation by nobody"),
-    (task("c1", annotation(by=-1)), "has an annotation by nobody"),
-    (task("c1", annotation(by=10**30)), "has an annotation by nobody"),
+    (task("c1", annotation(by=None)), "has an annotation without a person"),
+    (task("c1", annotation(by=True)), "has an annotation without a person"),
+    (task("c1", annotation(by=-1)), "has an annotation without a person"),
+    (task("c1", annotation(by=10**30)), "has an annotation without a person"),
     (task("c1", annotation(), annotation("Not toxic")), "was annotated twice by one person"),
     (task("c1", annotation(lead_time="5")), "has a lead_time"),
     (task("c1", annotation(lead_time=-1)), "has a lead_time"),
     (task("c1", annotation(lead_time=float("nan"))), "has a lead_time"),
     (task("c1", annotation(lead_time=float("inf"))), "has a lead_time"),
     (task("c1", annotation(lead_time=10**400)), "has a lead_time"),
-    (task("c1", annotation(created_at="soon")), "has a created_at that is no time"),
-    (task("c1", annotation(created_at=5)), "has a created_at that is no time"),
+    (task("c1", annotation(created_at="soon")), "has a created_at that is not a time"),
+    (task("c1", annotation(created_at=5)), "has a created_at that is not a time"),
     (task("c1", annotation(created_at="0001-01-01T00:00:00+14:00")), "has a created_at that is no"),
     (task("c1", annotation(created_at="9999-01-01T00:00:00Z")), "was annotated in the future"),
-    (task("c1", *(annotation(label, ground_truth=True) for label in LABELS)), "two ground truths"),
-    (task("c0"), "is the comment of task 1 again; keep one of them"),
+    (task("c1", *(annotation(label, ground_truth=True) for label in LABELS)), "contradictory"),
+    (task("c0"), "has the same comment as task 1; keep one of them"),
 ]  # fmt: skip
 
 
@@ -243,7 +243,7 @@ def test_what_is_no_list_of_tasks_is_refused(engine: Engine, content: bytes) -> 
 
 def test_a_deep_task_is_read_or_refused(engine: Engine) -> None:
     one = json.dumps(task()).encode()
-    with pytest.raises(QueueError, match="no JSON list of tasks"):
+    with pytest.raises(QueueError, match="not a JSON list of tasks"):
         import_tasks(engine, b"[" + one[:-1] + b', "meta": ' + deep(5_000) + b"}]")
 
 
@@ -269,7 +269,7 @@ def test_an_account_that_can_log_in_takes_no_labels(engine: Engine) -> None:
     load(engine, task("c1", annotation()))
     with engine.begin() as connection:
         connection.execute(text("UPDATE moderator SET disabled_at = NULL"))
-    with pytest.raises(QueueError, match=r"label-studio-7.* can log in; disable it"):
+    with pytest.raises(QueueError, match=r"label-studio-7 .* is enabled; disable it"):
         load(engine, task("c2", annotation()))
 
 
@@ -319,8 +319,8 @@ def test_what_was_exported_can_be_imported(engine: Engine, ann: Moderator, fill:
     content = b"".join(export_tasks(engine))
     done = import_tasks(engine, [content[:100], content[100:]])
     assert (done.items, done.labels) == (5, 5)
-    (mine,) = queue.decisions(engine, DAY)
-    (theirs,) = queue.decisions(engine, DAY, kind="imported")
+    (mine,) = queue.current_labels(engine, DAY)
+    (theirs,) = queue.current_labels(engine, DAY, kind="imported")
     for column in ("comment_id", "label", "decided_at", "seconds"):
         assert mine.column(column).to_pylist() == theirs.column(column).to_pylist()
     assert set(mine.column("moderator").to_pylist()) == {"ann"}

@@ -15,8 +15,8 @@ from modwatch.cells import original
 from modwatch.errors import QueueError
 from modwatch.review import queue
 from modwatch.review.log import export as module
-from modwatch.review.log.check import verify_export, verify_log
 from modwatch.review.log.export import export, schema
+from modwatch.review.log.verification import verify_export, verify_log
 from modwatch.review.people import Moderator
 from review.labelling import decide_all
 

@@ -10,9 +10,9 @@ from sqlalchemy import Engine
 
 from modwatch.errors import QueueError
 from modwatch.review.outbox import messages as outbox
+from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.outbox.feed import feed
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.outbox.relay import relay_decisions
 from modwatch.review.people import Moderator
 
 ALERT = OutboxMessage(
@@ -85,7 +85,7 @@ def test_the_events_are_what_the_webhook_posts(engine: Engine, decide: Callable[
      "YWZ0ZXI6MTAwMDAwMDAwMDAwMDAwMDAwMDA", "YWZ0ZXI6MQ\n", "' OR 1=1 --"],
 )  # fmt: skip
 def test_a_cursor_of_somebody_else_is_refused(engine: Engine, cursor: str) -> None:
-    with pytest.raises(QueueError, match="none of the decision feed"):
+    with pytest.raises(QueueError, match="not one of the decision feed"):
         feed(engine, cursor)
 
 

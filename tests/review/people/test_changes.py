@@ -8,21 +8,37 @@ from sqlalchemy import Engine
 from modwatch.errors import QueueError
 from modwatch.review import people
 from modwatch.review.people import Moderator
+from modwatch.review.queue.lanes import Lane, Lanes
+from review.labelling import open_queues
 
 
 def test_queues_are_named_or_all(engine: Engine, ann: Moderator, ben: Moderator) -> None:
     token = people.issue_token(engine, ann.id)
+    open_queues(engine, "spam")
     people.set_queues(engine, ann.id, ["spam", "general", "spam"])
     assert people.authenticate(engine, token).queues == {"spam", "general"}
     assert [account.queues for account in people.people(engine)] == [{"spam", "general"}, None]
-    with pytest.raises(QueueError, match="no queue is named"):
+    with pytest.raises(QueueError, match="no queue given"):
         people.set_queues(engine, ann.id, [])
     for name in ("", "a\0", "\ud800", "x" * 101):
-        with pytest.raises(QueueError, match="queue's name"):
+        with pytest.raises(QueueError, match=r"unknown queue .* \(known queues: general, spam\)"):
             people.set_queues(engine, ann.id, ["spam", name])
     assert people.find_moderator(engine, "ann").queues == {"spam", "general"}
     people.set_queues(engine, ann.id, None)
     assert people.authenticate(engine, token) == ann
+
+
+def test_an_unknown_queue_is_rejected_with_the_nearest_known(
+    engine: Engine, ann: Moderator
+) -> None:
+    rules = Lanes(reason={"audit": Lane(queue="audits")})
+    open_queues(engine, "de")
+    with pytest.raises(QueueError, match=r"'audit', did you mean 'audits'\?") as error:
+        people.set_queues(engine, ann.id, ["audit"], lanes=rules)
+    assert "(known queues: audits, de, general)" in str(error.value)
+    assert people.find_moderator(engine, "ann").queues is None
+    people.set_queues(engine, ann.id, ["audits", "de"], lanes=rules)
+    assert people.find_moderator(engine, "ann").queues == {"audits", "de"}
 
 
 def test_roles_change(engine: Engine, ann: Moderator) -> None:
@@ -38,13 +54,13 @@ def test_roles_change(engine: Engine, ann: Moderator) -> None:
 
 def test_unknown_people_are_named(engine: Engine) -> None:
     for act in (people.disable, people.enable):
-        with pytest.raises(QueueError, match="no moderator 99"):
+        with pytest.raises(QueueError, match="moderator 99 does not exist"):
             act(engine, 99)
-    with pytest.raises(QueueError, match="no moderator 99"):
+    with pytest.raises(QueueError, match="moderator 99 does not exist"):
         people.change_role(engine, 99, "lead")
-    with pytest.raises(QueueError, match="no moderator 99"):
+    with pytest.raises(QueueError, match="moderator 99 does not exist"):
         people.set_queues(engine, 99, None)
-    with pytest.raises(QueueError, match="no moderator 99"):
+    with pytest.raises(QueueError, match="moderator 99 does not exist"):
         people.save_preferences(engine, 99, {})
 
 
@@ -77,6 +93,6 @@ def test_preferences_come_back_or_are_refused(engine: Engine, preferences: dict[
 def test_unusable_preferences_are_refused(
     engine: Engine, ann: Moderator, preferences: dict[str, Any]
 ) -> None:
-    with pytest.raises(QueueError, match="store less"):
+    with pytest.raises(QueueError, match="without NUL"):
         people.save_preferences(engine, ann.id, preferences)
     people.save_preferences(engine, ann.id, {"a": r"\u0000 as \\u0000 letters"})

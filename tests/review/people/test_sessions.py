@@ -11,6 +11,7 @@ from sqlalchemy import Engine, event, text
 from modwatch.errors import AccessDeniedError
 from modwatch.review import people
 from modwatch.review.people import Moderator
+from review.labelling import open_queues
 
 HOUR, NOW = timedelta(hours=1), timedelta(0)
 
@@ -56,6 +57,7 @@ def test_sessions_end_with_the_token_that_opened_them(engine: Engine, ann: Moder
 
 
 def test_authentication_is_one_query(engine: Engine, ann: Moderator, session: str) -> None:
+    open_queues(engine, "a", "b")
     people.set_queues(engine, ann.id, {"a", "b"})
     people.save_preferences(engine, ann.id, {"theme": "dark"})
     statements: list[str] = []
@@ -134,18 +136,6 @@ def test_rotations_keep_the_seed_and_nothing_else_does(engine: Engine, ann: Mode
     assert people.session_seed(other) != people.session_seed(first)
     assert len({first, second, other}) == 3
     assert not works(engine, people.session_seed(second))
-
-
-def test_old_sessions_are_forgotten(engine: Engine, session: str) -> None:
-    second = people.rotate_session(engine, session, timedelta(minutes=30), NOW)
-    assert second is not None
-    third = people.rotate_session(engine, second, HOUR, NOW)
-    assert third is not None
-    pass_time(engine, 80)
-    assert people.forget_sessions(engine, timedelta(minutes=30)) == 2
-    assert people.forget_sessions(engine, timedelta(minutes=10)) == 1
-    with engine.connect() as connection:
-        assert connection.scalar(text("SELECT count(*) FROM access_token")) == 1  # the API token
 
 
 def test_no_rotation_lengthens_a_session(engine: Engine, session: str) -> None:

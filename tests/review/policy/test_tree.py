@@ -132,10 +132,10 @@ class TestFile:
         ("old", "new", "names"),
         [
             ('parent = "bad"', 'parent = "nowhere"', ["bad.worse", "unknown parent nowhere"]),
-            ('parent = "bad"', 'parent = "bad.worse"', ["bad.worse", "above itself"]),
+            ('parent = "bad"', 'parent = "bad.worse"', ["bad.worse", "its own ancestor"]),
             ('parent = "bad"', 'parent = "good"', ["bad.worse", "label", "good"]),
-            ('code = "good"', 'code = "bad"', ["code bad ", "2 nodes"]),
-            ('key = "g"', 'key = "w"', ["key w ", "2 nodes"]),
+            ('code = "good"', 'code = "bad"', ["code bad;", "2 nodes"]),
+            ('key = "g"', 'key = "w"', ["key w;", "2 nodes"]),
             ('key = "g"', 'key = "gg"', ["node good.key"]),
             ('{ en = "Worse", de = "Schlechter" }', '{ en = "Worse" }', ["bad.worse.title.de"]),
             ('{ en = "Good", de = "Gut" }', '{ en = " ", de = "Gut" }', ["node good.title.en"]),
@@ -145,14 +145,14 @@ class TestFile:
             (
                 'key = "g"',
                 'dsa_category = "STATEMENT_CATEGORY_VIOLENCE"',
-                ["node good ", "restricts nothing"],
+                ["node good ", "although it is not toxic"],
             ),
             ("label = 0", "label = 2", ["node good.label"]),
             ('code = "good"', 'colour = "red"', ["node number 3"]),
             ('code = "good"', 'code = "So good!"', ["node So good!.code"]),
-            ('version = "1"', "", [" of version"]),
+            ('version = "1"', "", ["policy, version:"]),
             ("correct.slip", "correct.Slip", ["reasons.correct.Slip"]),
-            ("close.other", "skip.other", ["reasons.close lists none"]),
+            ("close.other", "skip.other", ["reasons.close is empty"]),
             ("close.other", "praise.other", ["reasons.praise"]),
         ],
     )
@@ -167,7 +167,7 @@ class TestFile:
 
     def test_a_circle_is_refused(self, write: Write) -> None:
         circle = MINIMAL.replace('code = "bad"', 'code = "bad"\nparent = "bad.worse"')
-        with pytest.raises(SettingsError, match="above itself"):
+        with pytest.raises(SettingsError, match="its own ancestor"):
             load_policy(write(circle))
 
     def test_a_third_level_is_refused(self, write: Write) -> None:
@@ -179,7 +179,7 @@ title = { en = "Worst", de = "Am schlechtesten" }
 description = { en = "It is worst.", de = "Es ist am schlechtesten." }
 
 [reasons]"""
-        with pytest.raises(SettingsError, match="worst stands on a third level"):
+        with pytest.raises(SettingsError, match="worst is on a third level"):
             load_policy(write(MINIMAL.replace("[reasons]", third)))
 
     @pytest.mark.parametrize("content", ["version = ", "node = 3", 'node = ["a", "b"]', ""])
@@ -242,12 +242,12 @@ class TestReasons:
         for reason in POLICY.reasons[action]:
             check_reason(POLICY, action, reason)
         for reason in ("boredom", "", None):
-            with pytest.raises(QueueError, match=f"no reason to {action}"):
+            with pytest.raises(QueueError, match=f"not a reason to {action}"):
                 check_reason(POLICY, action, reason)
 
     def test_an_action_without_a_list_takes_none(self) -> None:
         check_reason(POLICY, "label", None)
-        with pytest.raises(QueueError, match="give none"):
+        with pytest.raises(QueueError, match="leave it out"):
             check_reason(POLICY, "label", "slip")
 
 

@@ -8,8 +8,7 @@ from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
-from modwatch.review.queue.amendments import undo
-from modwatch.review.queue.corrections import correct
+from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
 from review.labelling import held, label
 
@@ -23,7 +22,9 @@ def lea(engine: Engine) -> Moderator:
 
 
 def standing(engine: Engine, day: date, kind: str = "review") -> dict[str, tuple[int, str]]:
-    rows = [row for part in queue.decisions(engine, day, kind=kind) for row in part.to_pylist()]
+    rows = [
+        row for part in queue.current_labels(engine, day, kind=kind) for row in part.to_pylist()
+    ]
     return {row["comment_id"]: (row["label"], row["moderator"]) for row in rows}
 
 
@@ -56,7 +57,7 @@ def test_the_same_undo_again_gives_the_item_again(
     again = undone(engine, ann, done)
     assert queue.verify_log(engine).decisions == 2
     label(engine, ann, again, 0)
-    with pytest.raises(LeaseConflictError, match="went on"):
+    with pytest.raises(LeaseConflictError, match="has continued"):
         undone(engine, ann, done)
     with pytest.raises(LeaseConflictError, match="new key"):
         undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key=again.token)
@@ -100,18 +101,18 @@ def test_an_undo_that_comes_too_late_is_refused(
         engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
         idempotency_key="s",
     )  # fmt: skip
-    with pytest.raises(LeaseConflictError, match="minutes only"):
+    with pytest.raises(LeaseConflictError, match="only be undone within"):
         undo(
             engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="u",
             within=timedelta(0),
         )  # fmt: skip
     other = held(engine, ben)
-    with pytest.raises(LeaseConflictError, match="went on"):
+    with pytest.raises(LeaseConflictError, match="has continued"):
         undone(engine, ann, done)
     label(engine, ben, other, 1)
-    with pytest.raises(LeaseConflictError, match="went on"):
+    with pytest.raises(LeaseConflictError, match="has continued"):
         undone(engine, ann, done)
-    with pytest.raises(ItemNotFoundError, match="of yours"):
+    with pytest.raises(ItemNotFoundError, match="you have no decision"):
         undone(engine, ben, done)
 
 
@@ -309,7 +310,7 @@ def test_a_correction_replaces_the_label_that_stands(
     assert (mended.action, mended.refers_to, mended.label) == ("correct", done.id, 0)
     assert correct(engine, moderator_id=ann.id, idempotency_key="k", **wanted) == mended
     assert standing(engine, day) == {"c0": (0, "ann")}
-    with pytest.raises(LeaseConflictError, match="changed since"):
+    with pytest.raises(LeaseConflictError, match="has changed"):
         correct(engine, moderator_id=lea.id, idempotency_key="l", others_too=True, **wanted)
     wanted |= {"version": 3, "label": 1}
     theirs = correct(engine, moderator_id=lea.id, idempotency_key="l", others_too=True, **wanted)
@@ -324,7 +325,7 @@ def test_what_is_compared_is_corrected_by_nobody_else(
     queue.enqueue(engine, [new_item("c0", kind="gold")], day, kinds=("gold",))
     label(engine, ann, held(engine, ann), 1)
     wanted = {"item_id": 1, "label": 0, "version": 2, "reason": "slip", "idempotency_key": "k"}
-    with pytest.raises(QueueError, match="is final"):
+    with pytest.raises(QueueError, match="is a measurement"):
         correct(engine, moderator_id=lea.id, others_too=True, **wanted)
     # A refusal would tell the person that it was no ordinary item.
     assert correct(engine, moderator_id=ann.id, **wanted).label == 0
@@ -420,5 +421,5 @@ def test_a_second_opinion_counts_as_it_was_first_given(
         reason="slip", idempotency_key="c",
     )  # fmt: skip
     assert standing(engine, day, "second_opinion") == {"c0": (1, "ben")}
-    unaware = queue.decisions(engine, day, kind="second_opinion", unaware=True)
+    unaware = queue.current_labels(engine, day, kind="second_opinion", unaware=True)
     assert [row["label"] for part in unaware for row in part.to_pylist()] == [0]

@@ -152,7 +152,7 @@ def test_nothing_in_the_item_tells_that_it_is_of_an_audit(engine: Engine, ann: M
 
 def test_items_of_other_kinds_are_refused(engine: Engine) -> None:
     (_, item), *_ = audit_items(1)
-    with pytest.raises(QueueError, match="not of an audit"):
+    with pytest.raises(QueueError, match="expected 'audit'"):
         enqueue_audit(engine, "one", [(MONDAY, replace(item, kind="review"))])
     with engine.connect() as connection:
         assert connection.execute(select(review_item.c.id)).all() == []

@@ -130,7 +130,7 @@ def test_foreign_expired_and_used_leases_conflict(
 ) -> None:
     fill(1)
     expired = held(engine, ann, length=OVER)
-    with pytest.raises(LeaseConflictError, match="has run out"):
+    with pytest.raises(LeaseConflictError, match="has expired"):
         label(engine, ann, expired)
     lease = held(engine, ben)
     assert lease.item.id == expired.item.id  # it came back by itself

@@ -132,7 +132,7 @@ def test_hostile_text_comes_back_as_it_went_in(
         ({"inclusion_probability": float("nan")}, "inclusion probability"),
         ({"comment_id": "x" * 3_000}, "3000"),
         ({"comment_id": "good"}, "'good' was routed twice"),
-        ({"kind": "gold"}, "comment 'bad' is of kind 'gold', not of review, second_opinion"),
+        ({"kind": "gold"}, "comment 'bad' is of kind 'gold', expected review, second_opinion"),
     ],
 )
 def test_one_bad_item_leaves_the_queue_untouched(

@@ -1,10 +1,9 @@
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import QueueError
-from modwatch.review.queue.items import new_items, storable
+from modwatch.review.queue.items import NewItem, storable
 
 COLUMNS = {
     "comment_id": "c1",
@@ -20,16 +19,8 @@ COLUMNS = {
 }
 
 
-def test_rows_of_batches_become_items_and_other_columns_are_left() -> None:
-    row = {**COLUMNS, "language": None, "label": 1}
-    (item,) = new_items([pa.RecordBatch.from_pylist([row])])
-    assert {name: getattr(item, name) for name in COLUMNS} == COLUMNS
-    assert item.parent_text is None
-
-
 def test_texts_never_stand_in_a_repr() -> None:
-    (item,) = new_items([pa.RecordBatch.from_pylist([COLUMNS])])
-    assert "invented" not in repr(item)
+    assert "invented" not in repr(NewItem(**COLUMNS))
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))

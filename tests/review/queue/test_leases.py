@@ -47,7 +47,7 @@ def test_a_heartbeat_holds_the_item_for_an_hour_at_most(
         last = queue.extend(engine, ann.id, lease.item.id, lease.token)
     assert last == lease.claimed_at + 6 * MINUTE  # an hour after the claim, which was 54 min ago
     age(engine, 9)
-    with pytest.raises(LeaseConflictError, match="has run out"):
+    with pytest.raises(LeaseConflictError, match="has expired"):
         queue.extend(engine, ann.id, lease.item.id, lease.token)
 
 

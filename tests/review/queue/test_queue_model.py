@@ -20,8 +20,7 @@ from sqlalchemy import Engine, func, select
 from modwatch.errors import LeaseConflictError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.queue.amendments import undo
-from modwatch.review.queue.corrections import correct
+from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
 from modwatch.review.tables import decision
 
@@ -250,7 +249,7 @@ class QueueModel(RuleBasedStateMachine):
         found = {
             (row["comment_id"], kind): (row["label"], row["moderator"].rpartition("-")[2])
             for kind in ("review", "second_opinion")
-            for part in queue.decisions(self.engine, self.day, kind=kind)
+            for part in queue.current_labels(self.engine, self.day, kind=kind)
             for row in part.to_pylist()
         }
         expected = {

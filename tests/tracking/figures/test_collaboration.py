@@ -28,7 +28,7 @@ def test_what_is_insufficient_is_absent_and_noted(measure, facts, curves, words)
     drawn = curves(figure, 1)
     assert len(drawn["uncertainty"]) == 8
     assert len(drawn["toxicity"]) == 7
-    assert "1 of 16 points absent" in words(figure)
+    assert "1 of 16 points omitted" in words(figure)
 
 
 def test_a_point_on_two_labels_is_absent(measure, facts, curves, words):
@@ -36,7 +36,7 @@ def test_a_point_on_two_labels_is_absent(measure, facts, curves, words):
     table.loc[table["alpha"] == 0.001, "n"] = 2
     figure = collaboration(table, facts, title="")
     assert len(curves(figure, 0)["uncertainty"]) == 7
-    assert "2 of 16 points absent" in words(figure)
+    assert "2 of 16 points omitted" in words(figure)
 
 
 def test_a_third_strategy_is_drawn_only_where_deployed(measure, facts, curves):

@@ -47,7 +47,7 @@ def test_worse_is_darker(measure, drift_of):
 
 def test_the_assumption_of_cbpe_stands_on_the_chart(measure, drift_of, words):
     text = words(drift_strip(drift_of(DAY, 4), measure(DAY), title=""))
-    assert "CBPE supposes that probabilities are calibrated" in text
+    assert "CBPE assumes calibrated probabilities" in text
 
 
 def test_labels_are_set_beside_what_cbpe_expects(measure, drift_of, curves):
@@ -84,7 +84,7 @@ def test_many_columns_with_long_names_keep_the_worst_and_stay_readable(measure, 
     assert max(map(len, rows(figure))) <= 40
     assert any(row.startswith("19_") for row in rows(figure))
     assert not any(row.startswith("0_") for row in rows(figure))
-    assert "quieter rows are in the table" in figure.axes[0].get_xlabel()
+    assert "smaller effects are in the table" in figure.axes[0].get_xlabel()
     assert draw(figure)
 
 
@@ -93,5 +93,5 @@ def test_nothing_to_compare_is_said(measure, drift_of, words):
     only_queue = drift[drift["feature"] == "queue"]
     empty = measure(DAY).iloc[:0]
     text = words(drift_strip(only_queue, empty, title=""))
-    assert "nothing to compare with yet" in text
+    assert "no reference days yet" in text
     assert "not enough data" in text

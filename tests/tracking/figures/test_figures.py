@@ -1,9 +1,10 @@
+import dataclasses
 from datetime import date
 
 import pandas as pd
 
 from modwatch.lake.schemas import MEASUREMENTS
-from modwatch.tracking.facts import DayPictures, DayTables
+from modwatch.tracking.facts import DayTables
 from modwatch.tracking.figures import day_figures
 from modwatch.tracking.keys import checked
 
@@ -11,7 +12,7 @@ DAY = date(2026, 1, 5)
 
 
 def test_a_day_with_everything_has_every_figure(full_tables, facts, pictures):
-    assert list(day_figures(DAY, full_tables(DAY), facts, pictures)) == [
+    assert list(day_figures(DAY, dataclasses.replace(full_tables(DAY), **pictures), facts)) == [
         *("collaboration", "collaboration_window", "reliability", "scores"),
         *("drift", "queue", "what_if"),
     ]
@@ -19,7 +20,7 @@ def test_a_day_with_everything_has_every_figure(full_tables, facts, pictures):
 
 def test_figures_without_data_are_left_out(measure, facts):
     tables = DayTables(measurements=measure(DAY))
-    assert list(day_figures(DAY, tables, facts, DayPictures())) == ["collaboration"]
+    assert list(day_figures(DAY, tables, facts)) == ["collaboration"]
 
 
 def test_a_day_without_estimates_can_be_drawn(full_tables, facts, draw):
@@ -29,11 +30,11 @@ def test_a_day_without_estimates_can_be_drawn(full_tables, facts, draw):
     bare = DayTables(
         measurements=none, window=unknown, drift=tables.drift.assign(status="insufficient")
     )
-    figures = day_figures(DAY, bare, facts, DayPictures())
+    figures = day_figures(DAY, bare, facts)
     assert list(figures) == ["collaboration", "collaboration_window", "drift", "queue"]
     assert all(draw(figure) for figure in figures.values())
 
 
 def test_a_window_says_how_many_days_it_has(full_tables, facts, words):
-    figure = day_figures(DAY, full_tables(DAY), facts, DayPictures())["collaboration_window"]
+    figure = day_figures(DAY, full_tables(DAY), facts)["collaboration_window"]
     assert "12 of the 14 days to 2026-01-05, model 3" in words(figure)

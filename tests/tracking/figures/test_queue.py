@@ -20,7 +20,7 @@ def test_completion_and_waiting_are_bars_and_ages_are_lines(drift_of, words):
 def test_what_is_not_known_is_said(drift_of, words):
     drift = drift_of(DAY, 4)
     text = words(queue_health(drift.assign(status="insufficient"), title=""))
-    assert text.count("not known") == 3
+    assert text.count("unknown") == 3
 
 
 @pytest.mark.filterwarnings("error")

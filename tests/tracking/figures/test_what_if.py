@@ -19,7 +19,7 @@ def test_every_strategy_is_a_line_over_hours(table):
     rows = table[table["strategy"] == "toxicity"].sort_values("alpha")
     np.testing.assert_allclose(lines["toxicity"].get_xdata(), rows["hours_per_day"].astype(float))
     np.testing.assert_allclose(lines["toxicity"].get_ydata(), rows["oc_accuracy"].astype(float))
-    assert "moderator hours a day" in figure.axes[0].get_xlabel()
+    assert "moderator hours per day" in figure.axes[0].get_xlabel()
 
 
 def test_the_deployed_setting_is_marked_with_its_interval(table, curves):
@@ -32,7 +32,7 @@ def test_the_deployed_setting_is_marked_with_its_interval(table, curves):
 
 def test_without_times_comments_stand_in(table, draw):
     figure = what_if(table.assign(hours_per_day=None), title="")
-    assert "comments a day" in figure.axes[0].get_xlabel()
+    assert "comments per day" in figure.axes[0].get_xlabel()
     assert draw(figure)
 
 

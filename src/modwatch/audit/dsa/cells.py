@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
+from modwatch.text import BIDI_CONTROLS, CONTROLS, SURROGATES
+
 #: Control characters except tab and line ends, surrogates, and bidirectional controls.
-HARMFUL = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
+HARMFUL = re.compile(f"[{CONTROLS}{SURROGATES}{BIDI_CONTROLS}]")
 
 #: Characters that start a formula in spreadsheets, including their full-width forms.
 FORMULA_SIGNS = tuple("=+-@\t\r＝＋－＠")

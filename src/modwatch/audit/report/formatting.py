@@ -1,6 +1,5 @@
 """Formatting of numbers, shares, intervals, times and external names in the report."""
 
-import unicodedata
 from collections.abc import Mapping
 from math import floor, log10
 from typing import Any
@@ -9,15 +8,13 @@ import numpy as np
 
 from modwatch.audit.evidence import moment
 from modwatch.audit.intervals import IntervalOptions
+from modwatch.text import is_invisible
 
 #: Estimates whose interval reaches this far to one side are shown without decimals.
 WIDE = 0.05
 
 #: With a no-break space.
 _PER_CENT = "\u00a0%"
-
-#: Unicode categories of invisible characters, and of those that change how others display.
-_UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 NONE = "–"
 
@@ -191,10 +188,7 @@ def name(text: object) -> str:
     >>> name("a" + chr(0x202E) + "b")
     'a[U+202E]b'
     """
-    return "".join(
-        f"[U+{ord(sign):04X}]" if unicodedata.category(sign) in _UNSEEN else sign
-        for sign in str(text)
-    )
+    return "".join(f"[U+{ord(sign):04X}]" if is_invisible(sign) else sign for sign in str(text))
 
 
 def heading(column: str) -> str:

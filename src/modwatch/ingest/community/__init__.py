@@ -1,8 +1,8 @@
-"""The synthetic community: seeded comments, people and ground truth, written for this project."""
+"""The synthetic community: seeded comments, annotators and ground truth."""
 
+from modwatch.ingest.community.annotators import Person, simulate_labels
+from modwatch.ingest.community.ground_truth import TRUTH
 from modwatch.ingest.community.lexicon import GROUPS
-from modwatch.ingest.community.people import Person, judge
-from modwatch.ingest.community.stream import Community, Drift
-from modwatch.ingest.community.truth import TRUTH
+from modwatch.ingest.community.source import Community, Drift
 
-__all__ = ["GROUPS", "TRUTH", "Community", "Drift", "Person", "judge"]
+__all__ = ["GROUPS", "TRUTH", "Community", "Drift", "Person", "simulate_labels"]

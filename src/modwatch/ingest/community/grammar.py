@@ -1,4 +1,4 @@
-"""Comments in words: a sentence of the comment's kind among harmless ones about its topic."""
+"""Texts of synthetic comments: a sentence of the kind among harmless sentences on the topic."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,12 @@ import numpy as np
 
 from modwatch.ingest.community.english import ENGLISH
 from modwatch.ingest.community.german import GERMAN
-from modwatch.ingest.community.kinds import KINDS
-from modwatch.ingest.community.latents import Latents
+from modwatch.ingest.community.ground_truth import KINDS, Latents
 from modwatch.ingest.community.lexicon import COINAGES, NEW_TOPICS, TOPICS, Lexicon
 
 LEXICONS = (ENGLISH, GERMAN)
 
-#: How many harmless sentences surround the one that matters; one is drawn.
+#: Number of harmless sentences in a comment; drawn uniformly.
 _FILLERS = (0,) * 30 + (1,) * 26 + (2,) * 18 + (3,) * 11 + (4,) * 7 + (5,) * 4 + (7, 9, 12, 16)
 
 _LETTERS = {"a": "4", "e": "3", "i": "1", "o": "0", "s": "$", "l": "1", "t": "7"}
@@ -21,7 +20,7 @@ _SMILES = ("🙂", "🎉", "☕", "🌧️", "🌱")
 
 
 def write(latents: Latents, rng: np.random.Generator) -> list[str]:
-    """Return one text per comment of `latents`, from the words of its language and topic."""
+    """Return one text per comment of `latents`."""
     draws = _Draws(rng)
     rows = zip(
         latents.kind.tolist(),
@@ -36,7 +35,7 @@ def write(latents: Latents, rng: np.random.Generator) -> list[str]:
 
 
 class _Draws:
-    """Uniform integers drawn in bulk, because one call of numpy costs more than a sentence."""
+    """Uniform integers drawn in bulk: one call of numpy per word would take most of the time."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -52,7 +51,7 @@ class _Draws:
 
 
 class _Slots:
-    """Fills the braces of a sentence; a new word each time a slot is read."""
+    """Fills the slots of a sentence, with a new draw for each."""
 
     def __init__(
         self, draws: _Draws, lexicon: Lexicon, topic: str, group: str, *, coined: bool
@@ -90,7 +89,7 @@ def _comment(
 
 
 def _style(draws: _Draws, sentences: list[str]) -> str:
-    """Return sentences as people type them: some careless, some shouting, some with a smile."""
+    """Return sentences as people type them: in lower case, with exclamation marks or an emoji."""
     manner = draws.below(100)
     if manner < 12:
         return " ".join(sentences).lower()
@@ -101,7 +100,7 @@ def _style(draws: _Draws, sentences: list[str]) -> str:
 
 
 def _disguise(word: str, draws: _Draws) -> str:
-    """Return `word` spelt to slip past a filter, in one of many ways."""
+    """Return `word` with a random spelling that evades filters."""
     way, at = draws.below(4), 1 + draws.below(max(len(word) - 2, 1))
     if way == 0:
         return "".join(_LETTERS.get(c, c) if draws.below(3) else c for c in word)

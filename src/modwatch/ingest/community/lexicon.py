@@ -1,8 +1,8 @@
-"""The words of the synthetic community, all invented for it.
+"""The vocabulary of the synthetic community, invented for this project.
 
-A language is a `Lexicon`: sentences with slots in braces, and the words that fill the slots. The
-sentences are grouped by kind (`kinds.py`). Insults are mild on purpose, places and groups do not
-exist, and any likeness to a real community would be a defect.
+A `Lexicon` is a language: sentences with slots in braces, by kind of comment, and the words that
+fill the slots; the kinds are in `ground_truth.KINDS`. Insults are mild on purpose, and places and
+groups are fictional.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 def words(line: str) -> tuple[str, ...]:
-    """Return the words of a line, which commas separate.
+    """Return the comma-separated words of a line.
 
     >>> words("wet sock, teapot")
     ('wet sock', 'teapot')
@@ -20,15 +20,15 @@ def words(line: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Lexicon:
-    """One language: what its comments are made of."""
+    """The sentences and words of one language."""
 
-    #: Code for the column `language`.
+    #: Code in the column `language`.
     language: str
-    #: Sentences by kind, and `coined` for insults of a drift; a slot is a name in braces.
+    #: Sentences by kind, and `coined` for insults during a drift; slots are names in braces.
     sentences: Mapping[str, Sequence[str]]
-    #: Harmless sentences about the topic, to surround the one that matters.
+    #: Harmless sentences about the topic, placed around the sentence of the kind.
     fillers: Sequence[str]
-    #: Openings and closings that make a comment milder or harsher, by −1, 0, +1.
+    #: Openings for the emphasis −1 and +1.
     softeners: Sequence[str]
     sharpeners: Sequence[str]
     #: Words by slot.
@@ -37,18 +37,18 @@ class Lexicon:
     topics: Mapping[str, Mapping[str, Sequence[str]]]
     #: Names of the groups of `GROUPS`, in their order.
     groups: Sequence[str]
-    #: Openings that mention a group without judging it; slot `group`.
+    #: Neutral openings that mention a group; slot `group`.
     belongings: Sequence[str] = field(default=())
 
 
-#: Groups of the community: as identity mentions in comments, and as the groups people belong to.
+#: Groups that comments mention and people belong to.
 GROUPS = ("northshore_residents", "hill_shepherds", "harbour_bakers", "lantern_keepers")
 
-#: Topics talked about from the beginning, and those that only a drift brings.
+#: Topics from the first day on, and topics of a drift.
 TOPICS = ("allotments", "trams", "cakes", "lighthouse", "choir", "village_football")
 NEW_TOPICS = ("kite_licences", "comet_night")
 
-#: Insults that nobody had used before the drift.
+#: Insults that are new in a drift.
 COINAGES = words(
     "glimwick, snorbler, quaffle-brain, dribblefin, mungwort, plonkster, frimble, wuzzock, "
     "gribnort, tumblewit, splodgekin, narfler, blimpet, croggle, zibberhead, drumplet"

@@ -1,4 +1,4 @@
-"""Published corpora, one module a format; all load into the same tables."""
+"""Published corpora, one module per format; all load into the same tables."""
 
 from collections.abc import Callable, Mapping, Set
 from pathlib import Path
@@ -19,7 +19,7 @@ from modwatch.ingest.corpora.corpus import ANNOTATIONS, ITEMS, Corpus, LabelledT
 
 __all__ = ["ANNOTATIONS", "ITEMS", "LOADERS", "Corpus", "LabelledTexts", "load", "training_corpus"]
 
-#: The formats by name; each loader takes a file or a folder.
+#: Loaders by format; each takes a file or a folder.
 LOADERS: Mapping[str, Callable[[Path], Corpus]] = MappingProxyType(
     {
         "civil_comments": civil_comments.load,
@@ -37,23 +37,23 @@ LOADERS: Mapping[str, Callable[[Path], Corpus]] = MappingProxyType(
 def load(name: str, path: str | Path) -> Corpus:
     """Return the corpus in file or folder `path`, in the format `name` of LOADERS.
 
-    Raises SourceError for an unknown name, a path that is not there, or another format.
+    Raises SourceError for an unknown name, a missing path, or another format.
     """
     if name not in LOADERS:
-        raise SourceError(f"No corpus is called {name!r}; choose one of {', '.join(LOADERS)}.")
+        raise SourceError(f"Corpus {name!r} does not exist; use one of {', '.join(LOADERS)}.")
     if not Path(path).exists():
-        raise SourceError(f"{path} does not exist; give the published file or its folder.")
+        raise SourceError(f"{path} does not exist; use the published file or its folder.")
     return LOADERS[name](Path(path))
 
 
 def training_corpus(name: str, folder: str | Path, stream: Corpus | Set[str]) -> LabelledTexts:
-    """Return the texts of corpus `name` to train on, without any that occur in `stream`.
+    """Return the training texts of corpus `name`, without texts that occur in `stream`.
 
     `stream` is the corpus that will be replayed, or its normalised texts. Only `wikipedia_talk`
-    has a training part of its own. Raises SourceError for another name.
+    has a training part. Raises SourceError for another name.
     """
     if name != "wikipedia_talk":
-        raise SourceError(f"Corpus {name!r} has no training part; choose wikipedia_talk.")
+        raise SourceError(f"Corpus {name!r} has no training part; use wikipedia_talk.")
     if isinstance(stream, Corpus):
         texts = stream.items["text"].to_pylist()
         stream = {wikipedia_talk.normalise(text) for text in texts if text}

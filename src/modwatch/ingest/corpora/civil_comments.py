@@ -1,7 +1,7 @@
 """CivilComments in Jigsaw's table: `train.csv` (column `target`) or `all_data.csv` (`toxicity`).
 
 Borkan et al. (2019), Nuanced Metrics for Measuring Unintended Bias. `target` is the share of
-raters who called the comment toxic; an identity column the share who saw it mentioned.
+annotators who labelled the comment toxic; an identity column the share who saw a mention.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from modwatch.ingest.corpora import reading
 from modwatch.ingest.corpora.corpus import ITEMS, Corpus, table
 from modwatch.ingest.readers import column_names
 
-#: A share of raters from which on a comment is toxic, or mentions an identity.
+#: Minimum share of annotators for a toxic label or the mention of an identity.
 THRESHOLD = 0.5
 
 #: The 24 identity columns of the release.
@@ -28,16 +28,15 @@ IDENTITIES = (
 def load(path: Path) -> Corpus:
     """Return the comments of a file, or of the `train.csv` or `all_data.csv` of a folder.
 
-    `score` is the raters' share. Where identities were not annotated, `groups` is null; where they
-    were and none reached the threshold, it is empty.
+    `score` is the share of annotators. `groups` is null where identities were not annotated, and
+    empty where none reached the threshold.
     """
-    if path.is_dir():
-        path = reading.find(path, "train.csv*", "all_data.csv*")
+    path = reading.find(path, "train.csv*", "all_data.csv*")
     names = column_names(path)
     target = next((name for name in ("target", "toxicity") if name in names), None)
     if target is None:
         raise SourceError(
-            f"{path} has neither a column target nor toxicity; give Jigsaw's train.csv or "
+            f"{path} has neither a column target nor toxicity; use Jigsaw's train.csv or "
             "all_data.csv (for the spans release use civil_comments_spans)."
         )
     left_out: Counter[str] = Counter()

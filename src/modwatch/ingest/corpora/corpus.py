@@ -1,4 +1,4 @@
-"""What every loader of a published corpus returns."""
+"""The common format of published corpora."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,29 +12,29 @@ from numpy.typing import NDArray
 ITEMS = pa.schema(
     [
         pa.field("comment_id", pa.string(), nullable=False),
-        pa.field("text", pa.string()),  # null where the publishers give labels without texts
+        pa.field("text", pa.string()),  # null where the publishers omit the texts
         ("parent_text", pa.string()),
-        ("label", pa.int8()),  # 1 = toxic, hateful or offensive, as the corpus means it
-        ("score", pa.float64()),  # [0, 1]: another model's score, or the share of raters
+        ("label", pa.int8()),  # 1 = toxic, hateful or offensive, by the definition of the corpus
+        ("score", pa.float64()),  # [0, 1]: score of another model, or share of annotators
         ("groups", pa.list_(pa.string())),  # identities mentioned
     ]
 )
 
-#: One label that one annotator gave in one round.
+#: One label of one annotator in one round.
 ANNOTATIONS = pa.schema(
     [
         pa.field("comment_id", pa.string(), nullable=False),
         pa.field("annotator_id", pa.string(), nullable=False),
-        ("label", pa.int8()),  # null where the annotator was unsure
-        pa.field("round", pa.int8(), nullable=False),  # 0, then 1 for a re-test
-        ("language", pa.string()),  # in which the item was shown, where it varies
+        ("label", pa.int8()),  # null: unsure
+        pa.field("round", pa.int8(), nullable=False),  # 0; 1 for a retest
+        ("language", pa.string()),  # of the item as shown, where it varies
     ]
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """A published corpus in one shape, whatever its own."""
+    """A published corpus in the common format."""
 
     #: Name in `corpora.LOADERS`.
     name: str
@@ -42,28 +42,28 @@ class Corpus:
     items: pa.Table = field(repr=False)
     #: Schema ANNOTATIONS; None where the format has none.
     annotations: pa.Table | None = field(default=None, repr=False)
-    #: `annotator_id` and one text column an attribute; None where the format has none.
+    #: `annotator_id` and a text column per attribute; None where the format has none.
     annotators: pa.Table | None = field(default=None, repr=False)
-    #: Rows that could not be used, by reason.
+    #: Number of unusable rows by reason.
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledTexts:
-    """N texts to train on."""
+    """N labelled texts for training."""
 
-    #: N texts; never shown in a representation.
+    #: N texts, left out of the representation.
     texts: tuple[str, ...] = field(repr=False)
     #: (N,) int8, 0 or 1.
     labels: NDArray[np.int8] = field(repr=False)
-    #: Rows of the corpus that were left out, by reason.
+    #: Number of rows that were left out, by reason.
     left_out: Mapping[str, int]
 
 
 def annotator_table(rows: Iterable[Mapping[str, Any]], attributes: Sequence[str]) -> pa.Table:
-    """Return one row an annotator: `annotator_id` and the `attributes`, as text or null.
+    """Return one row per annotator: `annotator_id` and the `attributes`, as text or null.
 
-    An annotator who gave different answers on different days has all of them, separated by `|`.
+    Different values of one attribute are joined by `|`.
 
     >>> rows = [{"annotator_id": "w", "country": c} for c in ("A", "B", "A")]
     >>> annotator_table(rows, ["country"]).to_pylist()

@@ -1,10 +1,10 @@
 """CREHate (Lee et al. 2024, Exploring Cross-Cultural Differences in English Hate Speech).
 
-A folder with `CREHate_raw_annotations.csv` (votes 0, 1, 2 = unsure, with the annotator's
-demographics) and `CREHate_final_annotations.csv` (texts, and one label a country).
+A folder with `CREHate_raw_annotations.csv` (votes 0, 1, 2 = unsure, and demographics of the
+annotators) and `CREHate_final_annotations.csv` (texts, and one label per country).
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ def load(path: Path) -> Corpus:
     """Return posts, votes and annotators of a folder.
 
     An item's label is the majority of the five countries' labels, its `score` the share of votes
-    for 1 among those that were sure; an unsure vote is null. The few votes that an annotator gave
-    twice are kept twice, both as round 0: they are no re-test.
+    for 1 among the sure ones; an unsure vote is null. The few duplicate votes of an annotator are
+    kept, both in round 0: they are not retests.
     """
     left_out: Counter[str] = Counter()
     raw = reading.find(path, "CREHate_raw_annotations.csv*")
@@ -42,20 +42,12 @@ def load(path: Path) -> Corpus:
         }
         for row in reading.rows(raw, ("ID", "annotator_id", *_ATTRIBUTES, "annotation"), left_out)
     ]
-    by_comment = defaultdict(list)
-    for vote in votes:
-        by_comment[vote["ID"]].append(vote["label"])
     final = reading.find(path, "CREHate_final_annotations.csv*")
     columns = tuple(f"{country}_Hate" for country in _COUNTRIES)
-    items = [
-        {
-            "comment_id": row["ID"],
-            "text": row["Text"],
-            "label": reading.majority([reading.binary(row[c], final) for c in columns])[0],
-            "score": reading.majority(by_comment[row["ID"]])[1],
-        }
-        for row in reading.rows(final, ("ID", "Text", *columns), left_out)
-    ]
+    rows = list(reading.rows(final, ("ID", "Text", *columns), left_out))
+    items = reading.voted_items([(row["ID"], row["Text"]) for row in rows], votes)
+    for item, row in zip(items, rows, strict=True):
+        item["label"] = reading.majority([reading.binary(row[c], final) for c in columns])[0]
     return Corpus(
         name="crehate",
         items=table(ITEMS, items),

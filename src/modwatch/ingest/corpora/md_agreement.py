@@ -21,22 +21,28 @@ def load(path: Path) -> Corpus:
     """Return items and votes of one file, or of all splits in a folder.
 
     An item's label is the majority of its votes (null on a tie), its `score` the share of votes
-    for 1. Ids are `<split>-<number>`. Items whose votes and annotators do not pair up are left
-    out as `malformed_record`.
+    for 1. Ids are `<split>-<number>`. Items with different numbers of votes and annotators are
+    left out as `malformed_record`.
     """
-    files = [path]
-    if path.is_dir():
-        reading.find(path, *_SPLITS)
-        files = [file for split in _SPLITS for file in sorted(path.glob(split))]
     left_out: Counter[str] = Counter()
-    items: list[dict[str, object]] = []
+    texts: list[tuple[str, str | None]] = []
     votes: list[dict[str, object]] = []
-    for file in files:
+    for file in reading.find_all(path, _SPLITS):
         for number, entry in _entries(file).items():
-            _add(file, number, entry, items, votes, left_out)
+            try:
+                comment_id, text = f"{entry['split']}-{number}", entry["text"]
+                who, labels = entry["annotators"].split(","), entry["annotations"].split(",")
+                pairs = list(zip(who, labels, strict=True))
+            except (KeyError, TypeError, AttributeError, ValueError):
+                left_out["malformed_record"] += 1
+                continue
+            texts.append((comment_id, text))
+            for annotator, label in pairs:
+                vote = {"label": reading.binary(label, file), "round": 0}
+                votes.append({"comment_id": comment_id, "annotator_id": annotator.strip(), **vote})
     return Corpus(
         name="md_agreement",
-        items=table(ITEMS, items),
+        items=table(ITEMS, reading.voted_items(texts, votes)),
         annotations=table(ANNOTATIONS, votes),
         left_out=dict(left_out),
     )
@@ -52,33 +58,8 @@ def _entries(path: Path) -> dict[str, Any]:
             entries = json.load(text)
     except (OSError, EOFError, ValueError) as exc:
         raise SourceError(
-            f"{path} is not readable JSON ({type(exc).__name__}); fetch the published file again."
+            f"{path} is not readable JSON ({type(exc).__name__}); download the file again."
         ) from exc
     if not isinstance(entries, dict):
         raise SourceError(f"{path} is not an object of items; this is not the published format.")
     return entries
-
-
-def _add(
-    path: Path,
-    number: str,
-    entry: Any,
-    items: list[dict[str, object]],
-    votes: list[dict[str, object]],
-    left_out: Counter[str],
-) -> None:
-    try:
-        comment_id, text = f"{entry['split']}-{number}", entry["text"]
-        pairs = list(
-            zip(entry["annotators"].split(","), entry["annotations"].split(","), strict=True)
-        )
-    except (KeyError, TypeError, AttributeError, ValueError):
-        left_out["malformed_record"] += 1
-        return
-    labels = [reading.binary(vote, path) for _, vote in pairs]
-    label, share = reading.majority(labels)
-    items.append({"comment_id": comment_id, "text": text, "label": label, "score": share})
-    votes.extend(
-        {"comment_id": comment_id, "annotator_id": who.strip(), "label": vote, "round": 0}
-        for (who, _), vote in zip(pairs, labels, strict=True)
-    )

@@ -1,8 +1,9 @@
-"""What the loaders share: records of a published file, with its columns checked."""
+"""Common parts of the loaders: records with validated columns, labels, majority votes."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from modwatch.errors import SourceError
 from modwatch.ingest.landing import decodable
@@ -20,9 +21,9 @@ def rows(
     delimiter: str = ",",
     header: Sequence[str] | None = None,
 ) -> Iterator[dict[str, str]]:
-    """Yield the readable records of a file that must have `columns`; count the others.
+    """Yield the readable records of a file, which must have `columns`; count the others.
 
-    Names are stripped of the spaces that some files put after commas; values are as they stand.
+    Column names are stripped, because some files have spaces after commas; values are unchanged.
     Raises SourceError naming a missing column.
     """
     checked = False
@@ -36,25 +37,34 @@ def rows(
             checked = True
         yield values
     if not checked and not left_out:
-        raise SourceError(f"{path} holds no records; fetch the published file again.")
+        raise SourceError(f"{path} contains no records; download the published file again.")
 
 
 def find(folder: Path, *patterns: str) -> Path:
-    """Return the first file of `folder` that fits one of `patterns`, in their order.
+    """Return the first file of `folder` that matches one of `patterns`, in their order.
 
-    Raises SourceError naming folder and patterns when none does.
+    Raises SourceError naming folder and patterns when no file matches.
     """
-    for pattern in patterns:
-        found = sorted(folder.glob(pattern))
-        if found:
-            return found[0]
-    raise SourceError(
-        f"{folder} holds no {' or '.join(patterns)}; give the folder with the published files."
-    )
+    return find_all(folder, patterns)[0]
+
+
+def find_all(path: Path, patterns: Sequence[str]) -> list[Path]:
+    """Return the files of folder `path` that match `patterns`, in their order; or the file `path`.
+
+    Raises SourceError naming folder and patterns when no file matches.
+    """
+    if path.is_file():
+        return [path]
+    files = [file for pattern in patterns for file in sorted(path.glob(pattern))]
+    if not files:
+        raise SourceError(
+            f"{path} contains no {' or '.join(patterns)}; use the folder with the published files."
+        )
+    return files
 
 
 def binary(written: str, path: Path) -> int | None:
-    """Return 0, 1 or None (empty) of a label as files write it; SourceError for anything else.
+    """Return the label 0, 1 or None (empty) of a field; SourceError for other text.
 
     >>> binary("True", Path("x")), binary("0.0", Path("x")), binary("", Path("x"))
     (1, 0, None)
@@ -63,17 +73,17 @@ def binary(written: str, path: Path) -> int | None:
     if not value:
         return None
     if value not in _TRUE | _FALSE:
-        raise SourceError(f"A label of {path} is neither 0 nor 1; this is not the format expected.")
+        raise SourceError(f"A label in {path} is not 0 or 1; this is not the published format.")
     return int(value in _TRUE)
 
 
 def number(written: str, path: Path) -> float | None:
-    """Return a number or None (empty); SourceError names the file when it is neither."""
+    """Return the number or None (empty) of a field; SourceError for other text."""
     try:
         return float(written) if written.strip() else None
     except ValueError as exc:
         raise SourceError(
-            f"A score of {path} is not a number; this is not the format expected."
+            f"A score in {path} is not a number; this is not the published format."
         ) from exc
 
 
@@ -88,6 +98,26 @@ def majority(votes: Iterable[int | None]) -> tuple[int | None, float | None]:
         return None, None
     share = sum(known) / len(known)
     return (None if share == 0.5 else int(share > 0.5)), share
+
+
+def voted_items(
+    texts: Iterable[tuple[str, str | None]], votes: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return one item per id and text: its label is the majority vote, its score the share of ones.
+
+    `votes` have a `comment_id` and a `label`.
+
+    >>> voted_items([("a", "hello")], [{"comment_id": "a", "label": 1}])
+    [{'comment_id': 'a', 'text': 'hello', 'label': 1, 'score': 1.0}]
+    """
+    labels = defaultdict(list)
+    for vote in votes:
+        labels[vote["comment_id"]].append(vote["label"])
+    items = []
+    for comment_id, text in texts:
+        label, share = majority(labels[comment_id])
+        items.append({"comment_id": comment_id, "text": text, "label": label, "score": share})
+    return items
 
 
 def _decodable(record: Record) -> bool:

@@ -1,7 +1,7 @@
 """Social Bias Inference Corpus, version 2 (Sap et al. 2020, Social Bias Frames).
 
-`SBIC.v2.trn.csv`, `.dev.csv`, `.tst.csv`: one row for each post, worker and group that the worker
-saw targeted. `offensiveYN` is 1.0, 0.5 ("maybe"), 0.0 or empty.
+`SBIC.v2.trn.csv`, `.dev.csv`, `.tst.csv`: one row per post, worker and group that
+the worker considers targeted. `offensiveYN` is 1.0, 0.5 ("maybe"), 0.0 or empty.
 """
 
 import hashlib
@@ -26,46 +26,36 @@ _COLUMNS = ("post", "WorkerId", "offensiveYN", "targetMinority", *_ATTRIBUTES)
 def load(path: Path) -> Corpus:
     """Return posts, votes and workers of one file, or of all splits in a folder.
 
-    A worker's "maybe" counts as 1, as the authors count an average of 0.5. An item's label is the
-    majority vote (null on a tie), its `score` the share of votes for 1, its groups all that any
-    worker named. Posts carry no id in this format: theirs is a digest of the text.
+    The vote "maybe" counts as 1, as the authors count an average of 0.5. An item's label is the
+    majority vote (null on a tie), its `score` the share of votes for 1, its groups those of all
+    workers. The format has no ids of posts; they are digests of the texts.
     """
     left_out: Counter[str] = Counter()
-    files = [path]
-    if path.is_dir():
-        reading.find(path, *_SPLITS)
-        files = [file for split in _SPLITS for file in sorted(path.glob(split))]
-    found: list[dict[str, Any]] = [
+    rows: list[dict[str, Any]] = [
         {**row, "comment_id": _digest(row["post"]), "annotator_id": row["WorkerId"]}
         | {"label": _vote(row["offensiveYN"], file), "round": 0}
-        for file in files
+        for file in reading.find_all(path, _SPLITS)
         for row in reading.rows(file, _COLUMNS, left_out)
     ]
-    # A worker's rows on one post differ in the targeted group only: one vote.
-    votes = list({(vote["comment_id"], vote["annotator_id"]): vote for vote in found}.values())
+    # The rows of one worker on one post differ in the targeted group only: they are one vote.
+    votes = list({(vote["comment_id"], vote["annotator_id"]): vote for vote in rows}.values())
     return Corpus(
         name="sbic",
-        items=table(ITEMS, _items(found, votes)),
+        items=table(ITEMS, _items(rows, votes)),
         annotations=table(ANNOTATIONS, votes),
         annotators=annotator_table(votes, _ATTRIBUTES),
         left_out=dict(left_out),
     )
 
 
-def _items(found: list[dict[str, Any]], votes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    labels = defaultdict(list)
-    groups: defaultdict[object, set[str]] = defaultdict(set)
-    for vote in votes:
-        labels[vote["comment_id"]].append(vote["label"])
-    for row in found:
+def _items(rows: list[dict[str, Any]], votes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    groups: defaultdict[str, set[str]] = defaultdict(set)
+    for row in rows:
         if row["targetMinority"]:
-            groups[row["comment_id"]].add(str(row["targetMinority"]))
-    items = []
-    for comment_id, text in {row["comment_id"]: row["post"] for row in found}.items():
-        label, share = reading.majority(labels[comment_id])
-        items.append({"comment_id": comment_id, "text": text, "label": label, "score": share})
-        items[-1]["groups"] = sorted(groups[comment_id])
-    return items
+            groups[row["comment_id"]].add(row["targetMinority"])
+    texts = {row["comment_id"]: row["post"] for row in rows}
+    items = reading.voted_items(texts.items(), votes)
+    return [{**item, "groups": sorted(groups[item["comment_id"]])} for item in items]
 
 
 def _vote(written: str, path: Path) -> int | None:

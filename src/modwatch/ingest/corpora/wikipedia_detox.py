@@ -1,12 +1,14 @@
 """Wikipedia Detox (Wulczyn, Thain, Dixon 2017, Ex Machina): toxicity, attack or aggression.
 
 A folder with `<task>_annotated_comments.tsv` and `<task>_annotations.tsv`, and optionally
-`<task>_worker_demographics.tsv`; the first task found of toxicity, attack, aggression. The worker
-table can also be read by itself.
+`<task>_worker_demographics.tsv`, for the first available task of toxicity, attack, aggression. The
+worker table can also be read alone.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -28,46 +30,35 @@ def load(path: Path) -> Corpus:
         return Corpus(name="wikipedia_detox", items=empty, annotators=_annotators(path, left_out))
     comments = reading.find(path, *(f"{task}_annotated_comments.tsv*" for task in _TASKS))
     task = comments.name.split("_", 1)[0]
-    annotations = _annotations(path, task, left_out)
+    votes = _votes(path, task, left_out)
     demographics = sorted(path.glob(f"{task}_worker_demographics.tsv*"))
     return Corpus(
         name="wikipedia_detox",
-        items=_items(comments, annotations, left_out),
-        annotations=annotations,
+        items=table(ITEMS, reading.voted_items(_texts(comments, left_out), votes)),
+        annotations=table(ANNOTATIONS, votes),
         annotators=_annotators(demographics[0], left_out) if demographics else None,
         left_out=dict(left_out),
     )
 
 
-def _annotations(folder: Path, task: str, left_out: Counter[str]) -> pa.Table:
+def _votes(folder: Path, task: str, left_out: Counter[str]) -> list[dict[str, Any]]:
     path = reading.find(folder, f"{task}_annotations.tsv*")
-    records = reading.rows(path, ("rev_id", "worker_id", task), left_out, delimiter="\t")
-    found = [
+    return [
         {
             "comment_id": _whole(row["rev_id"]),
             "annotator_id": _whole(row["worker_id"]),
             "label": reading.binary(row[task], path),
             "round": 0,
         }
-        for row in records
+        for row in reading.rows(path, ("rev_id", "worker_id", task), left_out, delimiter="\t")
     ]
-    return table(ANNOTATIONS, found)
 
 
-def _items(path: Path, annotations: pa.Table, left_out: Counter[str]) -> pa.Table:
-    votes = defaultdict(list)
-    for comment_id, label in zip(
-        annotations["comment_id"].to_pylist(), annotations["label"].to_pylist(), strict=True
-    ):
-        votes[comment_id].append(label)
-    found = []
+def _texts(path: Path, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
     for row in reading.rows(path, ("rev_id", "comment"), left_out, delimiter="\t"):
-        comment_id = _whole(row["rev_id"])
-        label, share = reading.majority(votes[comment_id])
-        # The publishers wrote line ends and tabs as words.
+        # The publishers replaced line breaks and tabs by these tokens.
         text = row["comment"].replace("NEWLINE_TOKEN", "\n").replace("TAB_TOKEN", "\t")
-        found.append({"comment_id": comment_id, "text": text, "label": label, "score": share})
-    return table(ITEMS, found)
+        yield _whole(row["rev_id"]), text
 
 
 def _annotators(path: Path, left_out: Counter[str]) -> pa.Table:
@@ -77,5 +68,5 @@ def _annotators(path: Path, left_out: Counter[str]) -> pa.Table:
 
 
 def _whole(number: str) -> str:
-    """Return an id without the `.0` that some of the files carry."""
+    """Return an id without the `.0` of some files."""
     return number.removesuffix(".0")

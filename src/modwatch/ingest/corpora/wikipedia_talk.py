@@ -1,4 +1,4 @@
-"""Samples of Wikipedia Talk comments, in the three forms they are published in.
+"""Samples of Wikipedia Talk comments, in the three published formats.
 
 - `id,text,parent,label,api`: comments with their parents and Perspective scores (Pavlopoulos et
   al. 2020, Toxicity Detection: Does Context Really Matter?);
@@ -24,11 +24,10 @@ _TRAINING = ("balanced_test.csv*", "non_toxic_train.csv*")
 def load(path: Path) -> Corpus:
     """Return the items of one file; of a folder, the stream `context_gc.csv`.
 
-    `score` is the Perspective API's toxicity, where the file has it. Items of a file without ids
-    are numbered by their lines.
+    `score` is the toxicity by the Perspective API, if the file has it. Items of a file without ids
+    are numbered.
     """
-    if path.is_dir():
-        path = reading.find(path, _STREAM)
+    path = reading.find(path, _STREAM)
     left_out: Counter[str] = Counter()
     names = set(column_names(path))
     if {"id", "text", "parent"} <= names:
@@ -41,10 +40,10 @@ def load(path: Path) -> Corpus:
 
 
 def training_corpus(folder: Path, exclude: Set[str]) -> LabelledTexts:
-    """Return the texts to train on: `balanced_test` and `non_toxic_train` of `folder`.
+    """Return the training texts: `balanced_test` and `non_toxic_train` of `folder`.
 
-    Left out and counted: records that cannot be read, texts that occur in the stream (`exclude`,
-    normalised as by `normalise`; reason `in_stream`), and repetitions (`duplicate`).
+    Left out and counted by reason: unreadable records, texts of the stream (`exclude`, normalised
+    by `normalise`; `in_stream`), and repeated texts (`duplicate`).
     """
     left_out: Counter[str] = Counter()
     seen: set[str] = set()
@@ -65,7 +64,7 @@ def training_corpus(folder: Path, exclude: Set[str]) -> LabelledTexts:
 
 
 def normalise(text: str) -> str:
-    """Return `text` with whitespace collapsed and case folded, to find the same text again.
+    """Return `text` with whitespace collapsed and case folded, for comparisons.
 
     >>> normalise("  Hello\\n WORLD ")
     'hello world'

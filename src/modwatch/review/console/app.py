@@ -1,65 +1,78 @@
-"""The application: the API, the pages, and what shields them."""
+"""The application: API, pages, static files and middleware."""
 
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy import Engine
 
 from modwatch.review import queue
-from modwatch.review.console import offices, refusals
-from modwatch.review.console.api import desk as api_desk
-from modwatch.review.console.api import me, probes
-from modwatch.review.console.api import queue as api_queue
-from modwatch.review.console.desk import ConsoleOptions, Desk
-from modwatch.review.console.pages import day, preferences, review, session
-from modwatch.review.console.recent import Recent
-from modwatch.review.console.shield import BodyLimit, SecurityHeaders
-from modwatch.review.console.telemetry import Stopwatch, Telemetry
+from modwatch.review.console import errors
+from modwatch.review.console.api import decisions as api_decisions
+from modwatch.review.console.api import deliveries as api_deliveries
+from modwatch.review.console.api import dismissals as api_dismissals
+from modwatch.review.console.api import lead as api_lead
+from modwatch.review.console.api import me as api_me
+from modwatch.review.console.api import people as api_people
+from modwatch.review.console.api import probes
+from modwatch.review.console.api import review as api_review
+from modwatch.review.console.middleware import BodyLimit, SecurityHeaders
+from modwatch.review.console.pages import (
+    activity,
+    adjudication,
+    decision_log,
+    deliveries,
+    dismissals,
+    item,
+    people,
+    preferences,
+    queues,
+    review,
+    search,
+    sign_in,
+    team,
+)
+from modwatch.review.console.request_context import ConsoleOptions, Context
+from modwatch.review.console.telemetry import RequestTimer, Telemetry, TimedCache
 from modwatch.review.people import Provider
 
-#: In the order in which they are documented.
-_ROUTERS = (
-    probes.router,
-    api_queue.router,
-    api_desk.router,
-    me.router,
-    session.router,
-    review.router,
-    day.router,
-    preferences.router,
-    *offices.ROUTERS,
-)
+#: In the order of the documentation.
+_MODULES: tuple[Any, ...] = (
+    probes, api_review, api_me, api_lead, api_dismissals, api_decisions, api_people, api_deliveries,
+    sign_in, review, activity, preferences, queues, team, adjudication, dismissals, search, item,
+    decision_log, deliveries, people,
+)  # fmt: skip
 
-#: The page's head shows figures of the queue that are at most this old, in seconds.
-_GLANCE = 10.0
+#: Maximum age of the queue counts in the page header, in seconds.
+_COUNTS_AGE = 10.0
 
 
 def create_app(engine: Engine, options: ConsoleOptions | None = None) -> FastAPI:
     """Return the console on the migrated database of `engine`.
 
-    Endpoints that talk to the database are plain functions, so that they run in threads. The
-    documentation pages of FastAPI load scripts from elsewhere and are off; the schema itself is at
+    Endpoints that use the database are plain functions, so that they run in threads. FastAPI's
+    documentation pages load scripts from other sites and are off; the schema is at
     `/api/v1/openapi.json`.
     """
     app = FastAPI(
         title="Modwatch review",
-        description="Lease comments, decide them, follow what was decided.",
+        description="Lease comments, decide them, and follow the decisions.",
         version="1",
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
     )
-    desk = Desk(engine=engine, options=options or ConsoleOptions())
-    app.state.desk = desk
-    app.state.telemetry = Telemetry(desk)
-    app.state.glance = Recent(lambda: queue.counts(engine), _GLANCE)
-    app.state.provider = Provider(desk.options.oidc) if desk.options.oidc else None
-    for router in _ROUTERS:
-        app.include_router(router)
+    context = Context(engine=engine, options=options or ConsoleOptions())
+    app.state.context = context
+    app.state.telemetry = Telemetry(context)
+    app.state.queue_counts = TimedCache(lambda: queue.counts(engine), _COUNTS_AGE)
+    app.state.provider = Provider(context.options.oidc) if context.options.oidc else None
+    for module in _MODULES:
+        app.include_router(module.router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
-    refusals.install(app)
+    errors.install(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(SecurityHeaders)
-    app.add_middleware(Stopwatch, telemetry=app.state.telemetry)
+    app.add_middleware(RequestTimer, telemetry=app.state.telemetry)
     return app

@@ -1,7 +1,7 @@
-"""The console's languages: messages, negotiation, and how dates and figures are written.
+"""The console's languages: messages, negotiation, and formats of dates and numbers.
 
-English is the message id. The other languages are GNU gettext catalogues in `locales/`, read when
-they are first asked for; nothing is compiled.
+The message id is English. Other languages are GNU gettext catalogues in `locales/`, read on first
+use; nothing is compiled.
 """
 
 from collections.abc import Mapping
@@ -23,14 +23,14 @@ from jinja2 import Environment
 #: A language of the console.
 Locale = Literal["en", "de"]
 
-#: Each language in its own words, for whoever chooses one.
+#: Each language by its own name.
 LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch"}
 
 _LOCALES = Path(__file__).parent / "locales"
 
 
 def N_(message: str) -> str:  # noqa: N802 - gettext's name for it
-    """Return `message` as it is; marks one that a page translates later.
+    """Return `message` unchanged; marks one that a page translates later.
 
     >>> N_("Review")
     'Review'
@@ -40,7 +40,7 @@ def N_(message: str) -> str:  # noqa: N802 - gettext's name for it
 
 class _Messages(Translations):
     def gettext(self, message: str) -> str:
-        # gettext keeps the head of a catalogue under the empty message.
+        # gettext keeps the header of a catalogue under the empty message.
         return super().gettext(message) if message else ""
 
 
@@ -50,8 +50,8 @@ def translator(locale: Locale) -> NullTranslations:
 
     A message without a translation stays English.
 
-    >>> translator("en").gettext("Log out")
-    'Log out'
+    >>> translator("en").gettext("Sign out")
+    'Sign out'
     """
     if locale == "en":
         return NullTranslations()
@@ -64,9 +64,9 @@ def translator(locale: Locale) -> NullTranslations:
 
 
 def install(environment: Environment, locale: Locale) -> None:
-    """Let the templates of `environment` speak `locale`, by `{% trans %}`, `_()` and `formats`.
+    """Translate the templates of `environment`: `{% trans %}`, `_()` and `formats`.
 
-    Line ends and indents within `{% trans %}` do not count.
+    Line breaks and indentation within `{% trans %}` are ignored.
     """
     environment.policies["ext.i18n.trimmed"] = True
     environment.add_extension("jinja2.ext.i18n")
@@ -77,30 +77,30 @@ def install(environment: Environment, locale: Locale) -> None:
 
 
 def negotiate(accept_language: str | None, preference: object = None) -> Locale:
-    """Return the language to speak: the `preference`, else the best that the header accepts.
+    """Return the `preference`, or else the best language that the header accepts.
 
-    Whatever is not understood counts for nothing; English is spoken when nothing is left.
+    Anything unknown is ignored; English is the fallback.
 
     >>> negotiate("fr, de-AT;q=0.8, en;q=0.5")
     'de'
     >>> negotiate("de", preference="en")
     'en'
     """
-    wishes = [(1.0, preference)] if isinstance(preference, str) else []
-    # A browser sends a few; the rest of a long header is not read.
-    wishes += sorted(
-        (_wish(part) for part in (accept_language or "")[:1_000].split(",")),
-        key=lambda wish: -wish[0],
+    wanted = [(1.0, preference)] if isinstance(preference, str) else []
+    # Browsers send short headers; the rest of a long one is ignored.
+    wanted += sorted(
+        (_weighted(part) for part in (accept_language or "")[:1_000].split(",")),
+        key=lambda each: -each[0],
     )
-    for quality, tag in wishes:
+    for quality, tag in wanted:
         for locale in get_args(Locale):
             if quality > 0 and tag.strip().lower().split("-")[0] == locale:
                 return locale  # type: ignore[no-any-return]
     return "en"
 
 
-def _wish(part: str) -> tuple[float, str]:
-    """Return how much a language is wished, in [0, 1], and which."""
+def _weighted(part: str) -> tuple[float, str]:
+    """Return the quality in [0, 1] and the language tag."""
     tag, _, parameter = part.partition(";")
     name, _, value = parameter.strip().partition("=")
     if not parameter:
@@ -114,12 +114,12 @@ def _wish(part: str) -> tuple[float, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Formats:
-    """How dates and figures are written in one language; times are in UTC."""
+    """Formats of dates and numbers in one language; times are in UTC."""
 
     locale: Locale
 
     def date(self, value: date) -> str:
-        """Return the day in words.
+        """Return the day with the month's name.
 
         >>> Formats(locale="de").date(date(2026, 3, 1))
         '1. März 2026'
@@ -144,7 +144,7 @@ class Formats:
         return f"{day}, {self.time(value)}"
 
     def number(self, value: float, digits: int = 0) -> str:
-        """Return `value` with separators, rounded to `digits` after the point.
+        """Return `value` with separators, rounded to `digits` decimals.
 
         >>> Formats(locale="de").number(12345.678, digits=1)
         '12.345,7'
@@ -152,7 +152,7 @@ class Formats:
         return numbers.format_decimal(round(value, digits), _pattern(digits), self.locale)
 
     def percent(self, share: float, digits: int = 0) -> str:
-        """Return `share`, of 1, as a percentage rounded to `digits` after the point.
+        """Return `share`, in [0, 1], as a percentage rounded to `digits` decimals.
 
         >>> Formats(locale="en").percent(0.256), Formats(locale="de").percent(0.256, digits=1)
         ('26%', '25,6\\xa0%')
@@ -161,10 +161,10 @@ class Formats:
         return numbers.format_percent(round(share, digits + 2), pattern, self.locale)
 
     def age(self, value: timedelta) -> str:
-        """Return how long ago something was, in whole units that have passed.
+        """Return an age in whole units.
 
-        Minutes below two hours, hours below two days, then days; 0 for what lies ahead, since
-        clocks differ.
+        Minutes below two hours, hours below two days, then days; 0 for the future, since clocks
+        differ.
 
         >>> [Formats(locale="en").age(timedelta(hours=hours)) for hours in (0.5, 3.9, 72)]
         ['30 min', '3 h', '3 days']

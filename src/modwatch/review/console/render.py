@@ -1,15 +1,15 @@
-"""How a page is made: a frozen record of what it shows, its template, and what surrounds it.
+"""Renders pages: a frozen record of what the page shows, its template, and the surrounding shell.
 
     @dataclass(frozen=True, kw_only=True)
-    class LeadPage(Page):
-        template: ClassVar[str] = "lead.html"
+    class QueuesPage(Page, template="queues.html"):
         ...
-    return render(LeadPage(...), request, visit)
+    return render(QueuesPage(...), session)
 
-Templates extend `base.html`, say `page.…` for the record and `shell.…` for what surrounds it, and
-write every address relative to `shell.root`, so that the console also works below a path.
+Templates extend `base.html` and read `page.…` for the record and `shell.…` for the rest. Every
+address is relative to `shell.root`, so that the console also works below a path.
 """
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,36 +21,44 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette._utils import get_route_path
 
-from modwatch.review.console.choices import Preferences, preferences_of
-from modwatch.review.console.desk import CSRF_HEADER, SESSION, Visit, desk_of, set_cookie
+from modwatch.review.console.display_names import DISPLAY_NAMES
 from modwatch.review.console.i18n import N_, Locale, install, negotiate
-from modwatch.review.console.legible import excerpt, folded, legible
+from modwatch.review.console.notices import NOTICES
+from modwatch.review.console.preferences import Preferences
+from modwatch.review.console.request_context import (
+    CSRF_HEADER,
+    SESSION_COOKIE,
+    Session,
+    set_cookie,
+)
+from modwatch.review.console.text_rendering import excerpt, fold, mark_invisible
 from modwatch.review.people import Moderator, rotate_session
 
-#: Address, name, and the scopes of which one leads there; none: everybody.
+#: Path, name, and the scopes of which a person needs one; none: everybody.
 NAVIGATION: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("", N_("Review"), ("review",)),
-    ("day", N_("My day"), ("review",)),
+    ("day", N_("My activity"), ("review",)),
     ("lead", N_("Queues"), ("lead",)),
     ("search", N_("Search"), ("decisions:read",)),
-    ("records", N_("Records"), ("decisions:read",)),
-    ("deliveries", N_("Deliveries"), ("deliveries",)),
-    ("admin", N_("Admin"), ("admin",)),
-    ("preferences", N_("Preferences"), ()),
+    ("records", N_("Decision log"), ("decisions:read",)),
+    ("deliveries", N_("Webhook deliveries"), ("deliveries",)),
+    ("admin", N_("Users"), ("admin",)),
+    ("preferences", N_("Settings"), ()),
 )
 
 
 class Page:
-    """The record of one page; a subclass names its template and holds what it shows."""
+    """The content of one page; a subclass names its template."""
 
     template: ClassVar[str]
 
+    def __init_subclass__(cls, template: str) -> None:
+        cls.template = template
+
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorPage(Page):
-    """`error.html`."""
-
-    template: ClassVar[str] = "error.html"
+class ErrorPage(Page, template="error.html"):
+    """An error and its code."""
 
     status: int
     code: str
@@ -58,12 +66,10 @@ class ErrorPage(Page):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnwardPage(Page):
-    """`onward.html`: asks for the same address once more, as a page of this site."""
+class RedirectPage(Page, template="redirect.html"):
+    """Requests an address from a page of this site, with strict cookies."""
 
-    template: ClassVar[str] = "onward.html"
-
-    #: Empty: the same.
+    #: Empty: the same address.
     to: str = ""
 
 
@@ -71,68 +77,70 @@ class OnwardPage(Page):
 class Shell:
     """What surrounds every page."""
 
-    #: The way from this page to the first one, as `../`; every address begins with it.
+    #: Relative path from this page to the first one, such as `../`.
     root: str
-    #: Which entry of `navigation` this page is.
+    #: First part of this page's path; marks the entry of `navigation`.
     here: str
     locale: Locale
     chosen: Preferences
-    #: None: nobody has come in.
+    #: None: nobody is signed in.
     person: Moderator | None
-    #: Of the person's session, for the hidden field `csrf`; empty without one.
+    #: CSRF token for the hidden field `csrf`; empty without a session.
     csrf: str
-    #: Address and name of every page that the person may open.
+    #: Path and name of every page that the person may open.
     navigation: tuple[tuple[str, str], ...]
+    #: Message after a redirect, if any.
+    notice: str | None
 
 
-def render(
-    page: Page,
-    request: Request,
-    visit: Visit | None = None,
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-) -> HTMLResponse:
-    """Return `page` as HTML in the reader's language; whatever it shows is escaped.
+def render(page: Page, session: Session, status: int = 200) -> HTMLResponse:
+    """Return `page` for a signed-in person, in their language.
 
-    A session that has been in use for a while is replaced on the way.
+    Rotates the token of a session that has been in use for a while.
     """
-    renewed = None if visit is None else _renewed(request, visit)
-    if visit is not None and renewed is not None:
-        visit = replace(visit, session=renewed)
-    shell = shell_of(request, visit)
-    content = _environment(shell.locale).get_template(page.template).render(page=page, shell=shell)
-    response = HTMLResponse(content, status, headers)
-    response.headers["Vary"] = "Accept-Language, Cookie"
-    if renewed is not None:
-        set_cookie(request, response, SESSION, renewed)
-    if visit is not None:
-        response.headers[CSRF_HEADER] = visit.csrf
+    request, options = session.request, session.context.options
+    length, after = options.session_length, options.rotate_after
+    rotated = rotate_session(session.engine, session.token, length, after)
+    if rotated is not None:
+        session = replace(session, token=rotated)
+    response = render_public(page, request, status, session=session)
+    if rotated is not None:
+        set_cookie(request, response, SESSION_COOKIE, rotated)
+    response.headers[CSRF_HEADER] = session.csrf
     return response
 
 
-def _renewed(request: Request, visit: Visit) -> str | None:
-    desk = desk_of(request)
-    length, after = desk.options.session_length, desk.options.rotate_after
-    return rotate_session(desk.engine, visit.session, length, after)
+def render_public(
+    page: Page,
+    request: Request,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    *,
+    session: Session | None = None,
+) -> HTMLResponse:
+    """Return `page` as HTML, all content escaped; without a session in the browser's language."""
+    shell = _shell(request, session)
+    content = _environment(shell.locale).get_template(page.template).render(page=page, shell=shell)
+    return HTMLResponse(content, status, {"Vary": "Accept-Language, Cookie", **(headers or {})})
 
 
-def shell_of(request: Request, visit: Visit | None = None) -> Shell:
-    """Return what surrounds a page at the address of `request`."""
-    person = visit.person if visit else None
-    chosen = preferences_of(person.preferences if person else {})
+def _shell(request: Request, session: Session | None) -> Shell:
+    person = session.person if session else None
     path = get_route_path(request.scope).strip("/")
+    here = path.partition("/")[0]
     return Shell(
         root="../" * path.count("/") or "./",
-        here=path.partition("/")[0],
-        locale=negotiate(request.headers.get("accept-language"), chosen.language),
-        chosen=chosen,
+        here=here,
+        locale=session.locale if session else negotiate(request.headers.get("accept-language")),
+        chosen=session.preferences if session else Preferences(),
         person=person,
-        csrf=visit.csrf if visit else "",
+        csrf=session.csrf if session else "",
         navigation=tuple(
             (address, name)
             for address, name, scopes in NAVIGATION
             if person and (not scopes or any(person.may(scope) for scope in scopes))
         ),
+        notice=NOTICES.get(here, {}).get(request.query_params.get("notice", "")),
     )
 
 
@@ -146,5 +154,6 @@ def _environment(locale: Locale) -> Environment:
         lstrip_blocks=True,
     )
     install(environment, locale)
-    environment.filters.update(legible=legible, folded=folded, excerpt=excerpt)
+    environment.filters.update(mark_invisible=mark_invisible, fold=fold, excerpt=excerpt)
+    environment.globals.update(display_names=DISPLAY_NAMES, timedelta=dt.timedelta)
     return environment

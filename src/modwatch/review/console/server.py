@@ -1,4 +1,4 @@
-"""Runs the console as a process of its own."""
+"""The console as a server process of its own."""
 
 import socket
 
@@ -7,24 +7,24 @@ from sqlalchemy import Engine
 
 from modwatch.errors import StackError
 from modwatch.review.console.app import create_app
-from modwatch.review.console.desk import ConsoleOptions
+from modwatch.review.console.request_context import ConsoleOptions
 
-#: Requests under way at a stop have this long to end.
+#: Time for running requests to finish at shutdown.
 GRACE_SECONDS = 10
 
 
 def serve(host: str, port: int, engine: Engine, options: ConsoleOptions | None = None) -> None:
     """Serve the console at `host` and `port` until SIGTERM or SIGINT.
 
-    What is under way is ended first; then the process dies of that signal. Raises `StackError`
-    when the address is taken.
+    Running requests finish first; then the process ends with that signal. Raises `StackError` when
+    the address is taken.
     """
     with listen(host, port) as listener:
         server(engine, options).run(sockets=[listener])
 
 
 def server(engine: Engine, options: ConsoleOptions | None = None) -> uvicorn.Server:
-    """Return a server of the console that does not listen yet; requests are not logged."""
+    """Return a server of the console that does not listen yet and logs no requests."""
     return uvicorn.Server(
         uvicorn.Config(
             create_app(engine, options),
@@ -37,12 +37,12 @@ def server(engine: Engine, options: ConsoleOptions | None = None) -> uvicorn.Ser
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 takes any free one."""
+    """Return a listening socket; port 0 picks a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
     except OSError as exc:
         raise StackError(
-            f"the console cannot listen on {host}:{port}; end the program that does, or choose "
-            "another port"
+            f"the console cannot listen on {host}:{port}; stop the program that uses the port, "
+            "or choose another"
         ) from exc

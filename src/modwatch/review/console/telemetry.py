@@ -1,96 +1,122 @@
-"""What Prometheus reads of the console: requests as they come, the queue at most so old."""
+"""Prometheus metrics of the console: request durations, and cached metrics of the queue."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, func, select
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from modwatch.review.console.desk import Desk
-from modwatch.review.console.recent import Recent
+from modwatch.review.console.request_context import Context
 from modwatch.review.tables import decision, outbox_delivery, review_item, waiting
 
 #: Seconds.
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
-_KIND = "text/plain; version=0.0.4; charset=utf-8"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
+
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+T = TypeVar("T")
+
+
+class TimedCache(Generic[T]):
+    """The result of `load`, at most `seconds` old; concurrent callers share one call.
+
+    >>> results = iter([1, 2])
+    >>> cached = TimedCache(lambda: next(results), 60)
+    >>> cached(), cached()
+    (1, 1)
+    """
+
+    def __init__(self, load: Callable[[], T], seconds: float) -> None:
+        self._load = load
+        self._seconds = seconds
+        self._lock = Lock()
+        self._cached: tuple[float, T] | None = None
+
+    def __call__(self) -> T:
+        """Return the cached result, loaded again if it is too old."""
+        with self._lock:
+            if self._cached is None or time.monotonic() - self._cached[0] >= self._seconds:
+                self._cached = (time.monotonic(), self._load())
+            return self._cached[1]
 
 
 class Telemetry:
-    """The figures of one application."""
+    """The metrics of one application."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, context: Context) -> None:
         self._registry = CollectorRegistry()
         self._seconds = Histogram(
             "modwatch_http_request_seconds",
-            "Time from request to the end of the answer",
+            "Time from the request to the end of the response",
             ["method", "route", "status"],
             buckets=_BUCKETS,
             registry=self._registry,
         )
-        self._registry.register(_Queue(desk))
+        self._registry.register(_Queue(context))
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request, by the template of its route."""
+        """Record one request under the template of its route."""
         self._seconds.labels(method, route, str(status)).observe(seconds)
 
     def exposition(self) -> tuple[bytes, str]:
-        """Return all figures as text, and its content type."""
-        return generate_latest(self._registry), _KIND
+        """Return all metrics in the text format, and its content type."""
+        return generate_latest(self._registry), _CONTENT_TYPE
 
 
-class Stopwatch:
-    """Measures every request."""
+class RequestTimer:
+    """Middleware that measures every request."""
 
     def __init__(self, app: ASGIApp, telemetry: Telemetry) -> None:
         self._app = app
         self._telemetry = telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         started, status = time.perf_counter(), 500
 
-        async def send_noted(message: Message) -> None:
+        async def send_and_note_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, send_noted)
+            await self._app(scope, receive, send_and_note_status)
         finally:
-            # An address that nobody made up is a label; any other would make endless ones.
+            # Only known routes and methods are labels; arbitrary paths would create endless series.
             route = getattr(scope.get("route"), "path", None) or "other"
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._telemetry.observe(method, route, status, time.perf_counter() - started)
 
 
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
-
-
 class _Queue(Collector):
-    """The queue's figures, asked for at most every so often."""
+    """The queue's metrics, cached."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._figures = Recent(self._ask, desk.options.metrics_age.total_seconds())
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._metrics = TimedCache(self._load, context.options.metrics_age.total_seconds())
 
     def describe(self) -> list[Metric]:
-        """Return nothing: to name the figures takes no database."""
+        """Return nothing, so that registration needs no database."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the figures."""
-        yield from self._figures()
+        """Yield the metrics."""
+        yield from self._metrics()
 
-    def _ask(self) -> list[Metric]:
-        with self._desk.engine.connect() as connection:
+    def _load(self) -> list[Metric]:
+        with self._context.engine.connect() as connection:
             return [*_by_reason(connection), _by_action(connection), _dead_letters(connection)]
 
 
@@ -103,20 +129,20 @@ def _by_reason(connection: Connection) -> list[Metric]:
             func.count().filter(leased.isnot(True)).label("waiting"),
             func.count().filter(leased).label("leased"),
             func.count().filter(review_item.c.due_at < func.now()).label("overdue"),
-            func.max(age).label("oldest"),
+            func.max(age).label("oldest_seconds"),
         )
         .where(waiting)
         .group_by(review_item.c.reason)
     ).all()
+    descriptions = {
+        "waiting": "Unleased items",
+        "leased": "Leased items",
+        "overdue": "Undecided items past their due time",
+        "oldest_seconds": "Age of the oldest undecided item",
+    }
     families = {
-        "waiting": GaugeMetricFamily("modwatch_queue_waiting", "Free items", labels=["reason"]),
-        "leased": GaugeMetricFamily("modwatch_queue_leased", "Items in work", labels=["reason"]),
-        "overdue": GaugeMetricFamily(
-            "modwatch_queue_overdue", "Undecided items later than promised", labels=["reason"]
-        ),
-        "oldest": GaugeMetricFamily(
-            "modwatch_queue_oldest_seconds", "Age of the oldest undecided item", labels=["reason"]
-        ),
+        name: GaugeMetricFamily(f"modwatch_queue_{name}", text, labels=["reason"])
+        for name, text in descriptions.items()
     }
     for row in rows:
         for name, family in families.items():
@@ -125,31 +151,24 @@ def _by_reason(connection: Connection) -> list[Metric]:
 
 
 def _by_action(connection: Connection) -> Metric:
-    family = GaugeMetricFamily(
-        "modwatch_decisions_last_hour", "Decisions of the last hour", labels=["action"]
-    )
     recent = decision.c.decided_at > func.now() - func.make_interval(0, 0, 0, 0, 1)
-    # Ids grow with time, so the end of the table is enough: an hour holds no more than that.
+    # Ids grow with time, and no hour has more decisions than this: the table's end suffices.
     near_end = select(func.max(decision.c.id) - 200_000).scalar_subquery()
-    rows = connection.execute(
-        select(decision.c.action, func.count())
-        .where(and_(decision.c.id > near_end, recent))
-        .group_by(decision.c.action)
-    )
-    for action, n in rows:
-        family.add_metric([action], n)
-    return family
+    query = select(decision.c.action, func.count()).where(decision.c.id > near_end, recent)
+    rows = connection.execute(query.group_by(decision.c.action))
+    return _gauge("modwatch_decisions_last_hour", "Decisions in the last hour", "action", rows)
 
 
 def _dead_letters(connection: Connection) -> Metric:
-    family = GaugeMetricFamily(
-        "modwatch_outbox_dead", "Messages given up, by channel", labels=["channel"]
-    )
-    rows = connection.execute(
-        select(outbox_delivery.c.channel, func.count())
-        .where(outbox_delivery.c.delivered_at.is_(None), outbox_delivery.c.dead_at.isnot(None))
-        .group_by(outbox_delivery.c.channel)
-    )
-    for channel, n in rows:
-        family.add_metric([channel], n)
+    delivery = outbox_delivery.c
+    dead = (delivery.delivered_at.is_(None), delivery.dead_at.isnot(None))
+    query = select(delivery.channel, func.count()).where(*dead)
+    rows = connection.execute(query.group_by(delivery.channel))
+    return _gauge("modwatch_outbox_dead", "Dead letters by channel", "channel", rows)
+
+
+def _gauge(name: str, text: str, label: str, rows: Iterable[Any]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for value, n in rows:
+        family.add_metric([value], n)
     return family

@@ -1,1 +1,1 @@
-"""Tasks and labels to and from Label Studio."""
+"""Import and export of tasks and labels of Label Studio."""

@@ -1,4 +1,4 @@
-"""What people labelled in Label Studio, as decisions in the log."""
+"""Labels from Label Studio, as decisions in the log."""
 
 import datetime as dt
 import hashlib
@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, func, select, tuple_, update
 
 from modwatch.errors import QueueError
-from modwatch.review.label_studio.tasks import Task, refusal
+from modwatch.review.label_studio.tasks import Task, invalid
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.people.accounts import add_account, lock_names
 from modwatch.review.tables import NO_LEASE, decision, moderator, review_item
@@ -23,17 +23,17 @@ _BATCH = 1_000
 
 @dataclass(kw_only=True)
 class _Item:
-    """An item, and what was said of it so far."""
+    """An item and its labels so far."""
 
     row: Row[Any]
     #: Labels by account.
     labels: dict[int, int] = field(default_factory=dict)
-    #: Whether somebody here has worked on it, or gave it up.
+    #: Whether somebody decided it in Modwatch, or it was withdrawn or dismissed.
     ours: bool = False
 
 
 def items_of(connection: Connection, tasks: Sequence[Task]) -> Iterator[tuple[Task, Row[Any]]]:
-    """Yield each task with its item, which is locked until the transaction ends."""
+    """Yield each task with its item, locked until the transaction ends."""
     place = tuple_(review_item.c.dt, review_item.c.comment_id)
     for begin in range(0, len(tasks), _BATCH):
         part = tasks[begin : begin + _BATCH]
@@ -47,14 +47,14 @@ def items_of(connection: Connection, tasks: Sequence[Task]) -> Iterator[tuple[Ta
             .order_by(review_item.c.id)
             .with_for_update()
         )
-        found = {(row.dt, row.comment_id): row for row in rows}
-        yield from ((task, found[task.dt, task.comment_id]) for task in part)
+        by_comment = {(row.dt, row.comment_id): row for row in rows}
+        yield from ((task, by_comment[task.dt, task.comment_id]) for task in part)
 
 
 def log_labels(connection: Connection, tasks: Sequence[Task]) -> tuple[int, int]:
-    """Append the labels of `tasks` that are new; return how many, and how many were left out.
+    """Append the new labels of `tasks`; return how many, and how many were skipped.
 
-    Left out are labels of items that somebody here has worked on: what they said stands.
+    Labels of items that somebody has decided in Modwatch are skipped.
     """
     accounts = _accounts(connection, sorted({o.annotator for t in tasks for o in t.opinions}))
     now = connection.execute(select(func.now())).scalar_one()
@@ -75,12 +75,12 @@ def log_labels(connection: Connection, tasks: Sequence[Task]) -> tuple[int, int]
                 item.labels[moderator_id] = content["label"]
     for moderator_id, chain in sorted(contents.items()):
         append(connection, moderator_id, sorted(chain, key=lambda content: content["decided_at"]))
-    _settle(connection, changed)
+    _update_items(connection, changed)
     return sum(map(len, contents.values())), left
 
 
 def _accounts(connection: Connection, annotators: Sequence[int]) -> dict[int, int]:
-    """Return the accounts of the people of Label Studio, by their numbers there."""
+    """Return the accounts of annotators by their ids in Label Studio; create missing ones."""
     lock_names(connection)
     accounts = {}
     for annotator in annotators:
@@ -94,8 +94,7 @@ def _accounts(connection: Connection, annotators: Sequence[int]) -> dict[int, in
             accounts[annotator] = add_account(connection, pseudonym, "moderator").id
         elif known.disabled_at is None:
             raise QueueError(
-                f"the account {pseudonym}, which holds imported labels, can log in; disable it "
-                "first"
+                f"the account {pseudonym} of imported labels is enabled; disable it first"
             )
         else:
             accounts[annotator] = known.id
@@ -117,10 +116,10 @@ def _read_log(connection: Connection, items: Sequence[_Item], accounts: set[int]
     by_id = {item.row.id: item for item in items}
     for item in items:
         item.ours = item.row.status in ("withdrawn", "closed")
-    said = select(decision.c.item_id, decision.c.moderator_id, decision.c.label).where(
+    rows = select(decision.c.item_id, decision.c.moderator_id, decision.c.label).where(
         decision.c.item_id == func.any(bindparam("items"))
     )
-    for row in connection.execute(said, {"items": list(by_id)}):
+    for row in connection.execute(rows, {"items": list(by_id)}):
         if row.moderator_id in accounts:
             by_id[row.item_id].labels[row.moderator_id] = row.label
         else:
@@ -130,7 +129,7 @@ def _read_log(connection: Connection, items: Sequence[_Item], accounts: set[int]
 def _new_labels(
     task: Task, item: _Item, accounts: dict[int, int], now: dt.datetime
 ) -> dict[int, dict[str, Any]]:
-    """Return what each account says of the item for the first time."""
+    """Return the first label of each account for the item."""
     new = {}
     for opinion in task.opinions:
         moderator_id = accounts[opinion.annotator]
@@ -146,25 +145,25 @@ def _new_labels(
                 decided_at=opinion.created_at or now,
             )
         elif before != opinion.label:
-            raise refusal(
+            raise invalid(
                 task.number,
                 f"was imported before with another label by {_PSEUDONYM}{opinion.annotator}",
-                "correct the label in the console, and take the task out of the file",
+                "correct the label in the console, and remove the task from the file",
             )
     return new
 
 
 def _key(task: Task) -> str:
-    told = f"{task.dt} {task.comment_id}"
-    return f"{_PSEUDONYM}{hashlib.sha256(told.encode()).hexdigest()}"
+    comment = f"{task.dt} {task.comment_id}"
+    return f"{_PSEUDONYM}{hashlib.sha256(comment.encode()).hexdigest()}"
 
 
-#: `labels_wanted` goes no higher.
+#: Maximum of `labels_wanted`.
 _MOST_LABELS = 9
 
 
-def _settle(connection: Connection, items: Sequence[_Item]) -> None:
-    """Decide the items on whose label all agree; a lead settles the others."""
+def _update_items(connection: Connection, items: Sequence[_Item]) -> None:
+    """Update the items: decided if all labels agree, otherwise escalated."""
     places = defaultdict[tuple[str, int], list[int]](list)
     for item in items:
         places[_status(item), min(len(item.labels), _MOST_LABELS)].append(item.row.id)
@@ -174,7 +173,7 @@ def _settle(connection: Connection, items: Sequence[_Item]) -> None:
             .where(review_item.c.id == func.any(bindparam("ids")))
             .values(
                 status=status,
-                # The outbox asks whether all agree only where several labels are wanted.
+                # The outbox requires unanimous labels only if several are wanted.
                 labels_wanted=func.greatest(review_item.c.labels_wanted, labels),
                 version=review_item.c.version + 1,
                 **NO_LEASE,

@@ -1,4 +1,4 @@
-"""What a file of Label Studio tasks says; anything else than expected is refused by task number."""
+"""Tasks of a Label Studio file, validated; errors name the task by its number."""
 
 import datetime as dt
 import hashlib
@@ -11,31 +11,31 @@ from typing import Any
 from modwatch.errors import QueueError
 from modwatch.review.queue.items import LONGEST_ID, storable
 
-#: The choices, as `label_studio.LABELING_CONFIG` names them.
+#: The choices of `transfer.LABELING_CONFIG`.
 LABELS = {"Toxic": 1, "Not toxic": 0}
 
-#: Bytes; a file is parsed in memory.
+#: In bytes; a file is parsed in memory.
 LARGEST_FILE = 100_000_000
 
-#: Characters, as for comments from any other source.
+#: In characters, as for other sources of comments.
 LONGEST_TEXT = 50_000
 
-#: Characters of a language or a platform.
+#: In characters, of a language or a platform.
 LONGEST_WORD = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """What one person said of one task."""
+    """One person's annotation of a task."""
 
-    #: The person's number in Label Studio.
+    #: The person's id in Label Studio.
     annotator: int
     label: int
-    #: Seconds.
+    #: In seconds.
     lead_time: float | None
-    #: None: the file does not say.
+    #: None: not in the file.
     created_at: dt.datetime | None
-    #: Whether it is flagged as the right answer.
+    #: Whether it is marked as ground truth.
     ground_truth: bool
 
 
@@ -43,7 +43,7 @@ class Annotation:
 class Task:
     """One task."""
 
-    #: In the file, from 1.
+    #: Position in the file, from 1.
     number: int
     dt: dt.date
     comment_id: str
@@ -52,37 +52,37 @@ class Task:
     language: str | None
     platform: str | None
     annotations: tuple[Annotation, ...]
-    #: Annotations that somebody cancelled there.
+    #: Number of cancelled annotations.
     cancelled: int
 
     @property
     def opinions(self) -> tuple[Annotation, ...]:
-        """What people said, without the right answers."""
+        """The annotations that are not ground truth."""
         return tuple(each for each in self.annotations if not each.ground_truth)
 
     @property
     def answer(self) -> int | None:
-        """The right answer, if it is known."""
+        """The label of the ground truth, if there is one."""
         return next((each.label for each in self.annotations if each.ground_truth), None)
 
 
 def read_tasks(content: bytes | Iterable[bytes], day: dt.date | None) -> list[Task]:
-    """Return the tasks of a file; those that name no day are of `day`.
+    """Return the tasks of a file; `day` is that of tasks without a day.
 
-    Raises `QueueError` naming the first task that cannot be, and never its text.
+    Raises `QueueError` naming the first invalid task, never its text.
     """
     tasks = [_task(number, each, day) for number, each in enumerate(_parsed(content), 1)]
     seen: dict[tuple[dt.date, str], int] = {}
     for task in tasks:
         first = seen.setdefault((task.dt, task.comment_id), task.number)
         if first != task.number:
-            raise refusal(task.number, f"is the comment of task {first} again", "keep one of them")
+            raise invalid(task.number, f"has the same comment as task {first}", "keep one of them")
     return tasks
 
 
-def refusal(number: int, problem: str, remedy: str) -> QueueError:
-    """Return the error that refuses a file for one task."""
-    return QueueError(f"task {number} {problem}; {remedy} (nothing of the file was imported)")
+def invalid(number: int, problem: str, remedy: str) -> QueueError:
+    """Return the error of an invalid task."""
+    return QueueError(f"task {number} {problem}; {remedy} (nothing was imported)")
 
 
 def _parsed(content: bytes | Iterable[bytes]) -> list[Any]:
@@ -97,19 +97,21 @@ def _parsed(content: bytes | Iterable[bytes]) -> list[Any]:
     try:
         tasks = json.loads(whole)
     except (ValueError, RecursionError):
-        tasks = None  # not chained: the foreign error carries the whole file
+        tasks = None  # not chained: the original error contains the whole file
     if not isinstance(tasks, list):
-        raise QueueError("the file is no JSON list of tasks; export it from Label Studio as JSON")
+        raise QueueError(
+            "the file is not a JSON list of tasks; export it from Label Studio as JSON"
+        )
     return tasks
 
 
 def _task(number: int, task: object, day: dt.date | None) -> Task:
     if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
-        raise refusal(number, "has no `data`", "export as JSON, not JSON-MIN")
+        raise invalid(number, "has no `data`", "export the tasks as JSON, not JSON-MIN")
     data = task["data"]
     content = _text(number, data, "text", LONGEST_TEXT)
     if content is None:
-        raise refusal(number, "has no text", "name the column with the comment `text`")
+        raise invalid(number, "has no text", "name the field of the comment `text`")
     given = [_an_object(number, each) for each in _list(number, task, "annotations")]
     kept = [each for each in given if each.get("was_cancelled") is not True]
     return Task(
@@ -130,27 +132,29 @@ def _text(number: int, data: Mapping[str, Any], name: str, longest: int) -> str 
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise refusal(number, f"has a {name} that is no string", "write it in quotation marks")
+        raise invalid(number, f"has a {name} that is not a string", "write it in quotation marks")
     if len(value) > longest:
-        raise refusal(number, f"has a {name} of {len(value)} characters", f"{longest} at most")
+        raise invalid(number, f"has a {name} of {len(value)} characters", f"allowed are {longest}")
     return storable(value, name, f"task {number}")
 
 
 def _made_id(task: Mapping[str, Any], content: str) -> str:
-    """Return the same id for the same task; projects count theirs from 1, so the text counts."""
-    told = json.dumps([task.get("id"), content]).encode()
-    return f"label-studio-{hashlib.sha256(told).hexdigest()[:32]}"
+    """Return the same id for the same task; ids of projects overlap, so the text is included."""
+    task_key = json.dumps([task.get("id"), content]).encode()
+    return f"label-studio-{hashlib.sha256(task_key).hexdigest()[:32]}"
 
 
 def _day(number: int, data: Mapping[str, Any], day: dt.date | None) -> dt.date:
-    told = data.get("dt")
-    if told is None and day is not None:
+    value = data.get("dt")
+    if value is None and day is not None:
         return day
     try:
-        return dt.date.fromisoformat(told)  # type: ignore[arg-type]
+        return dt.date.fromisoformat(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise refusal(
-            number, "has no day in `dt`", "write it as 2026-01-31, or say a day for all tasks"
+        raise invalid(
+            number,
+            "has no valid day in `dt`",
+            "write it as 2026-01-31, or give a day for all tasks",
         ) from None
 
 
@@ -159,18 +163,18 @@ def _list(number: int, owner: Mapping[str, Any], name: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise refusal(number, f"has `{name}` that are no list", "export it again as JSON")
+        raise invalid(number, f"has `{name}` that is not a list", "export it again as JSON")
     return value
 
 
 def _an_object(number: int, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise refusal(number, "has an annotation that is no object", "export it again as JSON")
+        raise invalid(number, "has an annotation that is not an object", "export it again as JSON")
     return value
 
 
 def _annotations(number: int, given: Sequence[Mapping[str, Any]]) -> tuple[Annotation, ...]:
-    found = tuple(
+    annotations = tuple(
         Annotation(
             annotator=_annotator(number, each.get("completed_by")),
             label=_label(number, each),
@@ -180,18 +184,20 @@ def _annotations(number: int, given: Sequence[Mapping[str, Any]]) -> tuple[Annot
         )
         for each in given
     )
-    people = [each.annotator for each in found if not each.ground_truth]
+    people = [each.annotator for each in annotations if not each.ground_truth]
     if len(set(people)) < len(people):
-        raise refusal(number, "was annotated twice by one person", "delete one annotation")
-    if len({each.label for each in found if each.ground_truth}) > 1:
-        raise refusal(number, "has two ground truths that differ", "flag one of them only")
-    return found
+        raise invalid(number, "was annotated twice by one person", "delete one annotation")
+    if len({each.label for each in annotations if each.ground_truth}) > 1:
+        raise invalid(number, "has contradictory ground truths", "mark only one of them")
+    return annotations
 
 
-def _annotator(number: int, told: object) -> int:
-    person = told.get("id") if isinstance(told, dict) else told
+def _annotator(number: int, value: object) -> int:
+    person = value.get("id") if isinstance(value, dict) else value
     if type(person) is not int or not 0 <= person < 2**63:
-        raise refusal(number, "has an annotation by nobody", "put a user's number in completed_by")
+        raise invalid(
+            number, "has an annotation without a person", "set completed_by to a user's id"
+        )
     return person
 
 
@@ -204,29 +210,29 @@ def _label(number: int, annotation: Mapping[str, Any]) -> int:
             choices += made if isinstance(made, list) else [None]
     if len(choices) != 1 or not isinstance(choices[0], str) or choices[0] not in LABELS:
         named = " or ".join(LABELS)
-        raise refusal(
+        raise invalid(
             number, f"has an annotation that does not choose {named}", "label it so, or cancel it"
         )
     return LABELS[choices[0]]
 
 
-def _lead_time(number: int, told: object) -> float | None:
-    if told is None:
+def _lead_time(number: int, value: object) -> float | None:
+    if value is None:
         return None
-    plain = isinstance(told, int | float) and not isinstance(told, bool)
-    if not plain or not 0 <= told < 2**53 or math.isnan(told):  # type: ignore[operator, arg-type]
-        raise refusal(number, "has a lead_time that is no number of seconds", "leave it out")
-    return float(told)  # type: ignore[arg-type]
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    if not plain or not 0 <= value < 2**53 or math.isnan(value):  # type: ignore[operator, arg-type]
+        raise invalid(number, "has a lead_time that is not a number of seconds", "leave it out")
+    return float(value)  # type: ignore[arg-type]
 
 
-def _moment(number: int, told: object) -> dt.datetime | None:
-    if told is None:
+def _moment(number: int, value: object) -> dt.datetime | None:
+    if value is None:
         return None
     try:
-        moment = dt.datetime.fromisoformat(told)  # type: ignore[arg-type]
+        moment = dt.datetime.fromisoformat(value)  # type: ignore[arg-type]
         known = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
         return known.astimezone(dt.UTC)
     except (TypeError, ValueError, OverflowError):
-        raise refusal(
-            number, "has a created_at that is no time", "write it as 2026-01-31T12:00:00Z"
+        raise invalid(
+            number, "has a created_at that is not a time", "write it as 2026-01-31T12:00:00Z"
         ) from None

@@ -1,9 +1,9 @@
-"""Tasks and labels to and from Label Studio, in its JSON.
+"""Import and export of tasks and labels in Label Studio's JSON format.
 
-An imported task becomes an item of the kind `imported`; items that are there stay, so several
-files add up. What was labelled there becomes decisions in the log, by accounts `label-studio-ID`
-with which nobody can log in; what is flagged `ground_truth` becomes a gold comment. A file comes in
-whole or not at all, and the same file again changes nothing.
+An imported task becomes an item of the kind `imported`; existing items are kept, so several files
+add up. Annotations become decisions in the log, by disabled accounts `label-studio-ID`; those
+marked as `ground_truth` become gold comments. A file is imported completely or not at all, and
+importing it again changes nothing.
 """
 
 import datetime as dt
@@ -16,16 +16,17 @@ from typing import Any
 from sqlalchemy import Connection, Engine, RowMapping, func, select, text
 from sqlalchemy.dialects import postgresql
 
+from modwatch.review.database import take_turn
 from modwatch.review.label_studio.labels import items_of, log_labels
-from modwatch.review.label_studio.tasks import LABELS, Task, read_tasks, refusal
-from modwatch.review.people.history import record_event
+from modwatch.review.label_studio.tasks import LABELS, Task, invalid, read_tasks
+from modwatch.review.people.account_events import record_event
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes, load_lanes, place
 from modwatch.review.tables import gold_comment, lane, review_item
 
 logger = logging.getLogger(__name__)
 
-#: What to paste into a Label Studio project, under Settings, Labeling Interface, Code.
+#: Paste this into a Label Studio project under Settings, Labeling Interface, Code.
 LABELING_CONFIG = """\
 <View>
   <Text name="parent_text" value="$parent_text"/>
@@ -37,23 +38,23 @@ LABELING_CONFIG = """\
 </View>
 """
 
-#: Held by an import, so that two of the same file come one after the other.
+#: Two concurrent imports take turns on this number.
 _IMPORT_LOCK = 7_104_382_665_190_002
 
 #: Rows in one statement.
 _BATCH = 1_000
 
-#: The last label of each person stands, unless it was taken back.
+#: The last label of each person counts, unless it was undone.
 _TASKS = text(
     """
     SELECT i.id, i.dt, i.comment_id, i.text, i.parent_text, i.language, i.platform, (
-        SELECT json_agg(json_build_array(said.moderator_id, said.label, said.seconds,
-                                         said.decided_at) ORDER BY said.id)
+        SELECT json_agg(json_build_array(latest.moderator_id, latest.label, latest.seconds,
+                                         latest.decided_at) ORDER BY latest.id)
         FROM (
             SELECT DISTINCT ON (d.moderator_id) d.* FROM decision d
             WHERE d.item_id = i.id AND d.action IN ('label', 'adjudicate', 'correct', 'undo')
             ORDER BY d.moderator_id, d.id DESC
-        ) AS said WHERE said.action <> 'undo'
+        ) AS latest WHERE latest.action <> 'undo'
     ) AS labels
     FROM review_item i
     WHERE i.kind = ANY (:kinds) AND i.status NOT IN ('withdrawn', 'closed')
@@ -73,14 +74,14 @@ def export_tasks(
 ) -> Iterator[bytes]:
     """Yield the items of the days `first` to `last`, both included, as one JSON list of tasks.
 
-    Each with the labels that stand, by the moderators' numbers. Texts are in it: it is for leads.
-    Constant memory, one consistent snapshot.
+    Each task has its current labels, by moderator id. Contains texts, so callers must allow this to
+    leads only. Constant memory, one consistent snapshot.
     """
-    asked = {"first": first, "last": last, "kinds": list(kinds)}
+    values = {"first": first, "last": last, "kinds": list(kinds)}
     before = b"[\n"
     with (
         engine.connect() as connection,
-        connection.execution_options(yield_per=_BATCH).execute(_TASKS, asked) as result,
+        connection.execution_options(yield_per=_BATCH).execute(_TASKS, values) as result,
     ):
         for part in result.partitions(_BATCH):
             yield before + b",\n".join(_exported(row._mapping) for row in part)
@@ -91,7 +92,7 @@ def export_tasks(
 def _exported(row: RowMapping) -> bytes:
     data = {
         "text": row["text"],
-        "parent_text": row["parent_text"] or "",  # Label Studio refuses null
+        "parent_text": row["parent_text"] or "",  # Label Studio rejects null
         "comment_id": row["comment_id"],
         "dt": str(row["dt"]),
         "language": row["language"],
@@ -123,19 +124,19 @@ def _annotation(moderator_id: int, label: int, seconds: float | None, at: str) -
 
 @dataclass(frozen=True, kw_only=True)
 class Imported:
-    """What `import_tasks` did."""
+    """The result of `import_tasks`."""
 
     #: Tasks of the file.
     tasks: int
-    #: Items new in the queue.
+    #: New items.
     items: int
-    #: Labels new in the log.
+    #: New labels.
     labels: int
-    #: Comments new among the gold.
+    #: New gold comments.
     gold: int
-    #: Annotations that were cancelled there, and are no labels.
+    #: Cancelled annotations, which are ignored.
     cancelled: int
-    #: Labels of items that people here have worked on since, or gave up: left to them.
+    #: Labels that were skipped, because the item was decided in Modwatch, withdrawn or dismissed.
     left: int
 
 
@@ -147,17 +148,17 @@ def import_tasks(
     lanes: Lanes | None = None,
     actor_id: int | None = None,
 ) -> Imported:
-    """Bring a JSON file of Label Studio in, in one transaction; return what was new.
+    """Import a JSON file of Label Studio in one transaction; return what is new.
 
-    `content` is the file, whole or in parts; `day` is that of tasks without `data.dt`. A task
-    without labels waits in the queue, with the lowest scores; one on whose label all agree is
-    decided; one on which they differ goes to a lead. Raises `QueueError` naming the task.
+    `content` is the file, complete or in parts; `day` is that of tasks without `data.dt`. A task
+    without labels waits in the queue with the lowest score; it is decided if its labels agree, and
+    escalated if they differ. Raises `QueueError` naming the task.
     """
     tasks = read_tasks(content, day)
     with engine.begin() as connection:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _IMPORT_LOCK})
-        _refuse_future(connection, tasks)
-        gold = _keep_gold(connection, [task for task in tasks if task.answer is not None])
+        take_turn(connection, _IMPORT_LOCK)
+        _check_times(connection, tasks)
+        gold = _add_gold(connection, [task for task in tasks if task.answer is not None])
         queued = [task for task in tasks if task.opinions or task.answer is None]
         items = _queue(connection, queued, lanes or load_lanes())
         labels, left = log_labels(connection, [task for task in queued if task.opinions])
@@ -178,15 +179,15 @@ def import_tasks(
     return done
 
 
-def _refuse_future(connection: Connection, tasks: Sequence[Task]) -> None:
+def _check_times(connection: Connection, tasks: Sequence[Task]) -> None:
     latest = connection.execute(select(func.now())).scalar_one() + dt.timedelta(days=1)
     for task in tasks:
         if any(each.created_at and each.created_at > latest for each in task.annotations):
-            raise refusal(task.number, "was annotated in the future", "mend its created_at")
+            raise invalid(task.number, "was annotated in the future", "correct its created_at")
 
 
-def _keep_gold(connection: Connection, tasks: Sequence[Task]) -> int:
-    kept = 0
+def _add_gold(connection: Connection, tasks: Sequence[Task]) -> int:
+    added = 0
     names = ("comment_id", "text", "parent_text", "language", "platform")
     for task in tasks:
         row = {name: getattr(task, name) for name in names} | {"label": task.answer}
@@ -196,21 +197,21 @@ def _keep_gold(connection: Connection, tasks: Sequence[Task]) -> int:
             .on_conflict_do_nothing()
             .returning(gold_comment.c.comment_id)
         )
-        kept += new is not None
+        added += new is not None
         known = select(gold_comment.c.text, gold_comment.c.label).where(
             gold_comment.c.comment_id == task.comment_id
         )
         if tuple(connection.execute(known).one()) != (task.text, task.answer):
-            raise refusal(
+            raise invalid(
                 task.number,
-                "is a gold comment already, of another text or label",
+                "is already a gold comment with another text or label",
                 "give it another comment_id, or retire the gold comment first",
             )
-    return kept
+    return added
 
 
 def _queue(connection: Connection, tasks: Sequence[Task], lanes: Lanes) -> int:
-    """Return how many items are new; those that are there stay as they are."""
+    """Queue the tasks that are not queued yet; return how many."""
     now = connection.execute(select(func.now())).scalar_one()
     rows = [_item_row(task, lanes, now) for task in tasks]
     lanes_of = [{"queue": name, "reason": "imported"} for name in {row["queue"] for row in rows}]
@@ -220,7 +221,7 @@ def _queue(connection: Connection, tasks: Sequence[Task], lanes: Lanes) -> int:
     new = connection.scalars(
         postgresql.insert(review_item).on_conflict_do_nothing().returning(review_item.c.id), rows
     ).all()
-    _refuse_other_texts(connection, tasks)
+    _check_texts(connection, tasks)
     return len(new)
 
 
@@ -247,10 +248,10 @@ def _item_row(task: Task, lanes: Lanes, now: dt.datetime) -> dict[str, Any]:
     return content | lot | {"dt": task.dt, "due_at": due}
 
 
-def _refuse_other_texts(connection: Connection, tasks: Sequence[Task]) -> None:
+def _check_texts(connection: Connection, tasks: Sequence[Task]) -> None:
     for task, item in items_of(connection, tasks):
         if item.text != task.text:
-            raise refusal(
+            raise invalid(
                 task.number,
                 "has another text than the item of its comment_id and day",
                 "give it a comment_id of its own",

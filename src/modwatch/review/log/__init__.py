@@ -1,1 +1,1 @@
-"""The append-only decision log: its chains, their check, the labels that stand, the export."""
+"""The append-only decision log: its hash chains, their verification, current labels, export."""

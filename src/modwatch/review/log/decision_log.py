@@ -1,9 +1,9 @@
 """The append-only log of decisions.
 
-Every moderator's decisions form a chain of their own: each row holds its position, the hash of the
-row before, and a hash over both and everything it says. Chains side by side let people decide at
-once; one chain for all would make each commit wait for the one before. `formats` says what a
-hash covers, `check` finds whatever breaks a chain, `standing` reads the labels.
+The decisions of each moderator form a hash chain: each row contains its position, the hash of the
+row before, and a hash over both and its own content. With one chain for all people, each commit
+would have to wait for the one before. `hashing` defines what a hash covers, `verification` finds
+breaks of a chain, and `labels` reads the current labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, insert, select, update
 from sqlalchemy.dialects import postgresql
 
-from modwatch.review.log.formats import COVERED, CURRENT, GENESIS, row_hash
+from modwatch.review.log.hashing import COVERED, CURRENT, GENESIS, row_hash
 from modwatch.review.tables import decision, decision_chain
 
 
@@ -33,22 +33,22 @@ class Decision:
     moderator_id: int
     #: label | adjudicate | correct | skip | escalate | undo | close | reopen
     action: str
-    #: 1 toxic, 0 not; None for an action that is not about a label.
+    #: 1 toxic, 0 not; None for an action without a label.
     label: int | None
     policy_version: str | None
     policy_code: str | None
-    #: A word from a list: why it was skipped, escalated, corrected or closed.
+    #: Code of the policy's reason to skip, escalate, correct or close.
     reason: str | None
     note: str | None = field(repr=False)
-    #: Between claim and decision.
+    #: Time from claim to decision.
     seconds: float | None
     idempotency_key: str
-    #: The decision that this one takes back or replaces.
+    #: The decision that this one reverts or replaces.
     refers_to: int | None
     decided_at: datetime
     #: In the moderator's chain, from 1.
     position: int
-    #: Which columns the hash covers.
+    #: Format of the hash; see `hashing`.
     format: int
     previous_hash: bytes = field(repr=False)
     hash: bytes = field(repr=False)
@@ -59,7 +59,7 @@ COLUMNS = tuple(decision.c[name] for name in Decision.__dataclass_fields__)
 
 
 def start_chain(connection: Connection, moderator_id: int) -> None:
-    """Begin the empty chain of a moderator, unless there is one."""
+    """Create the empty chain of a moderator if it does not exist."""
     connection.execute(
         postgresql.insert(decision_chain)
         .values(moderator_id=moderator_id, length=0, hash=GENESIS)
@@ -67,10 +67,10 @@ def start_chain(connection: Connection, moderator_id: int) -> None:
     )
 
 
-def entry_of(item: RowMapping, **said: object) -> dict[str, Any]:
-    """Return an entry for `append`: what is `said` of a row of `review_item`, by column of the log.
+def entry_of(item: RowMapping, **values: object) -> dict[str, Any]:
+    """Return an entry for `append`: `values` by column of the log, for a row of `review_item`.
 
-    What `said` leaves out is null.
+    Columns that `values` lacks are null.
     """
     return {
         **dict.fromkeys(name for name in COVERED if name not in ("position", "moderator_id")),
@@ -79,17 +79,17 @@ def entry_of(item: RowMapping, **said: object) -> dict[str, Any]:
         "comment_id": item["comment_id"],
         "kind": item["kind"],
         "item_version": item["version"],
-        **said,
+        **values,
     }
 
 
 def append(
     connection: Connection, moderator_id: int, entries: Sequence[Mapping[str, Any]]
 ) -> list[Decision]:
-    """Return the decisions appended to the chain of a moderator, in the caller's transaction.
+    """Append entries to the chain of a moderator, in the caller's transaction; return them.
 
-    `entry_of` makes the entries. Their keys must be new; `queue` has a statement of its own for the
-    one decision that people make all day.
+    `entry_of` makes the entries, whose idempotency keys must be new. `queue.statements` has a
+    faster statement for the decisions that people make all day.
     """
     if not entries:
         return []
@@ -118,7 +118,7 @@ def append(
 
 
 def made_under(moderator_id: int, idempotency_key: str) -> Select[Any]:
-    """Return the query of the decision that this person made under a key, if there is one."""
+    """Return the query of the decision that this person made with an idempotency key."""
     return select(*COLUMNS).where(
         decision.c.moderator_id == moderator_id, decision.c.idempotency_key == idempotency_key
     )

@@ -1,10 +1,9 @@
-"""The decision log as a file: CSV, JSON lines or Parquet, whole and as it is read.
+"""Export of the decision log as a stream of CSV, JSON Lines or Parquet.
 
-Every format has the same columns (`schema`): all that the hashes cover, and the hashes, so that
-`check.verify_export` can check JSON lines without the database. People appear by pseudonym;
-`moderator_id` is a bare number, which names the chain. Notes are left out unless asked for, since
-people write private things there: the hash of a row that has one (`has_note`) can then be followed
-but not recomputed.
+Every format has the same columns (`schema`): the hashes and all columns that they cover, so that
+`verification.verify_export` can verify JSON Lines without the database. People appear by pseudonym;
+`moderator_id` is the number of the chain. Notes are omitted by default, because they may contain
+private information: the hash of a row with a note (`has_note`) then cannot be recomputed.
 """
 
 import csv
@@ -17,11 +16,12 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from sqlalchemy import Engine, Select, select
+from sqlalchemy import Engine, Select, select, true
 
 from modwatch.cells import neutral
 from modwatch.errors import QueueError
-from modwatch.review.log.formats import COVERED
+from modwatch.review.log.hashing import COVERED
+from modwatch.review.log.labels import decided_between
 from modwatch.review.tables import ACTIONS, decision, moderator
 
 Format = Literal["csv", "jsonl", "parquet"]
@@ -29,7 +29,7 @@ Format = Literal["csv", "jsonl", "parquet"]
 #: Rows read at a time.
 _BATCH = 2_000
 
-#: Rows of a row group in Parquet.
+#: Rows per row group in Parquet.
 ROW_GROUP = 50_000
 
 _MOMENT = pa.timestamp("us", tz="UTC")
@@ -52,13 +52,13 @@ _TYPES = {
 }
 _NULLABLE = ("label", "policy_version", "policy_code", "reason", "note", "seconds", "refers_to")
 
-#: Cells that somebody outside may have had a hand in.
+#: Columns whose values come from outside.
 _FREE = ("moderator", "comment_id", "policy_version", "policy_code", "reason", "note",
          "idempotency_key")  # fmt: skip
 
 
 def schema(*, with_notes: bool = False) -> pa.Schema:
-    """Return the columns of an export; in CSV and JSON, dates are ISO 8601 and hashes hex.
+    """Return the columns of an export; in CSV and JSON, dates are ISO 8601 and hashes are hex.
 
     >>> schema().names[:4], "note" in schema().names
     (['id', 'moderator', 'position', 'item_id'], False)
@@ -83,17 +83,17 @@ def export(
     actions: Collection[str] | None = None,
     with_notes: bool = False,
 ) -> Iterator[bytes]:
-    """Return the log as the parts of a file, in the order of time: however long, constant memory.
+    """Return the log in parts of a file, in the order of time, in constant memory.
 
-    `first` and `last` are the UTC days on which decisions were made, both included; None: from
-    the beginning, to the end. One consistent snapshot. Raises `QueueError` at once for an unknown
-    format or action. CSV follows RFC 4180; `cells.neutral` says what is done to its cells.
+    `first` and `last` are the UTC days on which decisions were made, both included; None:
+    unlimited. One consistent snapshot. Raises `QueueError` immediately for an unknown format or
+    action. CSV follows RFC 4180, with cells escaped by `cells.neutral`.
     """
     if format not in get_args(Format):
         raise QueueError(f"unknown format {format!r}; choose one of {', '.join(get_args(Format))}")
     unknown = sorted(set(actions or ()) - set(ACTIONS))
     if unknown:
-        raise QueueError(f"unknown action {unknown[0]!r}; choose of {', '.join(ACTIONS)}")
+        raise QueueError(f"unknown action {unknown[0]!r}; choose from {', '.join(ACTIONS)}")
     columns = schema(with_notes=with_notes)
     log = _log(columns, first, last, actions)
     return _WRITERS[format](_read(engine, log), columns)
@@ -109,20 +109,15 @@ def _log(
         "moderator": moderator.c.pseudonym.label("moderator"),
         "has_note": decision.c.note.is_not(None).label("has_note"),
     }
-    log = select(
-        *(special[name] if name in special else decision.c[name] for name in columns.names)
-    ).join(moderator, moderator.c.id == decision.c.moderator_id)
-    if first is not None:
-        log = log.where(decision.c.decided_at >= _midnight(first))
-    if last is not None and last < dt.date.max:  # after which no day begins
-        log = log.where(decision.c.decided_at < _midnight(last) + dt.timedelta(days=1))
-    if actions is not None:
-        log = log.where(decision.c.action.in_(list(actions)))
-    return log.order_by(decision.c.id)
-
-
-def _midnight(day: dt.date) -> dt.datetime:
-    return dt.datetime.combine(day, dt.time(), dt.UTC)
+    return (
+        select(*(special[name] if name in special else decision.c[name] for name in columns.names))
+        .join(moderator, moderator.c.id == decision.c.moderator_id)
+        .where(
+            decided_between(first, last),
+            true() if actions is None else decision.c.action.in_(list(actions)),
+        )
+        .order_by(decision.c.id)
+    )
 
 
 _Rows = Generator[Sequence[Sequence[Any]], None, None]
@@ -179,7 +174,7 @@ def _parquet(batches: _Rows, columns: pa.Schema) -> Iterator[bytes]:
 
 
 def _groups(batches: _Rows, columns: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the rows as tables of about `ROW_GROUP`; Arrow holds a row in a tenth of the memory."""
+    """Yield the rows as tables of about `ROW_GROUP`; Arrow needs a tenth of the memory per row."""
     waiting: list[pa.RecordBatch] = []
     for rows in batches:
         cells = zip(zip(*rows, strict=True), columns.types, strict=True)
@@ -193,7 +188,7 @@ def _groups(batches: _Rows, columns: pa.Schema) -> Iterator[pa.Table]:
 
 
 class _Sink(io.RawIOBase):
-    """A file that hands out what was written to it, and forgets it."""
+    """A file whose content is taken out in parts."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -1,1 +1,1 @@
-"""What is told to people and programs outside: kept first, then sent."""
+"""The outbox: messages to people and programs outside, stored first and then sent."""

@@ -1,6 +1,6 @@
-"""The decision feed: what the webhooks post, for platforms that rather ask.
+"""The decision feed: the events that the webhook posts, for platforms that poll instead.
 
-`relay` makes the events; a cursor says how far somebody has read.
+`decision_events` creates the events; a cursor marks how far a reader has come.
 """
 
 import base64
@@ -13,10 +13,10 @@ from typing import Any
 from sqlalchemy import Engine, select
 
 from modwatch.errors import QueueError
-from modwatch.review.outbox.relay import TOPIC
+from modwatch.review.outbox.decision_events import TOPIC
 from modwatch.review.tables import outbox_message
 
-#: Most events of one page.
+#: Maximum number of events per page.
 LONGEST_PAGE = 1_000
 
 _CURSOR = re.compile(r"after:(0|[1-9][0-9]{0,17})", re.ASCII)
@@ -24,24 +24,24 @@ _CURSOR = re.compile(r"after:(0|[1-9][0-9]{0,17})", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class FeedPage:
-    """A piece of the feed."""
+    """One page of the feed."""
 
     #: The payloads, oldest first; `docs/webhooks.md` names their fields.
     events: tuple[Mapping[str, Any], ...]
-    #: What to ask with next, also when there was nothing.
+    #: Cursor of the next request, also if there are no events yet.
     next_cursor: str
 
 
 def feed(engine: Engine, after: str | None = None, limit: int = 100) -> FeedPage:
-    """Return the first `limit` (1 to 1000) events after the cursor `after`, None for the beginning.
+    """Return the first `limit` (1 to 1000) events after the cursor `after`; None: from the start.
 
-    What follows a cursor never changes, but for what is added at the end. Fresh to the last call of
-    `relay_decisions`. Raises `QueueError` for a cursor that this feed never gave.
+    The events after a cursor never change, except that new ones are added at the end. Contains the
+    events up to the last call of `relay_decisions`. Raises `QueueError` for an invalid cursor.
     """
     if not 1 <= limit <= LONGEST_PAGE:
-        raise QueueError(f"a page of the feed has 1 to {LONGEST_PAGE} events, not {limit}")
+        raise QueueError(f"the limit of a page must be 1 to {LONGEST_PAGE} events, got {limit}")
     last = _read_cursor(after)
-    # Relays take turns, so the ids of this topic become visible in their order.
+    # `relay_decisions` runs one at a time, so ids of this topic become visible in order.
     following = (
         select(outbox_message.c.id, outbox_message.c.payload)
         .where(outbox_message.c.topic == TOPIC, outbox_message.c.id > last)
@@ -66,13 +66,13 @@ def _read_cursor(cursor: str | None) -> int:
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         written = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
-        found = _CURSOR.fullmatch(written)
+        match = _CURSOR.fullmatch(written)
     except (binascii.Error, UnicodeError):
-        found = None
-    # Of several ways to write the same, ours only.
-    if found is None or _write_cursor(int(found[1])) != cursor:
+        match = None
+    # Only the canonical encoding is valid.
+    if match is None or _write_cursor(int(match[1])) != cursor:
         raise QueueError(
-            "this cursor is none of the decision feed; send the one of the last page, or none to "
-            "begin at the beginning"
+            "the cursor is not one of the decision feed; send the one of the last page, or none to "
+            "start from the beginning"
         )
-    return int(found[1])
+    return int(match[1])

@@ -1,8 +1,8 @@
-"""Messages to people outside: kept first, then sent, each channel by itself.
+"""Messages to receivers outside: stored first, then sent on each channel independently.
 
-A message is written in the same database as everything that people do, with one row a channel.
-Sending marks that row in the transaction in which it sends: a process that is killed in between
-sends once more, under the same key, and nothing else is sent twice.
+A message is stored in the database of the queue, with one row per channel. Sending marks that row
+in the same transaction: only if the process is killed in between, the message is sent once more,
+under the same key.
 """
 
 import datetime as dt
@@ -21,21 +21,21 @@ from modwatch.review.tables import outbox_delivery, outbox_message
 class OutboxMessage:
     """One message."""
 
-    #: The same whenever it is sent again.
+    #: Idempotency key, the same for every attempt.
     key: str
     topic: str
-    #: What it is about; the messages of a series are sent in order.
+    #: What the message is about; the messages of a series are sent in order.
     series: str
     #: Its number in the series, from 1.
     sequence: int
-    #: The day that it is about.
+    #: The day that the message is about.
     dt: dt.date
-    #: What is sent, as JSON.
+    #: The JSON that is sent.
     payload: dict[str, Any]
 
 
 def post(engine: Engine, message: OutboxMessage, channels: Iterable[str]) -> bool:
-    """Keep a message for these channels; return False if it was there already."""
+    """Store a message for these channels; return False if its key exists already."""
     row = {name: getattr(message, name) for name in message.__dataclass_fields__}
     with engine.begin() as connection:
         added = connection.scalar(
@@ -59,16 +59,16 @@ def latest(engine: Engine, topic: str) -> dict[str, OutboxMessage]:
         .order_by(outbox_message.c.series, outbox_message.c.sequence.desc())
     )
     with engine.connect() as connection:
-        return {row.series: _message(row) for row in connection.execute(last)}
+        return {row.series: message_of(row) for row in connection.execute(last)}
 
 
 def pending(engine: Engine, channel: str, *, younger_than: dt.timedelta) -> list[OutboxMessage]:
-    """Return what `channel` has not got yet, oldest first.
+    """Return the messages that are still to be sent on `channel`, oldest first.
 
-    Messages that were posted longer ago than `younger_than` are given up.
+    Messages that were posted longer ago than `younger_than` are not sent any more.
     """
     mine = outbox_delivery.c
-    waiting = (
+    unsent = (
         select(outbox_message)
         .join(outbox_delivery)
         .where(mine.channel == channel, mine.delivered_at.is_(None), mine.dead_at.is_(None))
@@ -76,22 +76,22 @@ def pending(engine: Engine, channel: str, *, younger_than: dt.timedelta) -> list
         .order_by(outbox_message.c.id)
     )
     with engine.connect() as connection:
-        return [_message(row) for row in connection.execute(waiting)]
+        return [message_of(row) for row in connection.execute(unsent)]
 
 
 def send(
     engine: Engine, message: OutboxMessage, channel: str, deliver: Callable[[OutboxMessage], None]
 ) -> bool:
-    """Call `deliver` with the message and mark it as sent; return False if somebody else was first.
+    """Call `deliver` and mark the message as sent; return False if another process was faster.
 
-    What `deliver` raises leaves it pending. Of two processes one waits for the other.
+    If `deliver` raises, the message stays pending. Concurrent processes wait for each other.
     """
     ours = select(outbox_message.c.id).where(outbox_message.c.key == message.key).scalar_subquery()
     mine = (outbox_delivery.c.message_id == ours, outbox_delivery.c.channel == channel)
-    open_still = select(outbox_delivery).where(*mine, outbox_delivery.c.delivered_at.is_(None))
+    unsent = select(outbox_delivery).where(*mine, outbox_delivery.c.delivered_at.is_(None))
     with engine.begin() as connection:
         connection.execute(text("SET LOCAL lock_timeout = '5min'"))
-        if connection.execute(open_still.with_for_update()).first() is None:
+        if connection.execute(unsent.with_for_update()).first() is None:
             return False
         deliver(message)
         sent = update(outbox_delivery).where(*mine).values(delivered_at=func.clock_timestamp())
@@ -99,6 +99,7 @@ def send(
     return True
 
 
-def _message(row: Any) -> OutboxMessage:
+def message_of(row: Any) -> OutboxMessage:
+    """Return the message of a row of `outbox_message`."""
     names = OutboxMessage.__dataclass_fields__
     return OutboxMessage(**{name: getattr(row, name) for name in names})

@@ -1,9 +1,19 @@
-"""The people of the queue: accounts, and every way in.
+"""The people who work the queue: accounts, roles, authentication.
 
-Read `scopes` first, then `accounts`, `credentials` (tokens), `sessions`, `logins` (passwords, with
-`passwords` and `throttle`) and `oidc`. `groups` stands apart; `history` is who changed what.
+Read `scopes` first, then `accounts` and `changes`, `access_tokens`, `sessions`, `passwords` with
+`throttle`, and `oidc` with `discovery`. `pseudonyms` are people's names, `groups` are voluntary
+self-descriptions, and `account_events` records who changed what.
 """
 
+from modwatch.review.people.access_tokens import (
+    Purpose,
+    Token,
+    issue_token,
+    revoke_token,
+    revoke_token_by_id,
+    tokens,
+)
+from modwatch.review.people.account_events import AccountEvent, events, record_event
 from modwatch.review.people.accounts import (
     Account,
     Moderator,
@@ -18,25 +28,20 @@ from modwatch.review.people.changes import (
     save_preferences,
     set_queues,
 )
-from modwatch.review.people.credentials import (
-    Purpose,
-    Token,
-    forget_sessions,
-    issue_token,
-    revoke_token,
-    revoke_token_by_id,
-    tokens,
-)
 from modwatch.review.people.groups import SMALLER_GROUPS, describe_group
-from modwatch.review.people.history import AccountEvent, events, record_event
-from modwatch.review.people.logins import change_password, log_in, set_password
-from modwatch.review.people.names import LONGEST_PSEUDONYM
-from modwatch.review.people.oidc import OidcOptions, PendingLogin, Provider
-from modwatch.review.people.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD
-from modwatch.review.people.scopes import ROLE_SCOPES, SCOPES
+from modwatch.review.people.oidc import OidcOptions, Provider
+from modwatch.review.people.passwords import (
+    LONGEST_PASSWORD,
+    SHORTEST_PASSWORD,
+    change_password,
+    log_in,
+    set_password,
+)
+from modwatch.review.people.pseudonyms import LONGEST_PSEUDONYM
+from modwatch.review.people.scopes import ROLE_SCOPES
 from modwatch.review.people.sessions import authenticate, open_session, rotate_session, session_seed
 
-#: Who decides. The others look on: what they may see comes with the pages made for them.
+#: Roles that may decide items.
 REVIEWERS = frozenset(role for role, scopes in ROLE_SCOPES.items() if "review" in scopes)
 
 __all__ = [
@@ -44,14 +49,12 @@ __all__ = [
     "LONGEST_PSEUDONYM",
     "REVIEWERS",
     "ROLE_SCOPES",
-    "SCOPES",
     "SHORTEST_PASSWORD",
     "SMALLER_GROUPS",
     "Account",
     "AccountEvent",
     "Moderator",
     "OidcOptions",
-    "PendingLogin",
     "Provider",
     "Purpose",
     "Token",
@@ -64,7 +67,6 @@ __all__ = [
     "enable",
     "events",
     "find_moderator",
-    "forget_sessions",
     "issue_token",
     "log_in",
     "open_session",

@@ -1,4 +1,4 @@
-"""Accounts: who there is, in which role, for which queues."""
+"""Accounts: people with their roles and queues."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -16,38 +16,38 @@ from sqlalchemy import (
     func,
     insert,
     select,
-    text,
 )
 
 from modwatch.errors import QueueError
+from modwatch.review.database import take_turn
 from modwatch.review.log.decision_log import start_chain
+from modwatch.review.people.account_events import record_event
 from modwatch.review.people.groups import describe
-from modwatch.review.people.history import record_event
-from modwatch.review.people.names import name_key, skeletons, usable_pseudonym
+from modwatch.review.people.pseudonyms import name_key, skeletons, usable_pseudonym
 from modwatch.review.people.scopes import cut
 from modwatch.review.tables import ROLES, moderator, moderator_queue
 
-#: Held while a pseudonym is chosen, so that two look-alikes cannot be created at once.
+#: Locked while an account is created, so that two look-alikes cannot be created at once.
 _NAMES_LOCK = 7_104_382_665_190_001
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moderator:
-    """A person with an account; only the pseudonym is known."""
+    """A person with an account, known by pseudonym only."""
 
     id: int
     pseudonym: str
     #: moderator | lead | auditor | ops | admin
     role: str
-    #: The queues that this person works; None: all of them.
+    #: The queues that this person works; None: all.
     queues: frozenset[str] | None = None
-    #: What the person has chosen for the console.
+    #: The person's settings of the console.
     preferences: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    #: What may be done with the token that was shown; see `scopes`.
+    #: Scopes of the person and the token; see `scopes`.
     scopes: frozenset[str]
 
     def may(self, scope: str) -> bool:
-        """Return whether `scope` is among those of the person and the token."""
+        """Return whether the person and the token have `scope`."""
         return scope in self.scopes
 
     @property
@@ -66,10 +66,10 @@ class Account:
     #: None: all.
     queues: frozenset[str] | None
     created_at: dt.datetime
-    #: None: the person may come in.
+    #: None: the account is enabled.
     disabled_at: dt.datetime | None
     has_password: bool
-    #: Whether an identity provider vouches for the person.
+    #: Whether the person logs in through the OIDC provider.
     by_oidc: bool
 
 
@@ -83,8 +83,8 @@ def create_moderator(
 ) -> Moderator:
     """Return the account of `pseudonym`, created if absent.
 
-    `group` is what the person says about themselves; it is stored apart from the account. Raises
-    `QueueError` for an unknown role, an unusable pseudonym, one taken in another role, or one that
+    `group` is the person's voluntary self-description, stored apart from the account. Raises
+    `QueueError` for an unknown role, or a pseudonym that is invalid, taken in another role, or
     looks like another person's.
     """
     check_role(role)
@@ -98,7 +98,7 @@ def create_moderator(
             person = add_account(connection, pseudonym, role, actor_id=actor_id)
         if person.role != role:
             raise QueueError(
-                f"the pseudonym {pseudonym!r} is taken by a person of role {person.role}; "
+                f"the pseudonym {pseudonym!r} belongs to an account of role {person.role}; "
                 "choose another"
             )
         if group is not None:
@@ -114,12 +114,10 @@ def add_account(
     actor_id: int | None = None,
     oidc_subject: str | None = None,
 ) -> Moderator:
-    """Return a new account, under `lock_names`; raise `QueueError` if the pseudonym is taken."""
+    """Return a new account. Call `lock_names` first. Raises `QueueError` for a taken pseudonym."""
     looks = skeletons(pseudonym)
     if any(looks & skeletons(name) for name in connection.scalars(select(moderator.c.pseudonym))):
-        raise QueueError(
-            f"the pseudonym {pseudonym!r} looks like that of another person; choose another"
-        )
+        raise QueueError(f"the pseudonym {pseudonym!r} looks like another person's; choose another")
     moderator_id = connection.execute(
         insert(moderator)
         .values(pseudonym=pseudonym, role=role, oidc_subject=oidc_subject)
@@ -138,21 +136,21 @@ def add_account(
 
 
 def lock_names(connection: Connection) -> None:
-    """Wait for whoever else creates an account, until the transaction ends."""
-    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _NAMES_LOCK})
+    """Wait for other transactions that create accounts; holds until this one ends."""
+    take_turn(connection, _NAMES_LOCK)
 
 
 def find_moderator(engine: Engine, pseudonym: str) -> Moderator:
-    """Return the person called `pseudonym`, disabled or not; raise `QueueError` if nobody is."""
+    """Return the account of `pseudonym`, disabled or not; raise `QueueError` if there is none."""
     with engine.connect() as connection:
         person = _named(connection, name_key(pseudonym))
     if person is None:
-        raise QueueError("nobody has this pseudonym; see who there is, or create the account first")
+        raise QueueError("no account has this pseudonym; check its spelling or create the account")
     return person
 
 
 def people(engine: Engine) -> list[Account]:
-    """Return all accounts by pseudonym, the disabled ones too."""
+    """Return all accounts, including disabled ones, in order of pseudonym."""
     c = moderator.c
     statement = select(
         c.id,
@@ -170,13 +168,13 @@ def people(engine: Engine) -> list[Account]:
 
 
 def select_moderator() -> Select[Any]:
-    """Return the start of every statement whose rows `moderator_of` reads."""
+    """Return the base of all queries whose rows `moderator_of` reads."""
     c = moderator.c
     return select(c.id, c.pseudonym, c.role, c.preferences, queues_of_row())
 
 
 def moderator_of(row: RowMapping) -> Moderator:
-    """Return the person of a row of `select_moderator`; its `token_scopes`, if any, cut theirs."""
+    """Return the person of a row of `select_moderator`, limited to its `token_scopes`, if any."""
     return Moderator(
         id=row["id"],
         pseudonym=row["pseudonym"],
@@ -188,17 +186,17 @@ def moderator_of(row: RowMapping) -> Moderator:
 
 
 def queues_of_row() -> ColumnElement[Any]:
-    """Return the column of the person's queues, empty for all."""
+    """Return the column of the person's queues; empty means all."""
     mine = select(moderator_queue.c.queue).where(moderator_queue.c.moderator_id == moderator.c.id)
     array = func.array(mine.correlate(moderator).scalar_subquery(), type_=ARRAY(Text))
     return array.label("queues")
 
 
 def lock_person(connection: Connection, moderator_id: int) -> RowMapping:
-    """Return the account's row, which nobody else changes before the transaction ends.
+    """Return the account's row, locked until the transaction ends.
 
-    Tokens are given and taken away under this lock, so that none slips in while they all end. It
-    lets decisions through, which only refer to the row. Raises `QueueError` for an unknown person.
+    Tokens are issued and revoked under this lock, so that none is issued while all are revoked. It
+    does not block decisions, which only refer to the row. Raises `QueueError` for an unknown id.
     """
     row = (
         connection.execute(
@@ -208,18 +206,18 @@ def lock_person(connection: Connection, moderator_id: int) -> RowMapping:
         .one_or_none()
     )
     if row is None:
-        raise QueueError(f"there is no moderator {moderator_id}; create the account first")
+        raise QueueError(f"moderator {moderator_id} does not exist; create the account first")
     return row
 
 
 def check_role(role: str) -> None:
-    """Raise `QueueError` unless `role` is one."""
+    """Raise `QueueError` for an unknown role."""
     if role not in ROLES:
         raise QueueError(f"unknown role {role!r}; choose one of {', '.join(ROLES)}")
 
 
 def _named(connection: Connection, pseudonym: str) -> Moderator | None:
-    if not pseudonym.isprintable():  # PostgreSQL takes neither NUL nor surrogates
+    if not pseudonym.isprintable():  # PostgreSQL accepts neither NUL nor surrogates
         return None
     statement = select_moderator().where(moderator.c.pseudonym == pseudonym)
     row = connection.execute(statement).mappings().one_or_none()

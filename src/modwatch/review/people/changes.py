@@ -1,18 +1,18 @@
-"""Changes of an account: its role, its queues, whether it may come in."""
+"""Changes of an account: role, queues, preferences, disabling and enabling."""
 
 import json
 from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, func, insert, update
 
 from modwatch.errors import QueueError
+from modwatch.review.people.access_tokens import end_sessions
+from modwatch.review.people.account_events import record_event
 from modwatch.review.people.accounts import check_role, lock_person
-from modwatch.review.people.credentials import end_sessions
-from modwatch.review.people.history import record_event
+from modwatch.review.queue.lanes import Lanes, known_queues, load_lanes
 from modwatch.review.tables import moderator, moderator_queue
-
-LONGEST_QUEUE = 100
 
 #: Bytes of JSON.
 LONGEST_PREFERENCES = 16_384
@@ -21,7 +21,7 @@ LONGEST_PREFERENCES = 16_384
 def change_role(
     engine: Engine, moderator_id: int, role: str, *, actor_id: int | None = None
 ) -> None:
-    """Give a person another role, and end their sessions; their tokens are cut to the new role.
+    """Change a person's role and end their sessions; their tokens are limited to the new role.
 
     Raises `QueueError` for an unknown role or person.
     """
@@ -33,7 +33,7 @@ def change_role(
 def set_role(
     connection: Connection, moderator_id: int, role: str, *, actor_id: int | None = None
 ) -> None:
-    """Do the work of `change_role` in the caller's transaction."""
+    """Change a person's role, in the caller's transaction."""
     was = lock_person(connection, moderator_id)["role"]
     if was == role:
         return
@@ -45,7 +45,7 @@ def set_role(
 
 
 def disable(engine: Engine, moderator_id: int, *, actor_id: int | None = None) -> None:
-    """Keep a person out: sessions end, and tokens are refused until `enable`.
+    """Disable an account: its sessions end, and its tokens are rejected until `enable`.
 
     Raises `QueueError` for an unknown person.
     """
@@ -58,7 +58,7 @@ def disable(engine: Engine, moderator_id: int, *, actor_id: int | None = None) -
 
 
 def enable(engine: Engine, moderator_id: int, *, actor_id: int | None = None) -> None:
-    """Let a disabled person in again; API tokens that nobody revoked hold again.
+    """Enable a disabled account; its API tokens that were not revoked are valid again.
 
     Raises `QueueError` for an unknown person.
     """
@@ -74,17 +74,19 @@ def set_queues(
     moderator_id: int,
     queues: Collection[str] | None,
     *,
+    lanes: Lanes | None = None,
     actor_id: int | None = None,
 ) -> None:
-    """Let a person work `queues` only, or all of them if None.
+    """Assign a person to `queues` only, or to all queues if None.
 
-    Raises `QueueError` for an unknown person, an unusable name, or no queue at all.
+    `lanes` are the queue rules in use. Raises `QueueError` for an unknown person, no queue at all,
+    or a queue that no rule names and that never had an item.
     """
     names = None if queues is None else sorted(set(queues))
-    _check_queues(names)
     mine = moderator_queue.c.moderator_id == moderator_id
     with engine.begin() as connection:
         lock_person(connection, moderator_id)
+        _check_queues(names, known_queues(connection, lanes or load_lanes()))
         connection.execute(delete(moderator_queue).where(mine))
         if names:
             rows = [{"moderator_id": moderator_id, "queue": name} for name in names]
@@ -95,19 +97,19 @@ def set_queues(
 
 
 def save_preferences(engine: Engine, moderator_id: int, preferences: Mapping[str, Any]) -> None:
-    """Store what a person has chosen for the console, in place of what stood there.
+    """Replace a person's settings of the console.
 
-    Raises `QueueError` for an unknown person, or for what is no JSON of at most 16 KiB.
+    Raises `QueueError` for an unknown person, or settings that are not JSON of at most 16 KiB.
     """
     try:
         size = len(json.dumps(preferences, allow_nan=False, ensure_ascii=False).encode())
-        refused = size > LONGEST_PREFERENCES or _unstorable(preferences)
+        invalid = size > LONGEST_PREFERENCES or _contains_nul(preferences)
     except (TypeError, ValueError, RecursionError):
-        refused = True
-    if refused:
+        invalid = True
+    if invalid:
         raise QueueError(
-            f"the preferences of moderator {moderator_id} are not JSON of at most "
-            f"{LONGEST_PREFERENCES:,} bytes without NUL; store less"
+            f"the preferences of moderator {moderator_id} must be JSON of at most "
+            f"{LONGEST_PREFERENCES:,} bytes without NUL"
         )
     with engine.begin() as connection:
         lock_person(connection, moderator_id)
@@ -118,17 +120,20 @@ def _set(connection: Connection, moderator_id: int, **values: Any) -> None:
     connection.execute(update(moderator).where(moderator.c.id == moderator_id).values(**values))
 
 
-def _check_queues(names: list[str] | None) -> None:
+def _check_queues(names: list[str] | None, known: list[str]) -> None:
     if names is None:
         return
     if not names:
-        raise QueueError("no queue is named; name one, or disable the account to keep it out")
-    if not all(0 < len(name) <= LONGEST_QUEUE and name.isprintable() for name in names):
-        raise QueueError(
-            f"a queue's name has 1 to {LONGEST_QUEUE} printable characters; choose another"
-        )
+        raise QueueError("no queue given; name at least one, or disable the account instead")
+    for name in names:
+        if name not in known:
+            nearest = get_close_matches(name, known, n=1)
+            hint = f", did you mean {nearest[0]!r}?" if nearest else ""
+            raise QueueError(
+                f"unknown queue {name[:60]!r}{hint} (known queues: {', '.join(known)})"
+            )
 
 
-def _unstorable(preferences: Mapping[str, Any]) -> bool:
-    """Return whether a text in `preferences` holds NUL, which `jsonb` refuses."""
+def _contains_nul(preferences: Mapping[str, Any]) -> bool:
+    """Return whether a text in `preferences` contains NUL, which `jsonb` rejects."""
     return "\\u0000" in json.dumps(preferences).replace("\\\\", "")

@@ -1,4 +1,4 @@
-"""What an OpenID Connect provider publishes about itself, and whether a token is its own."""
+"""OpenID Connect discovery: a provider's published configuration and keys, and its id tokens."""
 
 import base64
 import hmac
@@ -14,23 +14,23 @@ import jwt
 
 from modwatch.errors import AccessDeniedError, QueueError
 
-#: Public keys alone: a token that names HS256 or `none` is refused before it is looked at.
+#: Asymmetric algorithms only: a token with HS256 or `none` is rejected before it is verified.
 ALGORITHMS = ("RS256", "ES256")
 
-#: Seconds by which two clocks may differ.
+#: Allowed clock difference, in seconds.
 LEEWAY = 60
 
-#: Seconds for which what was published is believed.
+#: Seconds for which the published configuration and keys are cached.
 KEPT = 3600.0
 
-#: Seconds between two looks for a new key, whatever keys are asked for.
+#: Minimum seconds between two requests for keys, whichever keys tokens name.
 PAUSE = 10.0
 
-_REFUSAL = "the identity provider's token does not hold; begin again, or ask whoever manages it"
+_REJECTED = "the identity provider's token is not valid; log in again, or ask its administrator"
 
 
 class Discovery:
-    """The published configuration and keys of the provider at `issuer`; fetched when needed."""
+    """The published configuration and keys of the provider at `issuer`, fetched on demand."""
 
     def __init__(self, issuer: str, client: httpx.Client, *, pause: float = PAUSE) -> None:
         self._issuer = issuer
@@ -41,36 +41,40 @@ class Discovery:
         self._keys: tuple[float, Mapping[str | None, Mapping[str, Any]]] | None = None
 
     def endpoint(self, name: str) -> str:
-        """Return the address published as `name`; raise `QueueError` if there is no safe one."""
+        """Return the URL published as `name`; raise `QueueError` if it is missing or not secure."""
         address = self._published().get(name)
         if not isinstance(address, str):
-            raise QueueError(f"the identity provider {self._issuer} publishes no {name}")
+            raise QueueError(
+                f"the identity provider {self._issuer} publishes no {name}; check "
+                "MODWATCH_OIDC_ISSUER"
+            )
         return _safe(address)
 
     def takes_basic(self) -> bool:
-        """Return whether the client may show its secret in a header, as is usual."""
+        """Return whether the client may authenticate with HTTP Basic, as is usual."""
         methods = self._published().get("token_endpoint_auth_methods_supported")
         return not isinstance(methods, list) or "client_secret_basic" in methods
 
     def post(
         self, name: str, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> Mapping[str, Any]:
-        """Return the answer of the endpoint `name` to `form`.
+        """Return the response of the endpoint `name` to `form`.
 
-        Raises `AccessDeniedError` if it refuses, and `QueueError` if it does not answer.
+        Raises `AccessDeniedError` if it rejects the request, and `QueueError` if it does not
+        respond.
         """
         return self._asked("POST", self.endpoint(name), data=dict(form), headers=dict(headers))
 
     def verified(self, token: str, *, audience: str, nonce: str) -> dict[str, Any]:
-        """Return the claims of an id token made for `audience` in answer to `nonce`.
+        """Return the claims of an id token for `audience` with `nonce`.
 
         Raises `AccessDeniedError` unless the signature is by a published key, and issuer, audience,
-        times and nonce are as they must be.
+        times and nonce are valid.
         """
         try:
             header = jwt.get_unverified_header(token)
             if header.get("alg") not in ALGORITHMS:
-                raise AccessDeniedError(_REFUSAL)
+                raise AccessDeniedError(_REJECTED)
             claims: dict[str, Any] = jwt.decode(
                 token,
                 jwt.PyJWK.from_dict(dict(self._key(header.get("kid"))), header["alg"]).key,
@@ -81,26 +85,26 @@ class Discovery:
                 options={"require": ["iss", "sub", "aud", "exp", "iat", "nonce"]},
             )
         except (jwt.PyJWTError, ValueError, TypeError):
-            raise AccessDeniedError(_REFUSAL) from None  # the cause quotes parts of the token
-        if not _meant(claims, audience, nonce):
-            raise AccessDeniedError(_REFUSAL)
+            raise AccessDeniedError(_REJECTED) from None  # the cause quotes parts of the token
+        if not _is_for(claims, audience, nonce):
+            raise AccessDeniedError(_REJECTED)
         return claims
 
     def _published(self) -> Mapping[str, Any]:
         with self._lock:
             if self._configuration is None or _age(self._configuration[0]) > KEPT:
                 address = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
-                found = self._asked("GET", _safe(address))
-                if found.get("issuer") != self._issuer:
+                content = self._asked("GET", _safe(address))
+                if content.get("issuer") != self._issuer:
                     raise QueueError(
-                        f"{address} speaks for another issuer than {self._issuer}; set the issuer "
-                        "exactly as the provider writes it"
+                        f"{address} names another issuer than {self._issuer}; set "
+                        "MODWATCH_OIDC_ISSUER exactly as the provider writes it"
                     )
-                self._configuration = (time.monotonic(), found)
+                self._configuration = (time.monotonic(), content)
             return self._configuration[1]
 
     def _key(self, kid: str | None) -> Mapping[str, Any]:
-        """Return the published key `kid`; look anew for one that is not known yet."""
+        """Return the published key `kid`; fetch the keys again if it is unknown."""
         address = self.endpoint("jwks_uri")
         with self._lock:
             known = self._keys
@@ -109,7 +113,7 @@ class Discovery:
         if kid is None and len(known[1]) == 1:
             return next(iter(known[1].values()))
         if kid not in known[1]:
-            raise AccessDeniedError(_REFUSAL)
+            raise AccessDeniedError(_REJECTED)
         return known[1][kid]
 
     def _asked(self, method: str, address: str, **content: Any) -> Mapping[str, Any]:
@@ -117,27 +121,28 @@ class Discovery:
             answer = self._client.request(method, address, follow_redirects=False, **content)
             if method == "POST" and answer.is_client_error:
                 raise AccessDeniedError(
-                    "the identity provider refuses the log-in; begin again, and if that does not "
-                    "help check the client's id and secret"
+                    "the identity provider rejected the log-in; log in again, and if that fails, "
+                    "check the OIDC client id and secret"
                 )
-            found = answer.raise_for_status().json()
+            document = answer.raise_for_status().json()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-            found = None  # the error quotes what was sent, which no log should
-        if not isinstance(found, dict):
+            document = None  # the error quotes the request, which must not be logged
+        if not isinstance(document, dict):
             raise QueueError(
-                f"the identity provider {self._issuer} does not answer as one; try again later"
+                f"the identity provider {self._issuer} did not send a valid response; try again "
+                "later"
             )
-        return found
+        return document
 
 
 def basic_credentials(client_id: str, client_secret: str) -> dict[str, str]:
-    """Return the header that shows the client's secret, as RFC 6749, section 2.3.1, writes it."""
+    """Return the header of HTTP Basic authentication of the client (RFC 6749, section 2.3.1)."""
     pair = f"{quote_plus(client_id)}:{quote_plus(client_secret)}"
     return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
-def _meant(claims: Mapping[str, Any], audience: str, nonce: str) -> bool:
-    """Return whether a token with a good signature is for this client and this log-in."""
+def _is_for(claims: Mapping[str, Any], audience: str, nonce: str) -> bool:
+    """Return whether a token with a valid signature is for this client and this log-in."""
     given, party = claims["nonce"], claims.get("azp")
     several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
     return (
@@ -161,14 +166,15 @@ def _signing(published: Mapping[str, Any]) -> dict[str | None, Mapping[str, Any]
 
 
 def _safe(address: str) -> str:
-    """Return `address` unless somebody on the way could read or change what it answers."""
+    """Return `address`; raise `QueueError` unless it is https, or http on loopback."""
     try:
         parts = urlsplit(address)
     except ValueError:
         raise QueueError(f"{address!r} of the identity provider is not a URL") from None
     if parts.scheme != "https" and not (parts.scheme == "http" and _loopback(parts.hostname or "")):
         raise QueueError(
-            f"the identity provider's address {address} is not https; only loopback may be plain"
+            f"the identity provider's address {address} is not https; http is allowed on loopback "
+            "only"
         )
     return address
 

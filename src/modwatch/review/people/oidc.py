@@ -1,7 +1,7 @@
 """Log-in through an OpenID Connect provider: the code flow with PKCE, state and nonce.
 
-Of what the provider says, only the subject and the role are kept: the account gets a made-up
-pseudonym, never a name or an address. See OpenID Connect Core 1.0, section 3.1, and RFC 9700.
+Only the subject and the role are stored: the account gets a random pseudonym, never a name or an
+address. See OpenID Connect Core 1.0, section 3.1, and RFC 9700.
 """
 
 import base64
@@ -24,52 +24,52 @@ from modwatch.review.people.discovery import PAUSE, Discovery, basic_credentials
 from modwatch.review.people.sessions import begin_session
 from modwatch.review.tables import ROLES, moderator
 
-#: What pseudonyms are made of: no two of these are mistaken for each other.
+#: Characters of random pseudonyms, none of which looks like another.
 _LETTERS = "abcdefghjkmpqrstuwxyz23456789"
 
 
 @dataclass(frozen=True, kw_only=True)
 class OidcOptions:
-    """How this installation is known to its provider."""
+    """The configuration of the OIDC client."""
 
-    #: As the provider writes it, `https://…`; plain http on loopback only.
+    #: As the provider writes it, `https://…`; http on loopback only.
     issuer: str
     client_id: str
     client_secret: str = field(repr=False)
-    #: Where the provider sends people back to.
+    #: To which the provider redirects people.
     redirect_url: str
-    #: The claim of the id token that holds the role or roles, by name or dotted path.
+    #: The claim of the id token with the role or roles, by name or dotted path.
     role_claim: str
-    #: Role by value of the claim; of several, the one that stands first here is given.
+    #: Role by value of the claim; of several values, the first in this order counts.
     roles: Mapping[str, str]
     scope: str = "openid"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PendingLogin:
-    """A log-in that is under way in one browser, which keeps `cookie` and goes to `url`."""
+    """A log-in in progress in one browser, which stores `cookie` and goes to `url`."""
 
     url: str
-    #: For an HttpOnly cookie, SameSite=Lax, of some minutes: it ties the answer to the browser.
+    #: For a short-lived HttpOnly cookie, SameSite=Lax, which ties the response to the browser.
     cookie: str = field(repr=False)
 
 
 class Provider:
-    """The provider of `options`; one object serves all threads, and keeps the provider's keys.
+    """The provider of `options`; thread-safe, and caches the provider's keys.
 
-    `client` is how it is reached; it looks for a new key every `pause` seconds at most.
+    `client` sends the requests; unknown keys are fetched every `pause` seconds at most.
     """
 
     def __init__(
         self, options: OidcOptions, client: httpx.Client | None = None, *, pause: float = PAUSE
     ) -> None:
         if unknown := sorted(set(options.roles.values()) - set(ROLES)):
-            raise QueueError(f"unknown role {unknown[0]!r}; choose among {', '.join(ROLES)}")
+            raise QueueError(f"unknown role {unknown[0]!r}; choose from {', '.join(ROLES)}")
         self._options = options
         self._discovery = Discovery(options.issuer, client or httpx.Client(timeout=10), pause=pause)
 
     def begin(self) -> PendingLogin:
-        """Return where to send the browser; raise `QueueError` if the provider does not answer."""
+        """Return where to send the browser; raise `QueueError` if the provider does not respond."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         challenge = hashlib.sha256(verifier.encode()).digest()
         query = {
@@ -98,18 +98,18 @@ class Provider:
         lifetime: dt.timedelta,
         issuer: str | None = None,
     ) -> str:
-        """Return a session token for the person whom the provider vouches for.
+        """Return a session token for the person whom the provider has authenticated.
 
-        `cookie` is what `begin` gave; `state`, `code` and, if there, `iss` come with the browser's
-        return. The account is created with the first log-in, and its role follows the claim.
-        Raises `AccessDeniedError` for an answer that was not asked for or does not hold, a person
-        without a role, or a disabled one; `QueueError` if the provider does not answer.
+        `cookie` is that of `begin`; `state`, `code` and, if present, `iss` are parameters of the
+        redirect. The account is created at the first log-in, and its role follows the claim.
+        Raises `AccessDeniedError` for a response that was not requested or is invalid, a person
+        without a role, or a disabled account; `QueueError` if the provider does not respond.
         """
         parts = cookie.split(".")
         if len(parts) != 3 or not hmac.compare_digest(parts[0].encode(), _bytes(state)):
-            raise AccessDeniedError("this log-in was not begun in this browser; begin again")
+            raise AccessDeniedError("this log-in was not started in this browser; log in again")
         if issuer is not None and issuer != self._options.issuer:
-            raise AccessDeniedError("the answer is from another identity provider; begin again")
+            raise AccessDeniedError("the response is of another identity provider; log in again")
         claims = self._claims(code, nonce=parts[1], verifier=parts[2])
         role = _role(claims, self._options)
         subject = f"{self._options.issuer}|{claims['sub']}"
@@ -138,7 +138,7 @@ class Provider:
         answer = self._discovery.post("token_endpoint", form, headers)
         token = answer.get("id_token")
         if not isinstance(token, str):
-            raise AccessDeniedError("the identity provider sent no id token; begin again")
+            raise AccessDeniedError("the identity provider sent no id token; log in again")
         return token
 
 
@@ -148,7 +148,7 @@ def _account(connection: Connection, subject: str, role: str) -> int:
     moderator_id: int | None = connection.scalar(statement)
     if moderator_id is None:
         lock_names(connection)
-        moderator_id = connection.scalar(statement)  # two first log-ins at once are one person
+        moderator_id = connection.scalar(statement)  # another first log-in may have been faster
     if moderator_id is None:
         name = "person-" + "".join(secrets.choice(_LETTERS) for _ in range(10))
         person = add_account(connection, name, role, oidc_subject=subject)
@@ -160,17 +160,17 @@ def _account(connection: Connection, subject: str, role: str) -> int:
 
 
 def _role(claims: Mapping[str, Any], options: OidcOptions) -> str:
-    found: Any = claims.get(options.role_claim)
-    if found is None:
-        found = claims
+    claim: Any = claims.get(options.role_claim)
+    if claim is None:
+        claim = claims
         for step in options.role_claim.split("."):
-            found = found.get(step) if isinstance(found, Mapping) else None
-    values = found if isinstance(found, list) else [found]
+            claim = claim.get(step) if isinstance(claim, Mapping) else None
+    values = claim if isinstance(claim, list) else [claim]
     for value, role in options.roles.items():
         if value in values:
             return role
     raise AccessDeniedError(
-        "the identity provider gives this person no role here; ask whoever manages it"
+        "the identity provider gives this person no known role; ask its administrator"
     )
 
 

@@ -1,18 +1,29 @@
-"""Passwords: what one may be, and Argon2id.
+"""Log-in by pseudonym and password.
 
-The parameters are the second recommendation of RFC 9106 (3 passes over 64 MiB, 4 lanes). A hash
-made with others is replaced at the next log-in, when the password is at hand. A name that nobody
-has is checked against a hash that nothing matches, so that time does not tell.
+Passwords are hashed with Argon2id, with the second recommended parameters of RFC 9106 (3 passes
+over 64 MiB, 4 lanes). A hash with other parameters is replaced at the next log-in. For an unknown
+name the password is compared with a hash that nothing matches, so that the time does not reveal
+which names exist.
 """
 
+import datetime as dt
+import logging
 import threading
 import unicodedata
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
+from sqlalchemy import Connection, Engine, RowMapping, select, update
 
-from modwatch.errors import QueueError
+from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
+from modwatch.review.people import throttle
+from modwatch.review.people.access_tokens import end_sessions
+from modwatch.review.people.account_events import record_event
+from modwatch.review.people.accounts import lock_person
+from modwatch.review.people.pseudonyms import name_key
+from modwatch.review.people.sessions import begin_session
+from modwatch.review.tables import moderator
 
 #: Characters, after normalisation.
 SHORTEST_PASSWORD = 12
@@ -20,10 +31,10 @@ LONGEST_PASSWORD = 256
 
 _hasher = PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
 
-#: Each takes 64 MiB: a crowd at the door waits rather than take all memory.
+#: Limits concurrent hashes, each of which takes 64 MiB.
 _turns = threading.BoundedSemaphore(4)
 
-_NOBODYS = (
+_UNMATCHED = (
     f"$argon2id$v={RFC_9106_LOW_MEMORY.version}$m={RFC_9106_LOW_MEMORY.memory_cost},"
     f"t={RFC_9106_LOW_MEMORY.time_cost},p={RFC_9106_LOW_MEMORY.parallelism}"
     f"${'A' * 22}${'A' * 43}"
@@ -31,51 +42,147 @@ _NOBODYS = (
 
 
 def hash_password(password: str) -> str:
-    """Return the Argon2id hash of `password`, salt and parameters in it.
+    """Return the Argon2id hash of `password`, with salt and parameters.
 
-    Raises `QueueError`, which never quotes it, for one that is too short, too long, or holds
-    characters that no keyboard is sure to give again.
+    Raises `QueueError`, which never quotes it, for a password that is too short, too long, or
+    contains control or unassigned characters.
     """
     prepared = _prepared(password)
     if prepared is None or len(prepared) < SHORTEST_PASSWORD:
         raise QueueError(
-            f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters, none of them a "
-            "control character; choose another"
+            f"a password must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters, without "
+            "control characters; choose another"
         )
     with _turns:
         return _hasher.hash(prepared)
 
 
 def matches(stored: str | None, password: str) -> bool:
-    """Return whether `password` is the one of the hash `stored`; None: nobody's, as slow a no.
+    """Return whether `password` matches the hash `stored`; never for None, after the same time.
 
-    What could never have been stored is refused at once, whoever's it is.
+    A password that cannot have been stored is rejected immediately, whatever the hash.
     """
     prepared = _prepared(password)
     if prepared is None:
         return False
     try:
         with _turns:
-            return _hasher.verify(stored or _NOBODYS, prepared)
+            return _hasher.verify(stored or _UNMATCHED, prepared)
     except (VerificationError, InvalidHashError):
         return False
 
 
 def outdated(stored: str) -> bool:
-    """Return whether the hash `stored` was made with other parameters than today's."""
+    """Return whether the hash `stored` was made with parameters other than the current ones."""
     return _hasher.check_needs_rehash(stored)
 
 
 def _prepared(password: str) -> str | None:
-    """Return the characters that are hashed; None if they may not be.
+    """Return the normalised password that is hashed; None if it is invalid.
 
-    As the profile OpaqueString of RFC 8265: spaces of any kind become the one of the keyboard, the
-    rest is put in NFC, case is kept. Controls (NUL too), surrogates and unassigned points are
-    refused, before anything is hashed.
+    As the profile OpaqueString of RFC 8265: all kinds of space become U+0020, the rest is
+    normalised to NFC, and case is preserved. Control characters, surrogates and unassigned code
+    points are invalid.
     """
     if len(password) > LONGEST_PASSWORD:
         return None
     spaced = "".join(" " if unicodedata.category(each) == "Zs" else each for each in password)
     prepared = unicodedata.normalize("NFC", spaced)
-    refused = any(unicodedata.category(each) in {"Cc", "Cs", "Cn"} for each in prepared)
-    return None if refused or len(prepared) > LONGEST_PASSWORD else prepared
+    invalid = any(unicodedata.category(each) in {"Cc", "Cs", "Cn"} for each in prepared)
+    return None if invalid or len(prepared) > LONGEST_PASSWORD else prepared
+
+
+logger = logging.getLogger(__name__)
+
+_REJECTED = "the name or the password is wrong; try again, or ask an admin for a new password"
+
+
+def log_in(
+    engine: Engine, pseudonym: str, password: str, *, address: str, lifetime: dt.timedelta
+) -> str:
+    """Return a session token for the person with this password; it ends after `lifetime`.
+
+    Raises `ThrottledError` after too many failures of the name or of the `address`. Otherwise
+    raises the same `AccessDeniedError`, after the same time, for an unknown name, a disabled
+    account, one without a password, and a wrong password.
+    """
+    attempt = _admit(engine, pseudonym, address)
+    account = _account(engine, pseudonym)
+    stored = account["password_hash"] if account is not None else None
+    right = matches(stored, password)
+    if account is None or stored is None or not right:
+        raise AccessDeniedError(_REJECTED)
+    renewed = hash_password(password) if outdated(stored) else stored
+    with engine.begin() as connection:
+        person = lock_person(connection, account["id"])
+        if person["password_hash"] != stored or person["disabled_at"] is not None:
+            raise AccessDeniedError(_REJECTED)  # or changed while it was compared
+        if renewed != stored:
+            _store(connection, account["id"], renewed)
+        session = begin_session(connection, account["id"], lifetime)
+    throttle.forgive(engine, attempt)
+    return session
+
+
+def set_password(
+    engine: Engine, moderator_id: int, password: str, *, actor_id: int | None = None
+) -> None:
+    """Set a person's password; their sessions end, and failed log-ins are forgotten.
+
+    Raises `QueueError` for an unknown person or an invalid password.
+    """
+    hashed = hash_password(password)
+    with engine.begin() as connection:
+        person = lock_person(connection, moderator_id)
+        _store(connection, moderator_id, hashed)
+        end_sessions(connection, moderator_id)
+        record_event(connection, "set_password", actor_id=actor_id, subject_id=moderator_id)
+    throttle.clear(engine, person["pseudonym"])
+
+
+def change_password(engine: Engine, moderator_id: int, old: str, new: str, *, address: str) -> None:
+    """Change a person's own password to `new`; all their sessions end.
+
+    Raises `AccessDeniedError` if `old` is wrong, `ThrottledError` as log-in does, and `QueueError`
+    for an invalid `new`.
+    """
+    with engine.connect() as connection:
+        mine = moderator.c.id == moderator_id
+        account = connection.execute(
+            select(moderator.c.pseudonym, moderator.c.password_hash).where(mine)
+        ).one_or_none()
+    attempt = _admit(engine, "" if account is None else account.pseudonym, address)
+    if account is None or not matches(account.password_hash, old):
+        raise AccessDeniedError(
+            "the old password is wrong; try again, or ask an admin for a new password"
+        )
+    throttle.forgive(engine, attempt)
+    set_password(engine, moderator_id, new, actor_id=moderator_id)
+
+
+def _admit(engine: Engine, pseudonym: str, address: str) -> throttle.Attempt:
+    try:
+        return throttle.admit(engine, pseudonym, address)
+    except ThrottledError as throttled:
+        logger.warning(
+            "Log-in attempts are throttled.",
+            extra={"event": "login_throttled", "retry_after": throttled.retry_after},
+        )
+        raise
+
+
+def _account(engine: Engine, pseudonym: str) -> RowMapping | None:
+    name = name_key(pseudonym)
+    if not name.isprintable():  # PostgreSQL accepts neither NUL nor surrogates
+        return None
+    statement = select(moderator.c.id, moderator.c.password_hash).where(
+        moderator.c.pseudonym == name
+    )
+    with engine.connect() as connection:
+        return connection.execute(statement).mappings().one_or_none()
+
+
+def _store(connection: Connection, moderator_id: int, hashed: str) -> None:
+    connection.execute(
+        update(moderator).where(moderator.c.id == moderator_id).values(password_hash=hashed)
+    )

@@ -1,10 +1,10 @@
-"""What a role may do, and what a token may do of it."""
+"""Scopes: the permissions of roles and tokens."""
 
 from collections.abc import Iterable, Mapping
 
 from modwatch.errors import QueueError
 
-#: What each role may. A token may less, never more.
+#: Scopes of each role. A token may have fewer, never more.
 ROLE_SCOPES: Mapping[str, frozenset[str]] = {
     "moderator": frozenset({"review", "queue:read"}),
     "lead": frozenset({"review", "lead", "queue:read", "decisions:read"}),
@@ -17,7 +17,7 @@ SCOPES = frozenset().union(*ROLE_SCOPES.values())
 
 
 def cut(role: str, scopes: Iterable[str] | None) -> frozenset[str]:
-    """Return those of `scopes` that `role` may use; None asks for all of them.
+    """Return those of `scopes` that `role` has; None: all of the role.
 
     >>> sorted(cut("moderator", ["review", "admin"]))
     ['review']
@@ -29,18 +29,18 @@ def cut(role: str, scopes: Iterable[str] | None) -> frozenset[str]:
 
 
 def usable(role: str, scopes: Iterable[str] | None) -> list[str] | None:
-    """Return what is stored with a new token of a person of `role`; None means all, always.
+    """Return the scopes to store with a new token of a person of `role`; None: all of the role.
 
-    Raises `QueueError` for an unknown scope, or when nothing of the role is left.
+    Raises `QueueError` for an unknown scope, or if the role has none of `scopes`.
     """
     if scopes is None:
         return None
     asked = frozenset(scopes)
     if unknown := sorted(asked - SCOPES):
-        raise QueueError(f"unknown scope {unknown[0]!r}; choose among {', '.join(sorted(SCOPES))}")
+        raise QueueError(f"unknown scope {unknown[0]!r}; choose from {', '.join(sorted(SCOPES))}")
     if not (left := cut(role, asked)):
         raise QueueError(
-            f"a token of the role {role} could do nothing; choose among "
+            f"the role {role} has none of these scopes; choose from "
             f"{', '.join(sorted(cut(role, None)))}"
         )
     return sorted(left)

@@ -1,4 +1,4 @@
-"""Who is asking, and the sessions by which browsers ask."""
+"""Authentication by token, and the sessions of browsers."""
 
 import datetime as dt
 import secrets
@@ -8,26 +8,16 @@ from sqlalchemy import Connection, Engine, Interval, bindparam, func, select, up
 from modwatch.errors import AccessDeniedError
 from modwatch.review.database import at_once
 from modwatch.review.digests import digest_of
-from modwatch.review.people.accounts import (
-    Moderator,
-    lock_person,
-    moderator_of,
-    select_moderator,
-)
-from modwatch.review.people.credentials import (
-    Purpose,
-    ends,
-    holds,
-    store_token,
-)
+from modwatch.review.people.access_tokens import Purpose, expiry, is_valid, store_token
+from modwatch.review.people.accounts import Moderator, lock_person, moderator_of, select_moderator
 from modwatch.review.tables import access_token, moderator
 
-#: How long a session that was replaced still holds, for requests that are under way.
+#: How long a session is still valid after its rotation, for requests in progress.
 OVERLAP = dt.timedelta(minutes=1)
 
 _t = access_token.c
 
-#: One query, since it runs with every request.
+#: A single query, because it runs with every request.
 _WHO = (
     select_moderator()
     .add_columns(_t.scopes.label("token_scopes"))
@@ -35,7 +25,7 @@ _WHO = (
     .where(
         _t.digest == bindparam("digest"),
         _t.purpose == bindparam("purpose"),
-        holds,
+        is_valid,
         moderator.c.disabled_at.is_(None),
     )
 )
@@ -48,7 +38,7 @@ _DUE = (
         _t.purpose == "session",
         _t.created_at <= func.now() - bindparam("after", type_=Interval),
         _t.revoked_at.is_(None),
-        holds,
+        is_valid,
         moderator.c.disabled_at.is_(None),
     )
 )
@@ -57,12 +47,12 @@ _DUE = (
 def authenticate(engine: Engine, token: str, purpose: Purpose = "api") -> Moderator:
     """Return the person of `token`.
 
-    Raises `AccessDeniedError` if it is unknown or over, or its person disabled.
+    Raises `AccessDeniedError` if it is unknown, expired or revoked, or the account is disabled.
     """
     rows = at_once(engine, _WHO, {"digest": digest_of(token), "purpose": purpose})
     if not rows:
         raise AccessDeniedError(
-            "the token is unknown, expired or revoked; ask an admin for another"
+            "the token is unknown, expired or revoked; ask an admin for a new one"
         )
     return moderator_of(rows[0])
 
@@ -70,26 +60,26 @@ def authenticate(engine: Engine, token: str, purpose: Purpose = "api") -> Modera
 def open_session(engine: Engine, token: str, lifetime: dt.timedelta) -> str:
     """Return a session token for the person of an API `token`.
 
-    It never outlives that token, and may do what that token may. Raises `AccessDeniedError`.
+    It has the scopes of that token and ends with it at the latest. Raises `AccessDeniedError`.
     """
     person = authenticate(engine, token)
     digest = digest_of(token)
     with engine.begin() as connection:
         lock_person(connection, person.id)
-        held = connection.execute(
+        api_token = connection.execute(
             select(_t.expires_at, _t.scopes)
             .join(moderator)
-            .where(_t.digest == digest, holds, moderator.c.disabled_at.is_(None))
+            .where(_t.digest == digest, is_valid, moderator.c.disabled_at.is_(None))
         ).one_or_none()
-        if held is None:  # revoked since
-            raise AccessDeniedError("the token was revoked; ask an admin for another")
-        until = func.least(ends(lifetime), held.expires_at)  # LEAST ignores null
+        if api_token is None:  # revoked in the meantime
+            raise AccessDeniedError("the token was revoked; ask an admin for a new one")
+        until = func.least(expiry(lifetime), api_token.expires_at)  # LEAST ignores null
         session, _ = store_token(
             connection,
             person.id,
             "session",
             until,
-            scopes=held.scopes,
+            scopes=api_token.scopes,
             opened_with=digest,
             prefix=_new_seed(),
         )
@@ -97,10 +87,9 @@ def open_session(engine: Engine, token: str, lifetime: dt.timedelta) -> str:
 
 
 def session_seed(session: str) -> str:
-    """Return the part of a session token that its rotations keep, and that nobody can guess.
+    """Return the part of a session token that rotation keeps, and that cannot be guessed.
 
-    What is derived from it, as against forged forms, holds in a tab that another tab's rotation
-    left behind.
+    CSRF tokens derived from it stay valid in a tab after another tab's request rotated the session.
 
     >>> session_seed("mw_seed.secret") == session_seed("mw_seed.another")
     True
@@ -109,19 +98,19 @@ def session_seed(session: str) -> str:
 
 
 def begin_session(connection: Connection, moderator_id: int, lifetime: dt.timedelta) -> str:
-    """Return a session token for a person who proved who they are, under `lock_person`."""
-    until = ends(lifetime)
+    """Return a session token for a person who was authenticated. Call `lock_person` first."""
+    until = expiry(lifetime)
     return store_token(connection, moderator_id, "session", until, prefix=_new_seed())[0]
 
 
 def rotate_session(
     engine: Engine, session: str, lifetime: dt.timedelta, after: dt.timedelta
 ) -> str | None:
-    """Return the token that replaces a session older than `after`; None: keep the one you have.
+    """Return the token that replaces a session older than `after`; None: keep the current token.
 
-    The old one holds a minute more. The new one ends when the old one would have ended, or after
-    `lifetime` if that is sooner: no rotation lengthens a session. One that is over, or replaced
-    already, is not replaced.
+    The old token is valid for one more minute. The new one ends when the old one would have ended,
+    or after `lifetime` if that is sooner, so a rotation never extends a session. A session that is
+    invalid or was replaced already is not replaced.
     """
     values = {"digest": digest_of(session), "after": after}
     if not (rows := at_once(engine, _DUE, values)):
@@ -129,7 +118,7 @@ def rotate_session(
     with engine.begin() as connection:
         lock_person(connection, rows[0]["moderator_id"])
         row = connection.execute(_DUE, values).one_or_none()
-        if row is None:  # another request of the same browser came first, or a log-out
+        if row is None:  # another request of the same browser was first, or a log-out
             return None
         connection.execute(
             update(access_token)
@@ -140,7 +129,7 @@ def rotate_session(
             connection,
             row.moderator_id,
             "session",
-            func.least(row.expires_at, ends(lifetime)),
+            func.least(row.expires_at, expiry(lifetime)),
             scopes=row.scopes,
             opened_with=row.digest,
             prefix=f"{session_seed(session)}.",

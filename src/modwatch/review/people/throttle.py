@@ -1,9 +1,10 @@
-"""The brake on guessed passwords.
+"""Throttling of log-in attempts, against guessed passwords.
 
-An attempt counts as failed from before the password is looked at until it turns out right, so that
-a hundred guesses at once are five. Names that nobody has are counted like any other: a refusal does
-not tell. The counts are in the database, hence one for all processes. The limit: whoever knows a
-pseudonym can keep its owner from logging in by password; API tokens and OIDC are not braked.
+An attempt counts as failed until the password turns out to be right, so that of a hundred
+concurrent guesses only five are compared. Unknown names are counted like any other, so that
+throttling does not reveal which names exist. The counts are in the database, shared by all
+processes. A limitation: anybody who knows a pseudonym can keep its owner from logging in by
+password; API tokens and OIDC are not throttled.
 """
 
 import ipaddress
@@ -11,18 +12,19 @@ import math
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, text
+from sqlalchemy import Connection, Engine, delete, func, insert, select
 
 from modwatch.errors import ThrottledError
+from modwatch.review.database import take_turn
 from modwatch.review.digests import digest_of
-from modwatch.review.people.names import name_key
+from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.tables import login_attempt
 
 WINDOW = timedelta(minutes=15)
 FAILURES_PER_NAME = 5
 FAILURES_PER_ADDRESS = 30
 
-#: Old rows that go with each attempt; more than an attempt adds.
+#: Old rows deleted with each attempt; more than an attempt adds.
 _PRUNED = 100
 
 _a = login_attempt.c
@@ -30,7 +32,7 @@ _a = login_attempt.c
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """An attempt that was let through, failed until `forgive`."""
+    """An admitted attempt; it counts as failed until `forgive`."""
 
     name: bytes
     #: The row that counts against the address.
@@ -38,10 +40,10 @@ class Attempt:
 
 
 def admit(engine: Engine, name: str, address: str) -> Attempt:
-    """Return the attempt to log in as `name` from `address`, counted as failed for now.
+    """Return an attempt to log in as `name` from `address`, counted as failed for now.
 
-    Raises `ThrottledError` after 5 failures of the name, or 30 of the address, in 15 minutes; such
-    an attempt is not counted.
+    Raises `ThrottledError` after 5 failures of the name, or 30 of the address, within 15 minutes;
+    such an attempt is not counted.
     """
     by_name = _digest("name", name_key(name))
     by_address = _digest("address", network(address))
@@ -58,7 +60,7 @@ def admit(engine: Engine, name: str, address: str) -> Attempt:
 
 
 def forgive(engine: Engine, attempt: Attempt) -> None:
-    """Forget the failures of the attempt's name: it was the person after all."""
+    """Delete the failures of the attempt's name, after a successful log-in."""
     with engine.begin() as connection:
         _take_turn(connection, attempt.name)
         connection.execute(
@@ -69,7 +71,7 @@ def forgive(engine: Engine, attempt: Attempt) -> None:
 
 
 def clear(engine: Engine, name: str) -> None:
-    """Forget the failures of `name`, as when an admin gives the person a new password."""
+    """Delete the failures of `name`, as when an admin sets a new password."""
     with engine.begin() as connection:
         origin = _digest("name", name_key(name))
         _take_turn(connection, origin)
@@ -77,7 +79,7 @@ def clear(engine: Engine, name: str) -> None:
 
 
 def network(address: str) -> str:
-    """Return what is counted for `address`: an IPv6 household has a /64 to choose from.
+    """Return the network that is counted for `address`: for IPv6 its /64, which one user may own.
 
     >>> network("2001:db8::1") == network("2001:db8::2")
     True
@@ -96,7 +98,7 @@ def network(address: str) -> str:
 
 
 def _check(connection: Connection, origin: bytes, limit: int) -> None:
-    # A failure may lie ahead, after the clock was set back; then it holds a window at most, too.
+    # After the clock was set back, failures in the future count for one window at most, too.
     recent = (_a.origin == origin, _a.failed_at.between(func.now() - WINDOW, func.now() + WINDOW))
     since = func.extract("epoch", func.now() - _a.failed_at)
     ages = select(since).where(*recent).order_by(_a.failed_at.desc()).limit(limit)
@@ -104,15 +106,15 @@ def _check(connection: Connection, origin: bytes, limit: int) -> None:
     if len(failures) == limit:
         wait = WINDOW.total_seconds() - max(0.0, failures[-1])
         raise ThrottledError(
-            "too many attempts to log in failed; wait before the next one",
+            "too many failed log-in attempts; wait before the next one",
             retry_after=max(1, math.ceil(wait)),
         )
 
 
 def _take_turn(connection: Connection, origin: bytes) -> None:
-    """Wait for whoever counts the same origin; names are locked before addresses."""
+    """Wait for others that count the same origin; names are locked before addresses."""
     key = int.from_bytes(origin[:8], signed=True)
-    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
+    take_turn(connection, key)
 
 
 def _prune(connection: Connection) -> None:

@@ -1,1 +1,1 @@
-"""What moderators decide by."""
+"""The moderation policy: codes, reasons, and DSA categories."""

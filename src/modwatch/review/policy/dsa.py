@@ -1,13 +1,13 @@
-"""The names by which the EU's DSA Transparency Database sorts statements of reasons.
+"""Categories and keywords of statements of reasons in the EU's DSA Transparency Database.
 
 They are those of the schema in force since 1 July 2025, when it was aligned with Implementing
 Regulation (EU) 2024/2835: the values of `category` and `category_specification` in the
 documentation of version 2 of the database's API, `resources/markdown/api-documentation-two.md` in
-its own repository (digital-services-act/transparency-database). Which keyword belongs to which
-category is said by Annex II of the regulation; the API itself takes any keyword with any category.
+its repository (digital-services-act/transparency-database). Annex II of the regulation assigns the
+keywords to categories; the API accepts any keyword with any category.
 
-Left out: KEYWORD_STALKING, which the API takes and the annex sorts nowhere, and
-STATEMENT_CATEGORY_NOT_SPECIFIED_ORDER, which only transparency reports know.
+Left out: KEYWORD_STALKING, which the API accepts but the annex assigns to no category, and
+STATEMENT_CATEGORY_NOT_SPECIFIED_ORDER, which exists in transparency reports only.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ _KEYWORDS = {
 
 
 def _named(category: str, keywords: str) -> tuple[str, frozenset[str]]:
-    # KEYWORD_OTHER stands for what no keyword of a category says; of an unspecified one, none does.
+    # KEYWORD_OTHER exists in every category that has keywords.
     names = [*keywords.split(), "OTHER"] if keywords else []
     return f"STATEMENT_CATEGORY_{category}", frozenset(f"KEYWORD_{name}" for name in names)
 

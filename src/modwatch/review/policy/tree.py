@@ -1,13 +1,13 @@
-"""What people decide by: a tree of codes, and the reasons for everything that is not a label.
+"""The moderation policy: a tree of codes, and reasons for actions other than labels.
 
-A policy is data with a version. A decision keeps the version and the code, so that it can be read
-years later by the rules of its day.
+A policy is data with a version. Each decision stores the version and the code, so that it can still
+be interpreted years later.
 """
 
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,43 +17,27 @@ from sqlalchemy import Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
 from modwatch.errors import QueueError, SettingsError
-from modwatch.review.policy.content import Content, Entry, Texts, checked_content
+from modwatch.review.policy.schema import NodeSchema, Texts, validated
 from modwatch.review.tables import policy_version
 
 
-@dataclass(frozen=True, kw_only=True)
-class Node:
-    """One code of a policy."""
+class Node(NodeSchema):
+    """One code of a policy, with the category that it inherits."""
 
-    #: Stable and short; what decisions keep.
-    code: str
-    title: Texts
-    #: One sentence: when to choose it.
-    description: Texts
-    #: 1 toxic, 0 not.
-    label: int
-    #: The character that chooses it, if any.
-    key: str | None
-    #: Category of the DSA statement of reasons; None where nothing is restricted.
-    dsa_category: str | None
-    #: What specifies the category, if anything.
-    dsa_keyword: str | None
-    #: The code above it, if any.
-    parent: str | None
-    #: The codes below it, in their order; empty for a leaf.
+    #: The codes below it, in the order of the file; empty for a leaf.
     children: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """One version of what people decide by."""
+    """One version of the policy."""
 
     version: str
     #: Every code, in the order of the file.
     nodes: tuple[Node, ...]
-    #: For each action its reasons, in the order of the file.
+    #: Reasons by action, in the order of the file.
     reasons: Mapping[str, Mapping[str, Texts]]
-    #: All of it as JSON, as it is stored.
+    #: The whole policy as JSON, as it is stored.
     content: Mapping[str, Any]
 
     @property
@@ -65,7 +49,7 @@ class Policy:
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def code(self, code: str) -> Node:
-        """Return the node of `code`; raise `QueueError` when there is none."""
+        """Return the node of `code`; raise `QueueError` for an unknown code."""
         for node in self.nodes:
             if node.code == code:
                 return node
@@ -74,17 +58,17 @@ class Policy:
         )
 
     def roots(self, label: int) -> tuple[Node, ...]:
-        """Return the uppermost nodes that fit `label`, in the order of the file."""
+        """Return the top-level nodes of `label`, in the order of the file."""
         return tuple(node for node in self.nodes if node.parent is None and node.label == label)
 
 
 @cache
 def load_policy(path: Path | None = None) -> Policy:
-    """Return the policy in the file at `path`; without one, the policy that comes with Modwatch.
+    """Return the policy in the file at `path`, or the one that comes with Modwatch if None.
 
     Raises:
-        SettingsError: the file is not there, is not TOML, or says what cannot be; the message
-            names the node.
+        SettingsError: the file does not exist, is not TOML, or is invalid; the message names the
+            node.
     """
     file = path or Path(__file__).with_name("policy.toml")
     try:
@@ -92,34 +76,36 @@ def load_policy(path: Path | None = None) -> Policy:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise SettingsError(
             f"MODWATCH_POLICY names {file}, which cannot be read as TOML "
-            f"({type(exc).__name__}); mend the file or unset the variable"
+            f"({type(exc).__name__}); correct the file or unset the variable"
         ) from None
     return _policy(content)
 
 
 def check(policy: Policy, label: int, code: str | None, *, required: bool = False) -> None:
-    """Raise `QueueError` unless `code` is one of `policy` and fits `label`.
+    """Raise `QueueError` unless `code` is one of `policy` for `label`.
 
-    None passes unless a code is `required`.
+    None is valid unless a code is `required`.
 
     >>> check(load_policy(), 1, "hate.slur")
     """
     if code is None:
         if required:
-            raise QueueError(f"a decision needs a code of the policy {policy.version}; choose one")
+            raise QueueError(
+                f"a decision requires a code of the policy {policy.version}; choose one"
+            )
         return
     node = policy.code(code)
     if node.label != label:
         raise QueueError(
-            f"the code {code} of the policy {policy.version} stands for the label {node.label}, "
-            f"not {label}; choose another code or the other label"
+            f"the code {code} of the policy {policy.version} is for the label {node.label}, not "
+            f"{label}; choose another code or the other label"
         )
 
 
 def check_reason(policy: Policy, action: str, reason: str | None) -> None:
     """Raise `QueueError` unless `reason` is one that `policy` lists for `action`.
 
-    An action that has no list takes no reason.
+    An action without a list must have no reason.
 
     >>> check_reason(load_policy(), "skip", "language")
     """
@@ -127,18 +113,18 @@ def check_reason(policy: Policy, action: str, reason: str | None) -> None:
     if reason is None and not known:
         return
     if reason not in known:
-        listed = f"give one of {', '.join(known)}" if known else "give none"
+        remedy = f"choose from {', '.join(known)}" if known else "leave it out"
         raise QueueError(
-            f"{str(reason)[:60]!r} is no reason to {action} in the policy {policy.version}; "
-            f"{listed}"
+            f"{str(reason)[:60]!r} is not a reason to {action} in the policy {policy.version}; "
+            f"{remedy}"
         )
 
 
 def dsa_category(policy: Policy, code: str) -> str | None:
     """Return the category of the DSA statement of reasons for `code`.
 
-    None where nothing is restricted, so that no statement is due. Raises `QueueError` for a code
-    that `policy` has not.
+    None if nothing is restricted, so that no statement is due. Raises `QueueError` for a code that
+    `policy` does not have.
 
     >>> dsa_category(load_policy(), "self_harm.suicide")
     'STATEMENT_CATEGORY_SELF_HARM'
@@ -147,10 +133,10 @@ def dsa_category(policy: Policy, code: str) -> str | None:
 
 
 def register_policy(engine: Engine, policy: Policy) -> None:
-    """Store `policy` under its version, once.
+    """Store `policy` under its version, if it is not stored yet.
 
     Raises:
-        SettingsError: the version is stored with another content.
+        SettingsError: the version is stored with different content.
     """
     row = {"version": policy.version, "digest": policy.digest, "content": policy.content}
     with engine.begin() as connection:
@@ -160,34 +146,25 @@ def register_policy(engine: Engine, policy: Policy) -> None:
         )
     if stored != policy.digest:
         raise SettingsError(
-            f"the policy {policy.version} was in use with another content; choose a new version "
+            f"the policy {policy.version} was in use with different content; choose a new version "
             "in the file that MODWATCH_POLICY names"
         )
 
 
 def _policy(content: Mapping[str, Any]) -> Policy:
-    checked = checked_content(content)
+    file = validated(content)
     return Policy(
-        version=checked.version,
-        nodes=tuple(_node(entry, checked) for entry in checked.node),
-        reasons={str(action): texts for action, texts in checked.reasons.items()},
-        content=checked.model_dump(mode="json", exclude_none=True),
+        version=file.version,
+        nodes=tuple(_node(node, file.node) for node in file.node),
+        reasons={str(action): texts for action, texts in file.reasons.items()},
+        content=file.model_dump(mode="json", exclude_none=True),
     )
 
 
-def _node(entry: Entry, content: Content) -> Node:
-    above = next((other for other in content.node if other.code == entry.parent), None)
-    category, keyword = entry.dsa_category, entry.dsa_keyword
-    if category is None and above is not None:
-        category = above.dsa_category
+def _node(node: NodeSchema, nodes: Sequence[NodeSchema]) -> Node:
+    parent = next((other for other in nodes if other.code == node.parent), None)
+    inherited = parent.dsa_category if parent else None
     return Node(
-        code=entry.code,
-        title=entry.title,
-        description=entry.description,
-        label=entry.label,
-        key=entry.key,
-        dsa_category=category,
-        dsa_keyword=keyword,
-        parent=entry.parent,
-        children=tuple(other.code for other in content.node if other.parent == entry.code),
+        **dict(node) | {"dsa_category": node.dsa_category or inherited},
+        children=tuple(other.code for other in nodes if other.parent == node.code),
     )

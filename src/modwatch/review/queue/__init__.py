@@ -1,16 +1,16 @@
-"""The review queue: who is served what, and what becomes of it.
+"""The review queue: which item is served to whom, and what they decide.
 
-`intake` fills it, `leases` says who holds what, `deciding` ends a lease, `amendments` takes back
-and corrects, `closing` gives up many at once, `health` says how long it is; `statements` holds the
-SQL of what people wait for, `lanes` the rules. Every function is one transaction, and the
-database's clock is the only one that counts.
+`intake` fills the queue, `leases` gives items to people, `deciding` records what they do,
+`amendments` undoes and corrects it, `dismissal` closes many items at once, `withdrawal` removes
+items, and `metrics` measures the queue. `audits` queues the items of audits. `lanes` are the rules
+of service, and `statements` the SQL of the operations that people wait for. Every function is one
+transaction, and all times are those of the database's clock.
 """
 
-from modwatch.review.log.check import LogReport, verify_log
-from modwatch.review.log.standing import decisions
-from modwatch.review.queue.deciding import LONGEST_NOTE, Request, decide, escalate, skip
-from modwatch.review.queue.health import QueueAges, QueueCounts, counts, queue_ages
-from modwatch.review.queue.intake import Enqueued, enqueue, retire_second_opinions
+from modwatch.review.log.labels import current_labels
+from modwatch.review.log.verification import verify_log
+from modwatch.review.queue.deciding import LONGEST_NOTE, decide, escalate, skip
+from modwatch.review.queue.intake import Enqueued, enqueue
 from modwatch.review.queue.leases import (
     LEASE_LENGTH,
     claim,
@@ -20,19 +20,18 @@ from modwatch.review.queue.leases import (
     release,
     resume,
 )
+from modwatch.review.queue.metrics import QueueAges, QueueCounts, counts, queue_ages
 
 __all__ = [
     "LEASE_LENGTH",
     "LONGEST_NOTE",
     "Enqueued",
-    "LogReport",
     "QueueAges",
     "QueueCounts",
-    "Request",
     "claim",
     "counts",
+    "current_labels",
     "decide",
-    "decisions",
     "enqueue",
     "escalate",
     "extend",
@@ -41,7 +40,6 @@ __all__ = [
     "queue_ages",
     "release",
     "resume",
-    "retire_second_opinions",
     "skip",
     "verify_log",
 ]

@@ -1,26 +1,29 @@
-"""Undo: taking back what was just done.
+"""Amendments of decisions: undo, which reverts a person's last one, and correction of a label.
 
-Nothing in the log changes; an amendment is a decision of its own that refers to the one before.
+Nothing in the log changes: an amendment is a decision of its own that refers to the earlier one.
 """
 
 import datetime as dt
 import secrets
+from collections.abc import Collection
 
-from sqlalchemy import Connection, Engine, RowMapping, and_, func, or_, select, update
+from sqlalchemy import Connection, Engine, RowMapping, and_, func, select, update
 
 from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.digests import digest_of
-from modwatch.review.log.decision_log import COLUMNS, append, entry_of, made_under
-from modwatch.review.log.standing import stands
-from modwatch.review.queue.items import Lease
+from modwatch.review.log.decision_log import COLUMNS, Decision, append, entry_of, made_under
+from modwatch.review.log.labels import current_decision, in_force
+from modwatch.review.queue.items import Lease, storable
 from modwatch.review.queue.leases import LEASE_LENGTH, lease_of
-from modwatch.review.tables import decision, review_item
+from modwatch.review.tables import ACTIONABLE_KINDS, decision, review_item, unleased
 
-#: A decision can be undone for so long; afterwards it can be corrected.
+#: How long a decision can be undone; later it can only be corrected.
 UNDO_WITHIN = dt.timedelta(minutes=10)
 
-#: What can be undone.
+#: The actions that can be undone.
 UNDOABLE = ("label", "adjudicate", "skip", "escalate")
+
+_KEY_IN_USE = "the idempotency key belongs to another decision; send a new key"
 
 
 def undo(
@@ -32,129 +35,166 @@ def undo(
     within: dt.timedelta = UNDO_WITHIN,
     length: dt.timedelta = LEASE_LENGTH,
 ) -> Lease:
-    """Take back one's own last decision of an item, and return the item leased to decide it anew.
+    """Revert the person's own last decision of an item, and return the item leased to them again.
 
-    The same request again returns the item once more, as long as it is not decided. Raises
-    `LeaseConflictError` when it is too late or somebody went on with the item, `ItemNotFoundError`
-    when there is no such decision of this person.
+    The same request again returns the item again, until it is decided. Raises `LeaseConflictError`
+    if it is too late or somebody else has continued with the item, `ItemNotFoundError` if this
+    person has no such decision.
     """
     token = secrets.token_urlsafe(24)
     with engine.begin() as connection:
         before = _own(connection, moderator_id, decision_id)
-        item = locked_item(connection, before["item_id"])
+        item = _locked_item(connection, before["item_id"])
         if not _undone_before(connection, before, item, moderator_id, idempotency_key):
-            _refuse_late_undo(before, item, within)
+            _check_undoable(before, item, within)
             amendment = entry_of(
                 item, action="undo", refers_to=decision_id,
                 idempotency_key=idempotency_key, decided_at=item["now"],
             )  # fmt: skip
             append(connection, moderator_id, [amendment])
-            _bring_back(connection, before, item)
+            _restore(connection, before, item)
         return _leased_again(connection, item["id"], moderator_id, token, length)
 
 
-def _own(connection: Connection, moderator_id: int, decision_id: int) -> RowMapping:
-    row = (
+def correct(
+    engine: Engine,
+    *,
+    moderator_id: int,
+    item_id: int,
+    label: int,
+    version: int,
+    idempotency_key: str,
+    reason: str,
+    others_too: bool = False,
+    queues: Collection[str] | None = None,
+    **more: str | None,
+) -> Decision:
+    """Replace the current label of a decided item, and return the correction.
+
+    Moderators correct their own labels, leads everybody's (`others_too`), in `queues` only (None:
+    all). `more` may contain `policy_version`, `policy_code` and `note`. Raises `LeaseConflictError`
+    if the item is not decided or has changed since `version`, `QueueError` if this person may not
+    correct it.
+    """
+    if label not in (0, 1):
+        raise QueueError(f"a label must be 0 or 1, got {label!r}")
+    for name, value in {"reason": reason, "idempotency_key": idempotency_key, **more}.items():
+        storable(value, name, f"the correction of item {item_id}")
+    with engine.begin() as connection:
+        item = _locked_item(connection, item_id, queues)
+        before = made_under(moderator_id, idempotency_key)
+        earlier = connection.execute(before).mappings().one_or_none()
+        if earlier is not None:
+            return _same_correction(earlier, item_id, label)
+        if item["status"] != "decided" or item["version"] != version:
+            raise LeaseConflictError(f"item {item_id} has changed; reload it")
+        current = connection.execute(current_decision(item_id, *COLUMNS)).mappings().one()
+        _check_correctable(current, moderator_id, others_too=others_too)
+        correction = entry_of(
+            item, action="correct", label=int(label), reason=reason, refers_to=current["id"],
+            idempotency_key=idempotency_key, decided_at=item["now"], **more,
+        )  # fmt: skip
+        done = append(connection, moderator_id, [correction])
         connection.execute(
-            select(*COLUMNS).where(
-                decision.c.id == decision_id, decision.c.moderator_id == moderator_id
-            )
+            update(review_item).where(review_item.c.id == item_id).values(version=version + 1)
         )
-        .mappings()
-        .one_or_none()
-    )
+    return done[0]
+
+
+def _own(connection: Connection, moderator_id: int, decision_id: int) -> RowMapping:
+    mine = and_(decision.c.id == decision_id, decision.c.moderator_id == moderator_id)
+    row = connection.execute(select(*COLUMNS).where(mine)).mappings().one_or_none()
     if row is None:
-        raise ItemNotFoundError(f"there is no decision {decision_id} of yours; reload your day")
+        raise ItemNotFoundError(f"you have no decision {decision_id}; reload your day")
     return row
 
 
-def locked_item(connection: Connection, item_id: int) -> RowMapping:
-    """Return an item, locked until the transaction ends, and the time as `now`."""
-    row = (
-        connection.execute(
-            select(review_item, func.now().label("now"))
-            .where(review_item.c.id == item_id)
-            .with_for_update()
-        )
-        .mappings()
-        .one_or_none()
-    )
-    if row is None:
-        raise ItemNotFoundError(f"item {item_id} was never queued; search for its comment")
+def _locked_item(
+    connection: Connection, item_id: int, queues: Collection[str] | None = None
+) -> RowMapping:
+    """Return an item of `queues`, locked until the transaction ends, and the time as `now`."""
+    query = select(review_item, func.now().label("now")).where(review_item.c.id == item_id)
+    row = connection.execute(query.with_for_update()).mappings().one_or_none()
+    if row is None or (queues is not None and row["queue"] not in queues):
+        raise ItemNotFoundError(f"item {item_id} is not in the queue; search for its comment")
     return row
 
 
 def _undone_before(
     connection: Connection, before: RowMapping, item: RowMapping, moderator_id: int, key: str
 ) -> bool:
-    """Return whether this request was carried out before, and its lease is still the person's."""
+    """Return whether this request was carried out before and the person still has the lease."""
     earlier = connection.execute(made_under(moderator_id, key)).mappings().one_or_none()
     if earlier is None:
         return False
     if earlier["action"] != "undo" or earlier["refers_to"] != before["id"]:
-        raise LeaseConflictError("the idempotency key belongs to another decision; send a new key")
+        raise LeaseConflictError(_KEY_IN_USE)
     if item["version"] != earlier["item_version"] + 1 or item["leased_by"] != moderator_id:
-        raise LeaseConflictError(_gone_on(item["id"]))
+        raise _changed(item["id"])
     return True
 
 
-def _refuse_late_undo(before: RowMapping, item: RowMapping, within: dt.timedelta) -> None:
+def _check_undoable(before: RowMapping, item: RowMapping, within: dt.timedelta) -> None:
     if before["action"] not in UNDOABLE:
-        raise QueueError(f"a decision to {before['action']} cannot be undone; correct the label")
+        raise QueueError(
+            f"a decision of action {before['action']} cannot be undone; correct the label instead"
+        )
     if item["now"] - before["decided_at"] > within:
         raise LeaseConflictError(
-            f"the decision of item {item['id']} can be undone for "
-            f"{within.total_seconds() / 60:.0f} minutes only; correct it instead"
+            f"the decision of item {item['id']} can only be undone within "
+            f"{within.total_seconds() / 60:.0f} minutes; correct it instead"
         )
     leased = item["leased_until"] is not None and item["leased_until"] > item["now"]
     if leased or item["version"] != before["item_version"] + 1:
-        raise LeaseConflictError(_gone_on(item["id"]))
+        raise _changed(item["id"])
     if item["status"] not in ("waiting", "escalated", "decided"):
-        raise LeaseConflictError(f"item {item['id']} was given up; there is nothing to undo")
+        raise LeaseConflictError(
+            f"item {item['id']} was withdrawn or dismissed; there is nothing to undo"
+        )
 
 
-def _gone_on(item_id: int) -> str:
-    return f"somebody went on with item {item_id} since; correct it instead"
-
-
-def _bring_back(connection: Connection, before: RowMapping, item: RowMapping) -> None:
-    """Let the item stand as before the decision; its second opinion waits for the label again."""
-    back = _status_before(connection, before, item)
-    twin = review_item.alias("twin")
-    same_comment = and_(
-        twin.c.dt == item["dt"], twin.c.comment_id == item["comment_id"], twin.c.id != item["id"]
+def _changed(item_id: int) -> LeaseConflictError:
+    return LeaseConflictError(
+        f"somebody else has continued with item {item_id}; correct it instead"
     )
-    # Whoever reads the twin right now shall not meet the comment again here.
+
+
+def _restore(connection: Connection, before: RowMapping, item: RowMapping) -> None:
+    """Restore the item as it was before the decision; its second opinion is blocked again."""
+    twin = review_item.alias("twin")
+    # Whoever reads another item of this comment now must not be served this one.
     readers = select(func.array_agg(twin.c.leased_by)).where(
-        same_comment, twin.c.leased_until > func.now()
+        twin.c.dt == item["dt"],
+        twin.c.comment_id == item["comment_id"],
+        twin.c.id != item["id"],
+        twin.c.leased_until > func.now(),
     )
     without_me = func.array_remove(review_item.c.excluded, before["moderator_id"])
     connection.execute(
         update(review_item)
         .where(review_item.c.id == item["id"])
         .values(
-            status=back,
+            status=_status_before(connection, before, item),
             version=review_item.c.version + 1,
             excluded=func.array_cat(without_me, readers.scalar_subquery()),
         )
     )
-    free = or_(review_item.c.leased_until.is_(None), review_item.c.leased_until <= func.now())
-    connection.execute(
-        update(review_item)
-        .where(
-            review_item.c.dt == item["dt"],
-            review_item.c.comment_id == item["comment_id"],
-            review_item.c.kind == "second_opinion",
-            review_item.c.status == "waiting",
-            item["kind"] == "review",
-            free,
+    if item["kind"] == "review":
+        connection.execute(
+            update(review_item)
+            .where(
+                review_item.c.dt == item["dt"],
+                review_item.c.comment_id == item["comment_id"],
+                review_item.c.kind == "second_opinion",
+                review_item.c.status == "waiting",
+                unleased,
+            )
+            .values(status="blocked")
         )
-        .values(status="blocked")
-    )
 
 
 def _status_before(connection: Connection, before: RowMapping, item: RowMapping) -> str:
-    """Return where the item stood when `before` was decided."""
+    """Return the item's status before the decision `before`."""
     if before["action"] == "skip":
         status: str = item["status"]
         return status
@@ -162,7 +202,7 @@ def _status_before(connection: Connection, before: RowMapping, item: RowMapping)
         return "waiting"
     if before["action"] == "adjudicate":
         return "escalated"
-    # A lead may hand on what a lead was asked already, unless it was routed again in between.
+    # A lead may escalate an item that was escalated already, unless it was routed again since.
     last = select(func.max(decision.c.item_version)).where(
         decision.c.item_id == item["id"], decision.c.id < before["id"]
     )
@@ -171,29 +211,50 @@ def _status_before(connection: Connection, before: RowMapping, item: RowMapping)
     earlier = select(decision.c.action).where(
         decision.c.item_id == item["id"],
         decision.c.id < before["id"],
-        stands("escalate", "label"),
+        in_force("escalate", "label"),
     )
-    said = connection.scalars(earlier).all()
-    asked = "escalate" in said or said.count("label") >= item["labels_wanted"]
-    return "escalated" if asked else "waiting"
+    actions = connection.scalars(earlier).all()
+    escalated = "escalate" in actions or actions.count("label") >= item["labels_wanted"]
+    return "escalated" if escalated else "waiting"
 
 
 def _leased_again(
     connection: Connection, item_id: int, moderator_id: int, token: str, length: dt.timedelta
 ) -> Lease:
-    row = (
-        connection.execute(
-            update(review_item)
-            .where(review_item.c.id == item_id)
-            .values(
-                lease_digest=digest_of(token),
-                leased_by=moderator_id,
-                leased_until=func.now() + length,
-                claimed_at=func.now(),
-            )
-            .returning(review_item)
+    lease = (
+        update(review_item)
+        .where(review_item.c.id == item_id)
+        .values(
+            lease_digest=digest_of(token),
+            leased_by=moderator_id,
+            leased_until=func.now() + length,
+            claimed_at=func.now(),
         )
-        .mappings()
-        .one()
+        .returning(review_item)
     )
-    return lease_of(row, token)
+    return lease_of(connection.execute(lease).mappings().one(), token)
+
+
+def _check_correctable(current: RowMapping, moderator_id: int, *, others_too: bool) -> None:
+    """Raise `QueueError` unless this person may correct the decision `current`.
+
+    Everybody may correct their own label, of every kind: a rejection would reveal the kind.
+    """
+    if current["moderator_id"] == moderator_id:
+        return
+    if not others_too:
+        raise QueueError(
+            f"the label of item {current['item_id']} is another person's; ask a lead to correct it"
+        )
+    if current["kind"] not in ACTIONABLE_KINDS:
+        raise QueueError(
+            f"item {current['item_id']} is a measurement; only the person who labelled it may "
+            "correct it"
+        )
+
+
+def _same_correction(earlier: RowMapping, item_id: int, label: int) -> Decision:
+    wanted = ("correct", item_id, label)
+    if (earlier["action"], earlier["item_id"], earlier["label"]) != wanted:
+        raise LeaseConflictError(_KEY_IN_USE)
+    return Decision(**earlier)

@@ -1,13 +1,13 @@
-"""The items of audits: blind, a set for each audit, none for those who decided the comment before.
+"""The items of audits: blind, one set per audit, never served to who decided the comment before.
 
-They are served as any other item; whoever labels them sees neither score nor reason nor what others
-said, and cannot tell them from the rest of the queue.
+They are served like any other item. Labellers see neither score nor reason nor other labels, and
+cannot distinguish them from the rest of the queue.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
@@ -15,26 +15,25 @@ from sqlalchemy import Connection, Engine, Interval, bindparam, exists, func, se
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from modwatch.errors import QueueError
-from modwatch.review.log.standing import stands
+from modwatch.review.log.labels import in_force
 from modwatch.review.queue.items import NewItem
-from modwatch.review.queue.lanes import Lanes, load_lanes, place
-from modwatch.review.tables import NO_LEASE, decision, lane, moderator, review_item
+from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
+from modwatch.review.queue.withdrawal import withdraw
+from modwatch.review.tables import decision, moderator, review_item
 
-_UNDECIDED = ("waiting", "blocked", "escalated")
-
-#: By these a person has had a say in a comment.
-_SAYS = ("label", "adjudicate", "correct", "escalate")
+#: Actions that disqualify a person from labelling the comment for an audit.
+_DISQUALIFYING = ("label", "adjudicate", "correct", "escalate")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditProgress:
-    """How far the labelling of an audit is; each item is in one place."""
+    """Progress of the labelling of an audit: number of items by state."""
 
     waiting: int = 0
-    #: Handed to a lead, or people differ.
+    #: Waiting for a lead.
     escalated: int = 0
     decided: int = 0
-    #: Given up: the audit was stopped.
+    #: Withdrawn with a cancelled audit, or dismissed.
     withdrawn: int = 0
 
     @property
@@ -44,7 +43,7 @@ class AuditProgress:
 
     @property
     def left(self) -> int:
-        """Items that somebody still has to decide."""
+        """Items that are still to be decided."""
         return self.waiting + self.escalated
 
 
@@ -53,8 +52,8 @@ def enqueue_audit(
 ) -> int:
     """Queue the items of an audit; return how many it has now.
 
-    One transaction; an item that is there already stays as it is, so the same call twice changes
-    nothing the second time. Raises `QueueError` for an item of another kind.
+    One transaction. Existing items are left as they are, so the same call again changes nothing.
+    Raises `QueueError` for an item of another kind.
     """
     lanes = lanes or load_lanes()
     with engine.begin() as connection:
@@ -62,9 +61,7 @@ def enqueue_audit(
         if rows:
             connection.execute(_insertion(), rows)
         mine = select(review_item.c.queue, review_item.c.reason).where(review_item.c.audit == audit)
-        connection.execute(
-            insert(lane).from_select(["queue", "reason"], mine.distinct()).on_conflict_do_nothing()
-        )
+        register_lanes(connection, mine.distinct())
         _exclude(connection, audit)
         count = select(func.count()).where(review_item.c.audit == audit)
         return int(connection.execute(count).scalar_one())
@@ -72,7 +69,7 @@ def enqueue_audit(
 
 @contextmanager
 def audit_lock(engine: Engine, audit: str) -> Iterator[None]:
-    """Hold an audit, so that no two processes take a step of it at once; a killed one lets go."""
+    """Lock an audit, so that only one process runs a step of it; a killed process releases it."""
     name = func.hashtextextended(f"audit {audit}", 0)
     with engine.begin() as connection:
         connection.execute(select(func.pg_advisory_xact_lock(name)))
@@ -80,47 +77,44 @@ def audit_lock(engine: Engine, audit: str) -> Iterator[None]:
 
 
 def audit_progress(engine: Engine, audit: str) -> AuditProgress:
-    """Return how far the labelling is."""
+    """Return the progress of the labelling."""
     statement = (
         select(review_item.c.status, func.count())
         .where(review_item.c.audit == audit)
         .group_by(review_item.c.status)
     )
     with engine.connect() as connection:
-        found = {row[0]: row[1] for row in connection.execute(statement)}
-    found["withdrawn"] = found.get("withdrawn", 0) + found.pop("closed", 0)
-    found["waiting"] = found.get("waiting", 0) + found.pop("blocked", 0)
-    names = [field.name for field in fields(AuditProgress)]
-    return AuditProgress(**{name: found.get(name, 0) for name in names})
+        items = Counter({row[0]: row[1] for row in connection.execute(statement)})
+    return AuditProgress(
+        waiting=items["waiting"] + items["blocked"],
+        escalated=items["escalated"],
+        decided=items["decided"],
+        withdrawn=items["withdrawn"] + items["closed"],
+    )
 
 
 def withdraw_audit(engine: Engine, audit: str) -> int:
-    """Withdraw the items that nobody has decided; return how many."""
+    """Withdraw the open items of an audit; return how many."""
     with withdrawing(engine, audit) as number:
         return number
 
 
 @contextmanager
 def withdrawing(engine: Engine, audit: str) -> Iterator[int]:
-    """Withdraw the items that nobody has decided, unless the block fails; yield how many.
+    """Withdraw the open items of an audit, unless the block raises; yield how many.
 
-    While it lasts nobody can decide one of them.
+    They cannot be decided while the block runs.
     """
-    statement = (
-        update(review_item)
-        .where(review_item.c.audit == audit, review_item.c.status.in_(_UNDECIDED))
-        .values(status="withdrawn", version=review_item.c.version + 1, **NO_LEASE)
-    )
     with engine.begin() as connection:
-        yield connection.execute(statement).rowcount
+        yield withdraw(connection, review_item.c.audit == audit)
 
 
 def audit_labels(engine: Engine, audit: str) -> list[dict[str, Any]]:
-    """Return what people said of the items of an audit, what was taken back left out.
+    """Return the labels of the items of an audit, without those that were undone.
 
     Rows of `day`, `comment_id`, `labeller`, `action` (label | adjudicate), `label`, `decided_at`
-    (ISO 8601, UTC) and `decision`, its hash in the log; at most one a person and item. A correction
-    counts as a settlement; only the last settlement of an item counts.
+    (ISO 8601, UTC) and `decision`, its hash in the log; at most one per person and item. A
+    correction counts as an adjudication; only the last adjudication of an item counts.
     """
     statement = (
         select(
@@ -135,7 +129,7 @@ def audit_labels(engine: Engine, audit: str) -> list[dict[str, Any]]:
         )
         .join(decision, decision.c.item_id == review_item.c.id)
         .join(moderator, moderator.c.id == decision.c.moderator_id)
-        .where(review_item.c.audit == audit, stands("label", "adjudicate", "correct"))
+        .where(review_item.c.audit == audit, in_force("label", "adjudicate", "correct"))
         .order_by(decision.c.id)
     )
     with engine.connect() as connection:
@@ -143,18 +137,18 @@ def audit_labels(engine: Engine, audit: str) -> list[dict[str, Any]]:
     of_item: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         of_item[row.pop("id")].append(row)
-    return [row for said in of_item.values() for row in _standing(said)]
+    return [row for labels in of_item.values() for row in _current(labels)]
 
 
 def moderated_before(engine: Engine, audit: str) -> dict[tuple[date, str], set[str]]:
-    """Return who had a say in a drawn comment outside of audits, by day and comment."""
+    """Return who decided or escalated a sampled comment outside audits, by day and comment."""
     drawn = review_item.alias("drawn")
     statement = (
         select(decision.c.dt, decision.c.comment_id, moderator.c.pseudonym)
         .join(moderator, moderator.c.id == decision.c.moderator_id)
         .where(
             decision.c.kind != "audit",
-            stands(*_SAYS),
+            in_force(*_DISQUALIFYING),
             exists().where(
                 drawn.c.audit == audit,
                 drawn.c.dt == decision.c.dt,
@@ -162,15 +156,15 @@ def moderated_before(engine: Engine, audit: str) -> dict[tuple[date, str], set[s
             ),
         )
     )
-    found: dict[tuple[date, str], set[str]] = defaultdict(set)
+    people: dict[tuple[date, str], set[str]] = defaultdict(set)
     with engine.connect() as connection:
         for day, comment_id, pseudonym in connection.execute(statement):
-            found[day, comment_id].add(pseudonym)
-    return dict(found)
+            people[day, comment_id].add(pseudonym)
+    return dict(people)
 
 
 def _insertion() -> Insert:
-    """Return the statement that takes the rows of `_rows`."""
+    """Return the statement that inserts the rows of `_rows`."""
     return (
         insert(review_item)
         .values(
@@ -184,12 +178,12 @@ def _insertion() -> Insert:
 
 
 def _rows(audit: str, items: Sequence[tuple[date, NewItem]], lanes: Lanes) -> list[dict[str, Any]]:
-    """Return the items as rows: the first to be drawn is served first, as on any day."""
+    """Return the items as rows: the first of the sample is served first."""
     rows = []
     for number, (day, item) in enumerate(items):
         if item.kind != "audit":
             raise QueueError(
-                f"comment {item.comment_id!r} is of kind {item.kind!r}, not of an audit"
+                f"comment {item.comment_id!r} is of kind {item.kind!r}, expected 'audit'"
             )
         there = place(item, lanes)
         pull = lanes.rank_pull * (1 - number / len(items))
@@ -208,14 +202,14 @@ def _rows(audit: str, items: Sequence[tuple[date, NewItem]], lanes: Lanes) -> li
 
 
 def _exclude(connection: Connection, audit: str) -> None:
-    """Let nobody label who has had a say in the comment."""
+    """Exclude from each item everybody who decided or escalated its comment before."""
     people = (
         select(func.array_agg(decision.c.moderator_id.distinct()))
         .where(
             decision.c.dt == review_item.c.dt,
             decision.c.comment_id == review_item.c.comment_id,
             decision.c.item_id != review_item.c.id,
-            stands(*_SAYS),
+            in_force(*_DISQUALIFYING),
         )
         .scalar_subquery()
     )
@@ -231,12 +225,12 @@ def _exclude(connection: Connection, audit: str) -> None:
     )
 
 
-def _standing(said: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one item that stand, as an audit keeps them."""
-    settled = [row for row in said if row["action"] != "label"][-1:]
-    labels = [row for row in said if row["action"] == "label"]
-    over = {row["labeller"] for row in settled}
-    for row in [*(row for row in labels if row["labeller"] not in over), *settled]:
+def _current(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one item that count, in the form in which an audit stores them."""
+    final = [row for row in rows if row["action"] != "label"][-1:]
+    labels = [row for row in rows if row["action"] == "label"]
+    over = {row["labeller"] for row in final}
+    for row in [*(row for row in labels if row["labeller"] not in over), *final]:
         yield {
             **{name: row[name] for name in ("day", "comment_id", "labeller", "label")},
             "action": "label" if row["action"] == "label" else "adjudicate",

@@ -1,4 +1,4 @@
-"""What a person does with a leased item: decide it, skip it, or hand it to a lead."""
+"""Decisions on leased items: label, skip, or escalate to a lead."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,22 +17,22 @@ LONGEST_NOTE = 4_000
 
 _DECIDE = text(DECIDE)
 
-#: What of a decision only the request says.
+#: Fields of a decision that come from the request.
 _REQUESTED = tuple(name for name in Decision.__dataclass_fields__ if name not in ANSWERED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a person does with a leased item."""
+    """The request to record a decision on a leased item."""
 
     moderator_id: int
     item_id: int
     lease_token: str
-    #: Any string of the person's own: the same request again returns the same decision.
+    #: Unique per person; the same request again returns the same decision.
     idempotency_key: str
-    #: The version of the item that was read; None: whichever.
+    #: The version of the item that the person read; None: any.
     version: int | None = None
-    #: From claim to decision, unless given.
+    #: Time spent; None: from claim to decision.
     seconds: float | None = None
     policy_version: str | None = None
     policy_code: str | None = None
@@ -43,28 +43,28 @@ class Request:
 def decide(engine: Engine, *, label: int, **request: Any) -> Decision:
     """Label a leased item (1 toxic, 0 not) and return the decision; `Request` names the fields.
 
-    An item that wants several labels waits for the others; when they disagree, or when it was
-    escalated, the label of a lead settles it. The same request again, known by its
-    `idempotency_key`, returns the same decision. Raises `LeaseConflictError` when the lease is
-    another person's, over or used, or the item has another version, `ItemNotFoundError` when it
-    was withdrawn, `QueueError` when an argument cannot be.
+    An item that several people label waits for the others; if they disagree, or if it was
+    escalated, a lead adjudicates it. The same request again, recognised by its `idempotency_key`,
+    returns the same decision. Raises `LeaseConflictError` if the lease is another person's, expired
+    or used, or the item has another version, `ItemNotFoundError` if it was withdrawn or dismissed,
+    and `QueueError` for an invalid argument.
     """
     if label not in (0, 1):
-        raise QueueError(f"a label is 0 or 1, not {label!r}")
-    return _settle(engine, "label", int(label), Request(**request))
+        raise QueueError(f"a label must be 0 or 1, got {label!r}")
+    return _record(engine, "label", int(label), Request(**request))
 
 
 def skip(engine: Engine, **request: Any) -> Decision:
-    """Give a leased item back, for others only; return the decision to do so. As `decide`."""
-    return _settle(engine, "skip", None, Request(**request))
+    """Skip a leased item, which only others are served from now on; otherwise as `decide`."""
+    return _record(engine, "skip", None, Request(**request))
 
 
 def escalate(engine: Engine, **request: Any) -> Decision:
-    """Hand a leased item to a lead; return the decision to do so. As `decide`."""
-    return _settle(engine, "escalate", None, Request(**request))
+    """Escalate a leased item to a lead; otherwise as `decide`."""
+    return _record(engine, "escalate", None, Request(**request))
 
 
-def _settle(engine: Engine, action: str, label: int | None, request: Request) -> Decision:
+def _record(engine: Engine, action: str, label: int | None, request: Request) -> Decision:
     _check(request)
     values = {name: getattr(request, name) for name in Request.__dataclass_fields__}
     values |= {"action": action, "label": label, "digest": digest_of(values.pop("lease_token"))}
@@ -75,8 +75,8 @@ def _settle(engine: Engine, action: str, label: int | None, request: Request) ->
 
 
 def _replay(engine: Engine, values: dict[str, Any]) -> Decision:
-    """Return the decision that this request made before, or say why there is none."""
-    rows = at_once(engine, made_under(values["moderator_id"], values["idempotency_key"]), {})
+    """Return the decision that this request made before, or raise why there is none."""
+    rows = at_once(engine, made_under(values["moderator_id"], values["idempotency_key"]))
     if not rows:
         raise conflict(engine, values["item_id"])
     earlier = rows[0]
@@ -95,7 +95,9 @@ def _check(request: Request) -> None:
     for name in ("note", "policy_code", "policy_version", "reason", "idempotency_key"):
         value = storable(getattr(request, name), name, owner)
         if len(value or "") > LONGEST_NOTE:
-            raise QueueError(f"the {name} of {owner} is longer than {LONGEST_NOTE}; shorten it")
+            raise QueueError(
+                f"the {name} of {owner} is longer than {LONGEST_NOTE} characters; shorten it"
+            )
     seconds = request.seconds
     if seconds is not None and not 0 <= seconds < float("inf"):
-        raise QueueError(f"the seconds of {owner} are {seconds}; send none, or a number from 0 on")
+        raise QueueError(f"the seconds of {owner} must be 0 or more, got {seconds}")

@@ -1,4 +1,4 @@
-"""Puts one day of routed comments into the queue."""
+"""Intake: makes the open items of a day those that were routed."""
 
 import datetime as dt
 import logging
@@ -15,7 +15,6 @@ from sqlalchemy import (
     Select,
     SmallInteger,
     Text,
-    Update,
     and_,
     case,
     column,
@@ -31,34 +30,31 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from modwatch.errors import QueueError
+from modwatch.review.database import take_turn
 from modwatch.review.queue.items import LONGEST_ID, NewItem, storable
-from modwatch.review.queue.lanes import Lanes, load_lanes, place
-from modwatch.review.tables import KINDS, NO_LEASE, lane, review_item
+from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
+from modwatch.review.queue.withdrawal import withdraw
+from modwatch.review.tables import KINDS, NO_LEASE, ROUTED_KINDS, review_item
 
 logger = logging.getLogger(__name__)
 
 _COLUMNS = tuple(field.name for field in fields(NewItem) if field.name != "labels_wanted")
 
-#: What the lanes say of an item, with the types of the temporary table.
+#: Values that the lanes give an item, with their types in the temporary table.
 _PLACED = {"queue": Text, "promised": Interval, "labels_wanted": SmallInteger}
 
-#: The kinds of item that `route` makes.
-ROUTED_KINDS = ("review", "second_opinion")
-
 _incoming = table("incoming", *(column(name) for name in (*_COLUMNS, *_PLACED)))
-
-_undecided = review_item.c.status.in_(["waiting", "blocked", "escalated"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Enqueued:
-    """What `enqueue` did to the queue."""
+    """The changes that `enqueue` made."""
 
-    #: Items handed over.
+    #: Number of items passed in.
     routed: int
-    #: Of these, new in the queue or different from before; 0 when nothing changed.
+    #: How many of them are new or different.
     changed: int
-    #: Items of the day that were no longer among them.
+    #: Open items of the day that were not among them.
     withdrawn: int
 
 
@@ -70,29 +66,29 @@ def enqueue(
     kinds: Collection[str] = ROUTED_KINDS,
     lanes: Lanes | None = None,
 ) -> Enqueued:
-    """Make the undecided items of `day` and `kinds` exactly `items`; return what changed.
+    """Make the open items of `day` and `kinds` exactly `items`; return the changes.
 
-    One transaction: an item that was queued before keeps its id (unless a check took it) and, if
-    its text is the same, its lease; an undecided one that is missing from `items` is withdrawn; one
-    that is decided, or that a person gave up, stays as it is. So the same call twice changes
-    nothing the second time. `lanes` say in which queue and by when each is served, and how many
-    people label it. Items of all kinds get their ids in the order of their ranks, so that an id
-    tells nobody of what kind an item is. Constant memory.
-    Raises `QueueError` naming the comment whose text or id cannot be stored, that comes twice, or
-    that is of none of `kinds`.
+    One transaction. An item that was queued before keeps its id (unless a quality control item took
+    it) and, if its text is the same, its lease. An open item that is missing from `items` is
+    withdrawn; decided and dismissed items are left as they are. So the same call again changes
+    nothing. `lanes` decide in which queue each item is served, by when, and how many people label
+    it. Ids of all kinds are assigned in order of rank, so that an id does not reveal the kind.
+    Constant memory. Raises `QueueError` naming the comment whose text or id cannot be stored, that
+    occurs twice, or whose kind is not one of `kinds`.
     """
     for kind in kinds:
         if kind not in KINDS:
             raise QueueError(f"unknown kind of item {kind!r}; choose one of {', '.join(KINDS)}")
     with engine.begin() as connection:
-        _take_turn(connection, day)
+        # Another run may queue the same day: a retry of a task that is still running.
+        take_turn(connection, zlib.crc32(str(day).encode()))
         lanes = lanes or load_lanes()
         routed = _copy(connection, items, kinds, lanes)
-        _refuse_duplicates(connection)
-        _name_lanes(connection)
+        _check_duplicates(connection)
+        register_lanes(connection, select(_incoming.c.queue, _incoming.c.reason).distinct())
         changed = _upsert(connection, day, lanes)
         withdrawn = _withdraw(connection, day, kinds)
-        _settle_second_opinions(connection, day)
+        _update_second_opinions(connection, day)
     done = Enqueued(routed=routed, changed=changed, withdrawn=withdrawn)
     logger.info(
         "Items were queued.",
@@ -106,26 +102,6 @@ def enqueue(
         },
     )
     return done
-
-
-def retire_second_opinions(engine: Engine, before: dt.date) -> int:
-    """Withdraw the second opinions of the days before `before` that nobody gave; return how many.
-
-    No estimate asks for them any more, and a queue in which they pile up grows slow: those that a
-    moderator may not decide are passed over at every lease.
-    """
-    with engine.begin() as connection:
-        return connection.execute(
-            _withdrawal().where(
-                review_item.c.dt < before, review_item.c.kind == "second_opinion", _undecided
-            )
-        ).rowcount
-
-
-def _take_turn(connection: Connection, day: dt.date) -> None:
-    """Wait for another run that queues the same day, a retry of a task that still runs, say."""
-    key = zlib.crc32(str(day).encode())
-    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
 
 
 def _copy(
@@ -152,17 +128,19 @@ def _copy(
 def _checked_row(item: NewItem, kinds: Collection[str]) -> tuple[object, ...]:
     if not 0 < len(item.comment_id) <= LONGEST_ID:
         raise QueueError(
-            f"a comment id has 1 to {LONGEST_ID} characters, and one of "
-            f"{len(item.comment_id)} came; shorten it at its source"
+            f"a comment id must have 1 to {LONGEST_ID} characters, got {len(item.comment_id)}; "
+            "shorten it at its source"
         )
     owner = f"comment {item.comment_id!r}"
     if item.kind not in kinds:
         raise QueueError(
-            f"{owner} is of kind {item.kind!r}, not of {', '.join(kinds)}; queue each by itself"
+            f"{owner} is of kind {item.kind!r}, expected {', '.join(kinds)}; queue each kind by "
+            "itself"
         )
     if not 0 < item.inclusion_probability <= 1:
         raise QueueError(
-            f"the inclusion probability of {owner} is {item.inclusion_probability}, not in (0, 1]"
+            f"the inclusion probability of {owner} must be in (0, 1], got "
+            f"{item.inclusion_probability}"
         )
     row = tuple(getattr(item, name) for name in _COLUMNS)
     for name, value in zip(_COLUMNS, row, strict=True):
@@ -176,14 +154,7 @@ def _placed_row(item: NewItem, lanes: Lanes) -> tuple[object, ...]:
     return tuple(getattr(there, name) for name in _PLACED)
 
 
-def _name_lanes(connection: Connection) -> None:
-    names = select(_incoming.c.queue, _incoming.c.reason).distinct()
-    connection.execute(
-        postgresql.insert(lane).from_select(["queue", "reason"], names).on_conflict_do_nothing()
-    )
-
-
-def _refuse_duplicates(connection: Connection) -> None:
+def _check_duplicates(connection: Connection) -> None:
     ids, kinds = _incoming.c.comment_id, _incoming.c.kind
     twice = connection.scalar(select(ids).group_by(ids, kinds).having(func.count() > 1).limit(1))
     if twice is not None:
@@ -194,27 +165,27 @@ def _upsert(connection: Connection, day: dt.date, lanes: Lanes) -> int:
     names = ["dt", *_COLUMNS, "queue", "labels_wanted", "serve_by", "due_at"]
     insertion = postgresql.insert(review_item).from_select(names, _source(day, lanes))
     new = insertion.excluded
-    # The labels that an item wants stay: the log is read by them.
+    # `labels_wanted` does not change: it decides how the log is interpreted.
     compared = (*_COLUMNS, "queue")
     differs = or_(
         review_item.c.status == "withdrawn",
         *(review_item.c[name].is_distinct_from(new[name]) for name in compared),
     )
     same_text = review_item.c.text == new.text
-    waited = func.now() - review_item.c.queued_at  # the promise counts from the first time
+    waited = func.now() - review_item.c.queued_at  # deadlines count from the first intake
     return connection.execute(
         insertion.on_conflict_do_update(
             index_elements=["dt", "comment_id", "kind", "reserved_for", "audit"],
             set_={
                 **{name: new[name] for name in compared if name not in ("comment_id", "kind")},
                 **{name: new[name] - waited for name in ("serve_by", "due_at")},
-                # Nobody shall decide a text that they have not read.
+                # Nobody may decide a text that they have not read.
                 **{name: case((same_text, review_item.c[name])) for name in NO_LEASE},
                 "status": case((review_item.c.status == "escalated", "escalated"), else_="waiting"),
                 "version": review_item.c.version + 1,
             },
-            # What people have settled, or given up, stays so; and of several people none labels
-            # another text than the others.
+            # Decided and dismissed items stay as they are, and all labels of an item that several
+            # people label are of the same text.
             where=and_(
                 review_item.c.status.not_in(["decided", "closed"]),
                 or_(review_item.c.labels_wanted == 1, same_text),
@@ -226,7 +197,7 @@ def _upsert(connection: Connection, day: dt.date, lanes: Lanes) -> int:
 
 
 def _source(day: dt.date, lanes: Lanes) -> Select[Any]:
-    """Return the incoming rows with their times: the first of the day is drawn nearest."""
+    """Return the incoming rows with their times; the higher the rank, the earlier the service."""
     of_the_day = func.greatest(func.max(_incoming.c.rank).over(), 1)
     ahead = 1.0 - (_incoming.c.rank - 1) * 1.0 / of_the_day  # 1 for the first, above 0 for the last
     pulled = _incoming.c.promised * (1.0 - lanes.rank_pull * ahead)
@@ -242,19 +213,14 @@ def _withdraw(connection: Connection, day: dt.date, kinds: Collection[str]) -> i
     still_routed = exists().where(
         _incoming.c.comment_id == review_item.c.comment_id, _incoming.c.kind == review_item.c.kind
     )
-    return connection.execute(
-        _withdrawal().where(
-            review_item.c.dt == day,
-            review_item.c.kind.in_(kinds),
-            review_item.c.audit.is_(None),
-            _undecided,
-            ~still_routed,
-        )
-    ).rowcount
+    item = review_item.c
+    return withdraw(
+        connection, item.dt == day, item.kind.in_(kinds), item.audit.is_(None), ~still_routed
+    )
 
 
-def _settle_second_opinions(connection: Connection, day: dt.date) -> None:
-    """Let second opinions wait for the label of the same text, and for somebody else."""
+def _update_second_opinions(connection: Connection, day: dt.date) -> None:
+    """Block second opinions until the same text has its first label; exclude those who gave it."""
     first = review_item.alias("first")
     first_of_it = (
         first.c.dt == review_item.c.dt,
@@ -264,9 +230,9 @@ def _settle_second_opinions(connection: Connection, day: dt.date) -> None:
     labelled = exists().where(
         *first_of_it, first.c.status == "decided", first.c.text == review_item.c.text
     )
-    # Whoever labelled or skipped the first is no stranger to it.
-    strangers = select(first.c.excluded).where(*first_of_it).scalar_subquery()
-    excluded = func.array_cat(review_item.c.excluded, func.coalesce(strangers, text("'{}'")))
+    # Whoever labelled or skipped the first item knows the comment.
+    acquainted = select(first.c.excluded).where(*first_of_it).scalar_subquery()
+    excluded = func.array_cat(review_item.c.excluded, func.coalesce(acquainted, text("'{}'")))
     connection.execute(
         update(review_item)
         .where(
@@ -276,17 +242,11 @@ def _settle_second_opinions(connection: Connection, day: dt.date) -> None:
             or_(
                 and_(labelled, review_item.c.status == "blocked"),
                 and_(~labelled, review_item.c.status == "waiting"),
-                and_(labelled, ~review_item.c.excluded.contains(strangers)),
+                and_(labelled, ~review_item.c.excluded.contains(acquainted)),
             ),
         )
         .values(
             status=case((labelled, "waiting"), else_="blocked"),
             excluded=case((labelled, excluded), else_=review_item.c.excluded),
         )
-    )
-
-
-def _withdrawal() -> Update:
-    return update(review_item).values(
-        status="withdrawn", version=review_item.c.version + 1, **NO_LEASE
     )

@@ -1,10 +1,7 @@
-"""What stands in the queue, and what a moderator holds of it."""
+"""Items of the queue as they come in, as moderators see them, and as leases of them."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import date, datetime
-
-import pyarrow as pa
 
 from modwatch.errors import QueueError
 
@@ -14,7 +11,7 @@ LONGEST_ID = 512
 
 @dataclass(frozen=True, kw_only=True)
 class NewItem:
-    """One routed comment on its way into the queue; its text never stands in its repr.
+    """A comment to queue; its repr never contains its text.
 
     >>> NewItem(comment_id="c1", text="private", reason="uncertainty", stratum=0, rank=1,
     ...         inclusion_probability=1.0, review_score=0.2, prob=0.4, uncertainty=0.24,
@@ -26,7 +23,7 @@ class NewItem:
     text: str = field(repr=False)
     #: uncertainty | toxicity | hybrid | random_slice | retest | gold | audit
     reason: str
-    #: 0 is the reviewed top.
+    #: 0 is the top stratum.
     stratum: int
     #: In (0, 1].
     inclusion_probability: float
@@ -38,7 +35,7 @@ class NewItem:
     model_version: str
     #: review | retest | gold | audit | second_opinion | imported
     kind: str = "review"
-    #: How many people are to label it; None: what the queue's rules say.
+    #: How many people label it; None: as the queue's rules say.
     labels_wanted: int | None = None
     parent_text: str | None = field(default=None, repr=False)
     language: str | None = None
@@ -47,9 +44,10 @@ class NewItem:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One item as a moderator sees it: nothing that would sway the label.
+    """One item as a moderator sees it, without anything that could influence the label.
 
-    No score, no reason, and no kind: whoever knows that a label is compared takes more care.
+    No score, no reason, and no kind: people label more carefully if they know that a label is
+    compared.
     """
 
     id: int
@@ -59,7 +57,7 @@ class Item:
     parent_text: str | None = field(repr=False)
     language: str | None
     platform: str | None
-    #: Counts the changes of the item, from 1.
+    #: Number of the item's revision, from 1.
     version: int
 
 
@@ -68,17 +66,17 @@ class Lease:
     """The right of one moderator to decide one item until `expires_at`."""
 
     item: Item
-    #: Needed to decide; only its digest is stored.
+    #: Required to decide; only its digest is stored.
     token: str = field(repr=False)
     claimed_at: datetime
     expires_at: datetime
-    #: Of an escalated item, for the lead who settles it; empty for everybody else.
+    #: Earlier opinions on an escalated item, for the lead who adjudicates it; empty otherwise.
     opinions: tuple["Opinion", ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Opinion:
-    """What somebody said of an item before a lead is to settle it."""
+    """A person's label or escalation of an item that a lead adjudicates."""
 
     pseudonym: str
     #: label | escalate
@@ -89,23 +87,11 @@ class Opinion:
     note: str | None = field(repr=False)
 
 
-def new_items(batches: Iterable[pa.RecordBatch]) -> Iterator[NewItem]:
-    """Yield one `NewItem` a row of `batches`, whose columns are named as its fields.
-
-    Columns that `NewItem` lacks are ignored; its optional fields may be absent.
-    """
-    names = {each.name for each in fields(NewItem)}
-    for batch in batches:
-        present = [name for name in batch.schema.names if name in names]
-        for row in batch.select(present).to_pylist():
-            yield NewItem(**row)
-
-
 def storable(value: str | None, name: str, owner: str) -> str | None:
     """Return `value` unchanged if PostgreSQL can store it.
 
-    Raises `QueueError` naming `name` and `owner`, never the value: NUL and lone surrogates have no
-    place in a PostgreSQL text.
+    Raises `QueueError` naming `name` and `owner`, never the value, if it contains NUL or a lone
+    surrogate.
 
     >>> storable("plain", "text", "comment 'c1'")
     'plain'
@@ -118,8 +104,8 @@ def storable(value: str | None, name: str, owner: str) -> str | None:
         if value is not None:
             value.encode()
     except UnicodeEncodeError:
-        # Not chained: the foreign error carries the whole text.
+        # Not chained: the original error contains the whole text.
         raise QueueError(
-            f"the {name} of {owner} contains half of a surrogate pair; decode its source again"
+            f"the {name} of {owner} contains a lone surrogate; decode its source again"
         ) from None
     return value

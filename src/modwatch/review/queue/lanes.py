@@ -1,4 +1,4 @@
-"""What the queue promises for each reason: hours, turns, and how many people label an item."""
+"""Rules of service: queue, deadline and turns by reason, and how many people label an item."""
 
 import math
 import random
@@ -11,24 +11,27 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sqlalchemy import Connection, Select, select
+from sqlalchemy.dialects.postgresql import insert
 
 from modwatch.errors import SettingsError
 from modwatch.review.queue.items import NewItem
+from modwatch.review.tables import lane
 
-#: The queue of everything that is not told apart.
+#: The queue of all items to which no rule gives another.
 GENERAL = "general"
 
 
 class Lane(BaseModel):
-    """What is promised for one reason."""
+    """The rules of one reason."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    #: From queued to decided.
+    #: Deadline, from queued to decided.
     hours: Annotated[float, Field(gt=0, le=24 * 365)] = 24.0
-    #: Weight among the reasons when the next item is drawn; 0 is served when nothing else waits.
+    #: Weight among the reasons when the next item is chosen; 0: only when nothing else waits.
     turns: Annotated[float, Field(ge=0, le=1_000)] = 1.0
-    #: Name of a queue of their own, for people who are assigned to it; unset: as `queue_by` says.
+    #: A queue for this reason, to which people are assigned; unset: as `queue_by` says.
     queue: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,49}$")] | None = None
 
 
@@ -54,24 +57,25 @@ class Lanes(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     queue_by: Literal["none", "language", "platform"] = "none"
-    #: In [0, 1]: how far the first of a day is drawn ahead of the last, as a share of its hours.
+    #: In [0, 1]: how much earlier the first item of a day is served than the last, as a share of
+    #: its hours.
     rank_pull: Annotated[float, Field(ge=0, le=1)] = 0.5
     reason: dict[str, Lane] = Field(default_factory=dict)
     low_confidence: LowConfidence = LowConfidence()
 
     def of(self, reason: str) -> Lane:
-        """Return the lane of `reason`; one that no rule names has the defaults."""
+        """Return the lane of `reason`, with the defaults if no rule names it."""
         return self.reason.get(reason, Lane())
 
     def order(self, chance: random.Random) -> list[str]:
-        """Return the reasons in the order of this turn, drawn by their weights.
+        """Return the reasons in a random order, weighted by their turns.
 
-        The first is served if it has an item, else the next; those without turns come last.
+        The first one that has an item is served; reasons without turns come last.
         """
-        # The smallest of exponential times is at each with the chance of its weight.
+        # The minimum of exponential times is at each reason with a probability equal to its weight.
         times = {
-            name: chance.expovariate(lane.turns) if lane.turns else math.inf
-            for name, lane in self.reason.items()
+            name: chance.expovariate(rule.turns) if rule.turns else math.inf
+            for name, rule in self.reason.items()
         }
         return sorted(times, key=times.__getitem__)
 
@@ -87,23 +91,38 @@ class Place:
 
 def place(item: NewItem, lanes: Lanes) -> Place:
     """Return where `lanes` put `item`."""
-    lane = lanes.of(item.reason)
+    rule = lanes.of(item.reason)
     by = {"none": None, "language": item.language, "platform": item.platform}[lanes.queue_by]
     unsure = item.kind == "review" and item.uncertainty >= lanes.low_confidence.uncertainty_from
     wanted = item.labels_wanted or (lanes.low_confidence.labels if unsure else 1)
     return Place(
-        queue=lane.queue or by or GENERAL,
-        promised=timedelta(hours=lane.hours),
+        queue=rule.queue or by or GENERAL,
+        promised=timedelta(hours=rule.hours),
         labels_wanted=wanted,
     )
 
 
+def register_lanes(connection: Connection, lanes: Select[tuple[str, str]]) -> None:
+    """Add the queues and reasons of the query `lanes` to the table of lanes that leases walk."""
+    new = insert(lane).from_select(["queue", "reason"], lanes)
+    connection.execute(new.on_conflict_do_nothing())
+
+
+def known_queues(connection: Connection, lanes: Lanes) -> list[str]:
+    """Return the queues that a person may be assigned to, by name.
+
+    Those are the general one, those that `lanes` name, and those that have had an item.
+    """
+    named = {each.queue for each in lanes.reason.values() if each.queue is not None}
+    return sorted({GENERAL, *named, *connection.scalars(select(lane.c.queue).distinct())})
+
+
 @cache
 def load_lanes(path: Path | None = None) -> Lanes:
-    """Return the lanes that come with Modwatch, with what the file at `path` says instead.
+    """Return the lanes that come with Modwatch, with changes from the file at `path`.
 
     Raises:
-        SettingsError: the file is not there, is not TOML, or says what cannot be.
+        SettingsError: the file does not exist, is not TOML, or has an invalid value.
     """
     content = tomllib.loads(Path(__file__).with_name("lanes.toml").read_text(encoding="utf-8"))
     if path is not None:
@@ -113,8 +132,8 @@ def load_lanes(path: Path | None = None) -> Lanes:
     except ValidationError as exc:
         where = ".".join(str(part) for part in exc.errors()[0]["loc"])
         raise SettingsError(
-            f"the queue rules say what cannot be of {where}: {exc.errors()[0]['msg']}; mend the "
-            "file that MODWATCH_QUEUE_RULES names"
+            f"invalid queue rule {where}: {exc.errors()[0]['msg']}; correct the file that "
+            "MODWATCH_QUEUE_RULES names"
         ) from None
 
 
@@ -124,7 +143,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise SettingsError(
             f"MODWATCH_QUEUE_RULES names {path}, which cannot be read as TOML "
-            f"({type(exc).__name__}); mend the file or unset the variable"
+            f"({type(exc).__name__}); correct the file or unset the variable"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Leases: the right of one person to decide one item for a while."""
+"""Leases: the exclusive right of one person to decide one item for a limited time."""
 
 import datetime as dt
 import random
@@ -12,19 +12,18 @@ from sqlalchemy import Engine, RowMapping, TextClause, select, text
 from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.database import at_once
 from modwatch.review.digests import digest_of
-from modwatch.review.log.standing import stands
+from modwatch.review.log.labels import in_force
 from modwatch.review.queue.items import Item, Lease, Opinion
 from modwatch.review.queue.lanes import Lanes, load_lanes
 from modwatch.review.queue.statements import FREE, HELD, LEASE, LEASE_COLUMNS, LEASE_ESCALATED
 from modwatch.review.tables import decision, moderator, review_item
 
-#: Time for a long comment and a cup of tea.
 LEASE_LENGTH = dt.timedelta(minutes=10)
 
-#: However often it is extended, nobody holds an item for longer.
+#: Longest total time of a lease that is extended again and again.
 LONGEST_HOLD = dt.timedelta(hours=1)
 
-#: Whose turn it is need not be kept from anybody.
+#: The order of turns need not be secret.
 _TURNS = random.Random()  # noqa: S311
 
 _LEASE, _LEASE_ESCALATED = text(LEASE), text(LEASE_ESCALATED)
@@ -69,13 +68,13 @@ def lease(
     opt_outs: Collection[str] = (),
     lanes: Lanes | None = None,
 ) -> Lease | None:
-    """Return a lease of the next item for this moderator, or None when there is none.
+    """Return a lease of the next item for this moderator, or None if there is none.
 
-    Reasons take turns, as often as `lanes` say; within a reason the order is by the promised time,
-    drawn nearer by the rank. Only `queues` count, or all when None, and no reason of `opt_outs`.
-    Nobody is served what they skipped or labelled before, nor the same comment in another item; a
-    second opinion waits for the first label. Concurrent calls never return the same item and never
-    wait for each other. A lease that runs out returns by itself.
+    Reasons take turns, weighted by `lanes`; within a reason the order is by deadline, moved forward
+    for a high rank. Only items of `queues` are served, or of all queues if None, and none whose
+    reason is in `opt_outs`. Nobody is served an item that they skipped or labelled before, nor
+    another item of the same comment; a second opinion waits for the first label. Concurrent calls
+    never return the same item and never wait for each other. An expired lease ends by itself.
     """
     turn = {"order": (lanes or load_lanes()).order(_TURNS), "opt_outs": list(opt_outs)}
     return _take(engine, _LEASE, moderator_id, length, queues=queues, **turn)
@@ -88,7 +87,7 @@ def lease_escalated(
     *,
     queues: Collection[str] | None = None,
 ) -> Lease | None:
-    """Return a lease of the next item that a lead is to settle, with what others said of it."""
+    """Return a lease of the next escalated item, with earlier opinions; None if there is none."""
     taken = _take(engine, _LEASE_ESCALATED, moderator_id, length, queues=queues)
     return None if taken is None else _with_opinions(engine, taken)
 
@@ -102,10 +101,10 @@ def claim(
     queues: Collection[str] | None = None,
     escalated_only: bool = False,
 ) -> Lease | None:
-    """Return a lease of one item; None if it is held, settled, or not for this person.
+    """Return a lease of one item; None if it is leased, decided, or not for this person.
 
-    `escalated_only`: an item that waits for a lead, instead of one that waits for anybody. Whoever
-    settles one is told what others said, so it is for the callers to see that leads alone ask.
+    With `escalated_only` an escalated item is leased, otherwise one that waits for anybody. Leases
+    of escalated items contain earlier opinions, so callers must allow this to leads only.
     """
     status = "escalated" if escalated_only else "waiting"
     more = {"item_id": item_id, "status": status}
@@ -114,7 +113,7 @@ def claim(
 
 
 def resume(engine: Engine, moderator_id: int, item_id: int, lease_token: str) -> Lease | None:
-    """Return the lease again if it still holds, as after a reload of a page; None if not."""
+    """Return a lease that is still valid again, as after a page reload; None if it is not."""
     rows = at_once(engine, _RESUME, _held(moderator_id, item_id, lease_token))
     return _with_opinions(engine, lease_of(rows[0], lease_token)) if rows else None
 
@@ -126,9 +125,9 @@ def extend(
     lease_token: str,
     length: dt.timedelta = LEASE_LENGTH,
 ) -> dt.datetime:
-    """Hold an item for `length` from now, and return until when: at most an hour since the claim.
+    """Extend a lease to `length` from now, at most an hour after the claim; return when it ends.
 
-    Raises `LeaseConflictError` or `ItemNotFoundError` when the lease does not hold.
+    Raises `LeaseConflictError` or `ItemNotFoundError` if the lease is not valid.
     """
     held = _held(moderator_id, item_id, lease_token)
     times = {"seconds": length.total_seconds(), "longest": LONGEST_HOLD.total_seconds()}
@@ -140,26 +139,26 @@ def extend(
 
 
 def release(engine: Engine, moderator_id: int, item_id: int, lease_token: str) -> bool:
-    """Give a leased item back undecided; return False if the lease did not hold any more."""
+    """End a lease without a decision; return False if it was no longer valid."""
     return bool(at_once(engine, _RELEASE, _held(moderator_id, item_id, lease_token)))
 
 
 def conflict(engine: Engine, item_id: int) -> QueueError:
-    """Return why a lease of this item does not hold."""
-    rows = at_once(engine, select(review_item.c.status).where(review_item.c.id == item_id), {})
+    """Return the error that explains why a lease of this item is not valid."""
+    rows = at_once(engine, select(review_item.c.status).where(review_item.c.id == item_id))
     status = rows[0]["status"] if rows else None
     if status in (None, "withdrawn", "closed"):
         return ItemNotFoundError(
-            f"item {item_id} was withdrawn or never queued; lease the next one"
+            f"item {item_id} was withdrawn, dismissed or never queued; lease the next one"
         )
     return LeaseConflictError(
-        f"the lease of item {item_id} is not yours, has run out or was used, or the item has "
+        f"the lease of item {item_id} is not yours, has expired or was used, or the item has "
         "changed; lease the next one"
     )
 
 
 def lease_of(row: RowMapping, token: str) -> Lease:
-    """Return the lease by `token` that a row of `review_item` tells of."""
+    """Return the lease of a row of `review_item`, with its `token`."""
     return Lease(
         item=Item(**{name: row[name] for name in Item.__dataclass_fields__}),
         token=token,
@@ -193,8 +192,8 @@ def _held(moderator_id: int, item_id: int, lease_token: str) -> dict[str, Any]:
 
 
 def _with_opinions(engine: Engine, lease: Lease) -> Lease:
-    """Return `lease` with what others said of the item, if a lead is to settle it."""
-    said = (
+    """Return `lease` with the earlier opinions on the item, if it is escalated."""
+    earlier = (
         select(
             moderator.c.pseudonym,
             decision.c.action,
@@ -208,8 +207,8 @@ def _with_opinions(engine: Engine, lease: Lease) -> Lease:
         .where(
             decision.c.item_id == lease.item.id,
             review_item.c.status == "escalated",
-            stands("label", "escalate"),
+            in_force("label", "escalate"),
         )
         .order_by(decision.c.id)
     )
-    return replace(lease, opinions=tuple(Opinion(**row) for row in at_once(engine, said, {})))
+    return replace(lease, opinions=tuple(Opinion(**row) for row in at_once(engine, earlier)))

@@ -1,24 +1,23 @@
-"""The two statements that people wait for all day, each one round trip.
+"""SQL of the two operations that people wait for, lease and decide, each in one round trip.
 
-Everything else is SQLAlchemy Core. These two are SQL, because each does at once what would else be
-five statements in a transaction, and because their speed is measured against `pgbench` with the
-same text (`benchmarks/review_queue.py`).
+Everything else is SQLAlchemy Core. These two are SQL because each replaces a transaction of five
+statements, and because `benchmarks/review_queue.py` measures the same text with `pgbench`.
 """
 
-from modwatch.review.log.formats import COVERED, CURRENT, content_sql
+from modwatch.review.log.hashing import COVERED, CURRENT, content_sql
 from modwatch.review.queue.items import Item
 
-#: Nobody holds it. A claim from the future (the clock was set back) keeps nobody out. The clock of
-#: the moment, not of the statement's start: another statement may have begun and claimed since.
+#: Not leased. A claim in the future (the clock was set back) does not count. `clock_timestamp`,
+#: because another statement may have started and claimed the item after this one started.
 FREE = """(leased_until IS NULL OR leased_until <= now()
             OR claimed_at > clock_timestamp() + interval '1 minute')"""
 
-#: The caller holds it: parameters item_id, moderator_id, digest.
+#: Leased by the caller. Parameters: item_id, moderator_id, digest.
 HELD = """id = CAST(:item_id AS bigint) AND status IN ('waiting', 'escalated')
         AND leased_by = CAST(:moderator_id AS bigint) AND lease_digest = CAST(:digest AS bytea)
         AND leased_until > now()"""
 
-#: What a lease gives: the item, when it was claimed, and until when it is held.
+#: Columns of a lease: the item, when it was claimed, and when the lease ends.
 LEASE_COLUMNS = ", ".join(
     (*(f"review_item.{name}" for name in Item.__dataclass_fields__), "claimed_at", "leased_until")
 )
@@ -28,7 +27,7 @@ _FOR_ME = f"CAST(:moderator_id AS bigint) <> ALL (excluded) AND {FREE}"
 
 _MY_QUEUE = "(CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))"
 
-#: The first item of the first lane that has one. One probe of an index a lane, however many wait.
+#: The first item of the first lane that has one: one index probe per lane.
 _FIRST_IN_TURN = f"""(
         SELECT pick.id FROM (
             SELECT queue, reason FROM lane
@@ -44,7 +43,7 @@ _FIRST_IN_TURN = f"""(
         ) AS pick LIMIT 1
     )"""  # noqa: S608 - our own text
 
-#: The first escalated item by time, over all queues that the person works.
+#: The first escalated item by deadline, over all queues that the person works.
 _FIRST_ESCALATED = f"""(
         SELECT pick.id FROM (SELECT DISTINCT queue FROM lane WHERE {_MY_QUEUE}) AS mine
         CROSS JOIN LATERAL (
@@ -56,7 +55,7 @@ _FIRST_ESCALATED = f"""(
 
 
 def _first_reserved(condition: str) -> str:
-    """Return the query of the first item that waits for this person alone."""
+    """Return the query of the first item that is reserved for this person."""
     return f"""(
         SELECT id FROM review_item
         WHERE status = 'waiting' AND reserved_for = CAST(:moderator_id AS bigint)
@@ -66,7 +65,7 @@ def _first_reserved(condition: str) -> str:
 
 
 def _one_line(statement: str) -> str:
-    """Return `statement` without its layout: psycopg keeps the plans of short texts only."""
+    """Return `statement` without its layout: psycopg caches the plans of short texts only."""
     return " ".join(statement.split())
 
 
@@ -83,20 +82,20 @@ RETURNING {LEASE_COLUMNS}
 
 
 #: Leases the next item. Parameters: moderator_id, digest, seconds, queues (null: all), order
-#: (the reasons, first whose turn it is), opt_outs (reasons never served). COALESCE stops at the
-#: first that finds something: what is due for this person alone, the lanes in turn, what is for
-#: this person alone and later.
+#: (the reasons in order of turn), opt_outs (reasons never served). COALESCE stops at the first
+#: query that finds an item: due and reserved for this person, the lanes in turn, reserved for this
+#: person and due later.
 LEASE = _lease(
     ", ".join(
         (_first_reserved("serve_by <= now()"), _FIRST_IN_TURN, _first_reserved("serve_by > now()"))
     )
 )
 
-#: Leases the next item that a lead is to settle. Parameters: moderator_id, digest, seconds, queues.
+#: Leases the next escalated item. Parameters: moderator_id, digest, seconds, queues.
 LEASE_ESCALATED = _lease(_FIRST_ESCALATED)
 
-#: What k people who do not know of each other make of an item: it waits for the next, is decided
-#: when all agree, and goes to a lead when they do not.
+#: The status of an item that several people label independently: it waits for the next label, is
+#: decided if all agree, and escalated if they do not.
 _AFTER_LABEL = """(
     SELECT CASE
         WHEN count(*) + 1 < held.labels_wanted THEN 'waiting'
@@ -112,16 +111,16 @@ _AFTER_LABEL = """(
 
 _COLUMNS = (*COVERED, "format", "previous_hash")
 
-#: What comes back of a decision: all that the request does not say itself.
+#: Columns that the statement returns: all that the request does not contain.
 ANSWERED = (
     "id", "dt", "comment_id", "kind", "item_version", "action", "seconds", "refers_to",
     "decided_at", "position", "format", "previous_hash", "hash",
 )  # fmt: skip
 
-#: Records what a person does with a leased item and ends the lease; no row comes back, and nothing
-#: happens, when the lease does not hold or the key was used. Parameters: moderator_id, item_id,
-#: digest, version (null: whichever), action, label, policy_version, policy_code, reason, note,
-#: seconds (null: since the claim), idempotency_key.
+#: Records the decision on a leased item and ends the lease. Does nothing and returns no row if the
+#: lease is not valid or the key was used. Parameters: moderator_id, item_id, digest, version (null:
+#: any), action, label, policy_version, policy_code, reason, note, seconds (null: since the claim),
+#: idempotency_key.
 DECIDE = _one_line(
     f"""
 WITH held AS (

@@ -1,16 +1,14 @@
-"""The figures of a day, for people who decide from them within seconds.
+"""The charts of a day and of the timeline, one per module.
 
-Every figure says which day and model it shows, and draws intervals; what has not enough data is
-absent or hatched, with a note. One picture a module.
-
-matplotlib is used through its objects: no global state, no window system.
+Every chart names its day and model and draws intervals; an estimate without enough data is omitted
+or hatched, with a note. matplotlib is used through its objects: no global state, no display.
 """
 
 from datetime import date
 
 from matplotlib.figure import Figure
 
-from modwatch.tracking.facts import DayFacts, DayPictures, DayTables
+from modwatch.tracking.facts import DayFacts, DayTables
 from modwatch.tracking.figures.collaboration import collaboration
 from modwatch.tracking.figures.drift import drift_strip
 from modwatch.tracking.figures.queue import queue_health
@@ -19,19 +17,17 @@ from modwatch.tracking.figures.scores import score_histogram
 from modwatch.tracking.figures.what_if import what_if
 
 
-def day_figures(
-    day: date, tables: DayTables, facts: DayFacts, pictures: DayPictures
-) -> dict[str, Figure]:
-    """Return the figures of a day by name; those without data to draw from are left out."""
+def day_figures(day: date, tables: DayTables, facts: DayFacts) -> dict[str, Figure]:
+    """Return the figures of a day by name; those without data are left out."""
     title = f"{day}, model {facts.model_version or 'unknown'}"
     window = f"{facts.pooled_days} of the {facts.window_days} days to {title}"
     figures = {"collaboration": collaboration(tables.measurements, facts, title=title)}
     if len(tables.window):
         figures["collaboration_window"] = collaboration(tables.window, facts, title=window)
-    if pictures.reliability is not None:
-        figures["reliability"] = reliability(pictures.reliability, title=window)
-    if pictures.scores is not None:
-        figures["scores"] = score_histogram(pictures.scores, title=title)
+    if tables.reliability is not None:
+        figures["reliability"] = reliability(tables.reliability, title=window)
+    if tables.scores is not None:
+        figures["scores"] = score_histogram(tables.scores, title=title)
     if len(tables.drift):
         figures["drift"] = drift_strip(tables.drift, tables.measurements, title=title)
     if tables.drift["metric"].str.startswith("queue_").any():

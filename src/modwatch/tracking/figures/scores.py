@@ -1,4 +1,4 @@
-"""How the day's scores spread, beside those of the days that it is compared with."""
+"""The score distribution of the day and of its references."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -7,25 +7,30 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from modwatch.tracking.facts import ScoreHistogram
-from modwatch.tracking.style import BLUE, GREY, VERMILLION, plain
+from modwatch.tracking.figures import style
 
-_REFERENCES = {"trailing": ("trailing days", GREY, "-"), "fixed": ("first days", "black", ":")}
+_REFERENCES = {
+    "trailing": ("trailing days", style.GREY, "-"),
+    "fixed": ("first days", "black", ":"),
+}
 
 
 def score_histogram(scores: ScoreHistogram, *, title: str) -> Figure:
-    """Return the shares of comments by predicted probability, the day's and its references'.
+    """Return the shares of comments by predicted probability, of the day and its references.
 
-    Shares, on one log scale, so that a day lies on a reference of any size unless scores moved.
+    Shares are on a log scale: without drift, the day overlaps with references of any size.
     """
     figure = Figure(figsize=(9, 4.8), layout="constrained")
     axes = figure.subplots()
     axes.set_title(f"Scores: {title}", loc="left")
     total = int(scores.counts.sum())
     label = f"this day ({total:,} comments)"
-    axes.stairs(_shares(scores.counts), scores.edges, fill=True, color=BLUE, alpha=0.5, label=label)
+    axes.stairs(
+        _shares(scores.counts), scores.edges, fill=True, color=style.BLUE, alpha=0.5, label=label
+    )
     for name, counts in scores.references.items():
-        words, colour, line = _REFERENCES.get(name, (name, GREY, "--"))
-        label = f"{words} ({int(counts.sum()):,})"
+        title_of, colour, line = _REFERENCES.get(name, (name, style.GREY, "--"))
+        label = f"{title_of} ({int(counts.sum()):,})"
         shares = _shares(counts)
         axes.stairs(shares, scores.edges, color=colour, linestyle=line, linewidth=1.5, label=label)
     _threshold(axes, scores.threshold)
@@ -37,7 +42,7 @@ def score_histogram(scores: ScoreHistogram, *, title: str) -> Figure:
         ylabel="share of comments (log scale)",
     )
     axes.legend(loc="upper right", frameon=False)
-    plain(axes)
+    style.plain(axes)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
     return figure
 
@@ -47,7 +52,7 @@ def _shares(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _limits(scores: ScoreHistogram) -> tuple[float, float]:
-    """Return the axis: from half a comment, of whichever has most, to a little above the peak."""
+    """Return the axis limits: from half a comment of the largest sample to above the peak."""
     every = [scores.counts, *scores.references.values()]
     most = max(1, *(int(counts.sum()) for counts in every))
     peak = max(float(_shares(counts).max(initial=0)) for counts in every)
@@ -55,13 +60,13 @@ def _limits(scores: ScoreHistogram) -> tuple[float, float]:
 
 
 def _threshold(axes: Axes, threshold: float) -> None:
-    axes.axvline(threshold, color=VERMILLION, linewidth=1.5)
+    axes.axvline(threshold, color=style.VERMILLION, linewidth=1.5)
     left = threshold > 0.75  # no room to the right
     axes.text(
         threshold,
         0.72,
         f" flagged above {threshold:.2g} ",
-        color=VERMILLION,
+        color=style.VERMILLION,
         transform=axes.get_xaxis_transform(),
         va="top",
         ha="right" if left else "left",

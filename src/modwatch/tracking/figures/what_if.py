@@ -1,4 +1,4 @@
-"""What other capacities and strategies would bring: the picture from which a lead chooses."""
+"""The what-if chart: outcomes of other review capacities and strategies."""
 
 import numpy as np
 import pandas as pd
@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from modwatch.tracking.figures import style
 from modwatch.tracking.keys import metric_title
-from modwatch.tracking.style import DEPLOYED, GREY, GRID, distances, note, plain, strategy_style
 
 _PANELS = {
     "oc_accuracy": "share of all comments decided correctly",
@@ -16,25 +16,25 @@ _PANELS = {
 
 
 def what_if(table: pd.DataFrame, *, title: str) -> Figure:
-    """Return OC-Acc and Review Efficiency against moderator hours a day, with 95 % bands.
+    """Return OC-Acc and Review Efficiency against moderator hours per day, with 95 % bands.
 
-    `table` has the columns of `metrics.what_if.COLUMNS`. The deployed setting is marked. Where
-    nobody knows how long a decision takes, comments a day stand in for hours.
+    `table` has the columns of `metrics.what_if.COLUMNS`. The deployed setting is marked. If
+    the time per decision is unknown, the axis shows comments per day instead of hours.
     """
     figure = Figure(figsize=(13, 6), layout="constrained")
-    figure.suptitle(f"What if, judged by {title}", fontsize=14)
+    figure.suptitle(f"What-if analysis from {title}", fontsize=14)
     hours = bool(table["hours_per_day"].notna().any())
     cost = "hours_per_day" if hours else "comments_per_day"
-    for axes, (metric, words) in zip(figure.subplots(1, 2), _PANELS.items(), strict=True):
+    for axes, (metric, label) in zip(figure.subplots(1, 2), _PANELS.items(), strict=True):
         axes.set_title(metric_title(metric), loc="left", fontweight="bold")
         rows = table[table[metric].notna() & (table[cost] > 0)]
         if rows.empty:
-            note(axes, "not enough data")
+            style.note(axes, "not enough data")
             continue
-        axes.set_ylabel(words)
+        axes.set_ylabel(label)
         for strategy, curve in rows.groupby("strategy", sort=False):
             _curve(axes, str(strategy), metric, curve.sort_values("alpha"), cost)
-        _cost_axis(axes, table, cost, "moderator hours a day" if hours else "comments a day")
+        _cost_axis(axes, table, cost, "moderator hours per day" if hours else "comments per day")
         _deployed(axes, table, cost, metric)
     # The same lines in both panels, unless one of them is empty.
     lines = {
@@ -50,7 +50,7 @@ def what_if(table: pd.DataFrame, *, title: str) -> Figure:
 
 
 def _curve(axes: Axes, strategy: str, metric: str, curve: pd.DataFrame, cost: str) -> None:
-    colour, line, marker = strategy_style(strategy)
+    colour, line, marker = style.strategy_style(strategy)
     x, value, low, high = (
         curve[name].to_numpy(dtype=np.float64, na_value=np.nan)
         for name in (cost, metric, f"{metric}_low", f"{metric}_high")
@@ -65,28 +65,19 @@ def _deployed(axes: Axes, table: pd.DataFrame, cost: str, metric: str) -> None:
     if rows.empty:
         return
     row = rows.iloc[0]
-    axes.axvline(row[cost], color=GREY, linewidth=1, linestyle=DEPLOYED, zorder=0)
+    axes.axvline(row[cost], color=style.GREY, linewidth=1, linestyle=style.DEPLOYED, zorder=0)
     label = f"deployed: {row['strategy']}, {100 * row['alpha']:g} %"
     if pd.isna(row[metric]):
-        axes.plot([], [], color=GREY, linestyle=DEPLOYED, label=label)
+        axes.plot([], [], color=style.GREY, linestyle=style.DEPLOYED, label=label)
         return
-    value, low, high = (
-        np.array([row[name]], np.float64) for name in (metric, f"{metric}_low", f"{metric}_high")
-    )
-    axes.errorbar(
-        [float(row[cost])],
-        value,
-        yerr=distances(value, low, high),
-        color="black",
-        marker="*",
-        markersize=15,
-        linestyle="none",
-        label=label,
+    estimate = {"value": row[metric], "low": row[f"{metric}_low"], "high": row[f"{metric}_high"]}
+    style.error_bars(
+        axes, [row[cost]], estimate, color="black", fmt="*", markersize=15, label=label
     )
 
 
-def _cost_axis(axes: Axes, table: pd.DataFrame, cost: str, words: str) -> None:
-    """Draw costs on a log axis, with a tick at every review fraction that fits."""
+def _cost_axis(axes: Axes, table: pd.DataFrame, cost: str, label: str) -> None:
+    """Draw costs on a log axis, with a tick at each review fraction for which there is room."""
     axes.set_xscale("log")
     costs = table.drop_duplicates("alpha").sort_values("alpha", ascending=False)
     deployed = table.loc[table["deployed"], "alpha"]
@@ -98,13 +89,13 @@ def _cost_axis(axes: Axes, table: pd.DataFrame, cost: str, words: str) -> None:
             shown[x] = f"{_short(x)}\n{100 * row['alpha']:g} %"
     axes.set_xticks(list(shown), list(shown.values()), fontsize=9)
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel(f"{words}  (below: review fraction)")
-    axes.grid(visible=True, color=GRID)
-    plain(axes)
+    axes.set_xlabel(f"{label}  (below: review fraction)")
+    axes.grid(visible=True, color=style.GRID)
+    style.plain(axes)
 
 
 def _short(number: float) -> str:
-    """Return a cost with two figures, or whole.
+    """Return a cost with two significant digits, or whole.
 
     >>> _short(0.0642), _short(1.25), _short(144.4)
     ('0.064', '1.2', '144')

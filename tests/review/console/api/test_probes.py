@@ -9,7 +9,7 @@ from sqlalchemy import Engine, event, text
 
 from modwatch.review import people, queue
 from modwatch.review.console.app import create_app
-from modwatch.review.console.desk import ConsoleOptions
+from modwatch.review.console.request_context import ConsoleOptions
 
 Fill = Callable[[int], None]
 

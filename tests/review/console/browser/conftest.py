@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from sqlalchemy import Engine
 
 from modwatch.review import people, queue
-from modwatch.review.console.desk import ConsoleOptions
+from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.console.server import listen, server
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem

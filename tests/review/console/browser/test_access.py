@@ -46,7 +46,7 @@ def test_no_page_has_a_violation(
         assert_accessible(desk.page)
         desk.press("Escape")
     desk.press("n", "n")
-    desk.page.get_by_text("Nothing waits for you").wait_for()
+    desk.page.get_by_text("Queue is empty").wait_for()
     assert_accessible(desk.page)
     for path in ("day", "preferences", "nowhere"):
         desk.page.goto(desk.address + path)
@@ -54,7 +54,7 @@ def test_no_page_has_a_violation(
     people.save_preferences(engine, ann.id, {"theme": theme, "masking": "blur"})
     queued("comment 9")
     assert_accessible(desk.open().page)
-    desk.page.get_by_role("button", name="Log out").click()
+    desk.page.get_by_role("button", name="Sign out").click()
     desk.page.wait_for_selector("#pseudonym")
     assert_accessible(desk.page)
 
@@ -98,17 +98,17 @@ def test_it_works_without_a_script(
     desk = desk_of(ann, java_script_enabled=False, lands_on="preferences")
     page = desk.page
     page.goto(desk.address)
-    page.get_by_role("button", name="Hidden text").click()
+    page.get_by_role("button", name="Show hidden text").click()
     assert page.locator("#here .comment").inner_text() == "comment 0"
     page.locator("#here .more summary").click()
     page.locator("#here textarea").fill("a note")
     page.locator("#here [name=exact]").select_option("1:threat")
-    page.get_by_role("button", name="Decide so").click()
+    page.get_by_role("button", name="Submit").click()
     page.get_by_role("button", name="Undo").click()
-    desk.says("Taken back")
+    desk.says("Undone")
     page.locator("#here button[value='0']").click()
     page.locator("#here button[value='skip']").click()
-    page.get_by_text("Nothing waits for you").wait_for()
+    page.get_by_text("Queue is empty").wait_for()
 
 
 def test_it_speaks_german(desk_of: Seat, queued: Queued, ann: Moderator) -> None:
@@ -138,11 +138,11 @@ def test_nothing_is_left_after_log_out(
     queued("comment 0")
     desk = desk_of(ann)
     stolen = desk.page.context.cookies()
-    desk.page.get_by_role("button", name="Log out").click()
+    desk.page.get_by_role("button", name="Sign out").click()
     desk.page.wait_for_selector("#pseudonym")
     desk.page.go_back()
     desk.page.wait_for_selector("#pseudonym")
     assert "comment 0" not in desk.page.content()
     desk.page.context.add_cookies(stolen)
     desk.page.goto(desk.address)
-    assert "Your session has ended" in desk.page.content()
+    assert "Your session has expired" in desk.page.content()

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from modwatch.review import people
-from modwatch.review.console.desk import ConsoleOptions
+from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people import Moderator
 
 Seat = Callable[..., Any]
@@ -46,8 +46,8 @@ def test_the_budget_proposes_a_stop(
     pause = desk.page.locator("#pause")
     assert not pause.is_visible()
     desk.press("t")
-    pause.filter(has_text="as many hard comments").wait_for()
-    pause.get_by_role("button", name="Go on").click()
+    pause.filter(has_text="daily limit").wait_for()
+    pause.get_by_role("button", name="Continue").click()
     assert desk.rest().comment == "comment 3"
     desk.until(lambda: desk.page.evaluate("document.activeElement.matches('.comment')"), True)
     desk.press("t")
@@ -108,7 +108,7 @@ class TestWhyItWasSent:
     ) -> None:
         queued("comment 0", prob=0.4, uncertainty=0.24)
         why = desk_of(ann).page.locator(".why").inner_text()
-        assert "leans to not toxic and is unsure" in why
+        assert "leans towards not toxic and is unsure" in why
         assert "40%" in why
 
     @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.desk import CSRF_HEADER, SESSION
+from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE
 from modwatch.review.people import Moderator
 
 Seat = Callable[..., Any]
@@ -17,7 +17,7 @@ Queued = Callable[..., None]
 def rotate(desk: Any, engine: Engine) -> None:
     """Give the browser the next token of its session, as another tab may."""
     context = desk.page.context
-    cookie = next(each for each in context.cookies() if each["name"] == SESSION)
+    cookie = next(each for each in context.cookies() if each["name"] == SESSION_COOKIE)
     new = people.rotate_session(engine, cookie["value"], timedelta(hours=1), timedelta(0))
     assert new is not None
     context.add_cookies([{**cookie, "value": new}])
@@ -70,12 +70,12 @@ def test_what_is_taken_back_from_my_day_comes_first(
     queued(*(f"comment {i}" for i in range(5)))
     desk = desk_of(ann).press("t").wait_for("comment 1")  # and comment 2 is held
     desk.until(lambda: labels(engine), [("c0", 1)])
-    desk.page.get_by_role("link", name="My day").click()
+    desk.page.get_by_role("link", name="My activity").click()
     desk.page.get_by_role("button", name="Undo the decision").click()
-    assert desk.settled().says("Taken back").comment == "comment 0"
+    assert desk.settled().says("Undone").comment == "comment 0"
     desk.page.reload()
     assert desk.settled().comment == "comment 0"
-    assert "Taken back" not in desk.toast
+    assert "Undone" not in desk.toast
     desk.press("n").wait_for("comment 1").press("n").wait_for("comment 2")
 
 

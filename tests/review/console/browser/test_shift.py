@@ -59,7 +59,7 @@ def test_a_full_shift_by_keyboard(
         ("c5", "label", 1, "hate.slur", None),
         ("c6", "skip", None, None, None),
     ]
-    desk.page.get_by_text("Nothing waits for you").wait_for()
+    desk.page.get_by_text("Queue is empty").wait_for()
     desk.press("?")
     desk.page.locator("#help").wait_for()
     desk.press("Escape")
@@ -91,7 +91,7 @@ def test_undo_brings_the_comment_back(
     queued("comment 0", "comment 1", "comment 2")
     desk = desk_of(ann)
     desk.press("t").wait_for("comment 1").press("t").wait_for("comment 2")
-    desk.press("u").wait_for("comment 1").says("Taken back")
+    desk.press("u").wait_for("comment 1").says("Undone")
     desk.press("u").wait_for("comment 0")
     desk.press("n").wait_for("comment 1").press("n").wait_for("comment 2")
     until(desk, engine, 6)
@@ -144,7 +144,7 @@ def test_a_reload_and_the_back_button_show_the_same(
     for _ in range(3):
         desk.page.reload()
         assert desk.settled().comment == "comment 1"
-    desk.page.get_by_role("link", name="My day").click()
+    desk.page.get_by_role("link", name="My activity").click()
     desk.page.wait_for_selector(".log")
     desk.until(lambda: queue.counts(engine).leased, 0)  # whoever leaves gives back
     desk.page.go_back()
@@ -205,7 +205,7 @@ def test_without_a_network_nothing_is_lost(
     desk = desk_of(ann)
     desk.page.context.set_offline(True)
     desk.press("t", "n")
-    desk.page.locator("#offline", has_text="2 of your decisions are kept").wait_for()
+    desk.page.locator("#offline", has_text="2 of your decisions are saved").wait_for()
     assert actions(engine) == []
     desk.page.context.set_offline(False)
     until(desk, engine, 2)
@@ -224,7 +224,7 @@ def test_a_session_that_ended_keeps_the_decision(
         engine, next(c["value"] for c in session if c["name"] == "modwatch_session")
     )
     desk.press("t")
-    desk.page.locator("#offline", has_text="Your session has ended").wait_for()
+    desk.page.locator("#offline", has_text="Your session has expired").wait_for()
     tab = desk.page.context.new_page()
     tab.goto(desk.address + "login")
     tab.get_by_text("token instead").click()
@@ -293,9 +293,9 @@ def test_corrections_from_my_day(
     queued("comment 0")
     desk = desk_of(ann).press("t")
     until(desk, engine, 1)
-    monkeypatch.setattr("modwatch.review.console.day.UNDO_WITHIN", amendments.UNDO_WITHIN * 0)
+    monkeypatch.setattr("modwatch.review.console.activity.UNDO_WITHIN", amendments.UNDO_WITHIN * 0)
     desk.open("day")
-    desk.page.get_by_text("Correct it").click()
-    desk.page.get_by_role("button", name="It is not toxic").click()
+    desk.page.get_by_text("Correct", exact=True).click()
+    desk.page.get_by_role("button", name="Change to not toxic").click()
     desk.page.get_by_text("Corrected.").wait_for()
     assert actions(engine)[-1] == ("c0", "correct", 0, "slip", None)

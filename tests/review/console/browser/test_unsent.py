@@ -59,7 +59,7 @@ def test_undo_works_after_a_decision_that_was_sent_twice(
     desk.page.context.set_offline(False)
     until(desk, engine, ("ann", "c0 label"))
     desk.page.locator("#offline").wait_for(state="hidden")
-    desk.press("u").wait_for("comment 0").says("Taken back")
+    desk.press("u").wait_for("comment 0").says("Undone")
 
 
 def test_a_refusal_from_before_a_reload_leaves_later_decisions_to_undo(
@@ -79,14 +79,14 @@ def test_a_refusal_from_before_a_reload_leaves_later_decisions_to_undo(
     until(desk, engine, ("ann", "c1 label"))
     desk.page.context.unroute("**/items/1/decisions")
     desk.page.get_by_text("Nothing was lost").wait_for()
-    desk.press("u").wait_for("comment 1").says("Taken back")
+    desk.press("u").wait_for("comment 1").says("Undone")
 
 
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (401, "Your session has ended"),
-        (403, "Your session has ended"),
+        (401, "Your session has expired"),
+        (403, "Your session has expired"),
         (429, "1 of your decisions"),
     ],
 )
@@ -116,7 +116,7 @@ def test_nothing_is_decided_in_the_name_of_somebody_else(
         "response", lambda answer: "decisions" in answer.url and sent.append(answer.status)
     )
     desk.press("t")
-    told(desk, "Your session has ended")
+    told(desk, "Your session has expired")
     while len(sent) < 3:  # and tries again
         desk.page.wait_for_timeout(50)
     assert set(sent) == {403}
@@ -134,7 +134,7 @@ def test_undo_without_a_session_can_be_had_after_the_next_log_in(
     until(desk, engine, ("ann", "c0 label"))
     desk.page.context.clear_cookies()
     desk.press("u")
-    told(desk, "Your session has ended")
+    told(desk, "Your session has expired")
     assert "no longer" not in desk.toast
     log_in(desk, engine, ann)
     desk.press("u").wait_for("comment 0")

@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
 from modwatch.review.console.app import create_app
-from modwatch.review.console.desk import SESSION, ConsoleOptions
-from modwatch.review.console.pages.session import OIDC
+from modwatch.review.console.pages.sign_in import OIDC_COOKIE
+from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
 from modwatch.review.people import OidcOptions
 from review.people.conftest import CLIENT_ID, CLIENT_SECRET, FakeProvider
 
@@ -45,16 +45,16 @@ def start(client: TestClient) -> httpx.Response:
 
 
 def test_in_and_on(client: TestClient, fake: Any) -> None:
-    assert "Log in with your organisation" in client.get("/login").text
+    assert "Sign in with your organisation" in client.get("/login").text
     began = start(client)
     assert "SameSite=lax" in began.headers["set-cookie"]  # it comes back from another site
     code, state = fake.visit(began.headers["location"], role="mods")
     page = client.get("/oidc/callback", params={"code": code, "state": state})
     assert 'content="0;url=../"' in page.text
-    cookie = next(c for c in page.headers.get_list("set-cookie") if c.startswith(SESSION))
+    cookie = next(c for c in page.headers.get_list("set-cookie") if c.startswith(SESSION_COOKIE))
     assert "SameSite=strict" in cookie
     assert "HttpOnly" in cookie
-    assert OIDC not in client.cookies
+    assert OIDC_COOKIE not in client.cookies
     assert "person-" in client.get("/").text
 
 
@@ -62,16 +62,18 @@ def test_an_answer_that_was_not_asked_for_opens_nothing(client: TestClient, fake
     code, state = fake.visit(start(client).headers["location"], role="mods")
     client.cookies.clear()  # another browser
     page = client.get("/oidc/callback", params={"code": code, "state": state})
-    assert "did not work" in page.text
-    assert SESSION not in client.cookies
+    assert "Sign-in with your organisation failed" in page.text
+    assert SESSION_COOKIE not in client.cookies
 
 
 @pytest.mark.parametrize("query", [{}, {"error": "access_denied"}, {"code": "x", "state": "y"}])
 def test_whatever_comes_back_is_survived(client: TestClient, query: dict[str, str]) -> None:
     start(client)
-    assert "did not work" in client.get("/oidc/callback", params=query).text
+    assert (
+        "Sign-in with your organisation failed" in client.get("/oidc/callback", params=query).text
+    )
 
 
 def test_a_provider_that_is_down_is_told_kindly(client: TestClient, fake: Any) -> None:
     fake.configuration = {"issuer": "https://elsewhere.invalid"}
-    assert "did not work" in client.get("/oidc/start").text
+    assert "Sign-in with your organisation failed" in client.get("/oidc/start").text

@@ -8,9 +8,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
 from modwatch.review import people, queue
-from modwatch.review.console.desk import SESSION
-from modwatch.review.console.pages.review import LEASE
-from modwatch.review.console.pages.session import LOGIN
+from modwatch.review.console.pages.review import LEASE_COOKIE
+from modwatch.review.console.pages.sign_in import LOGIN_COOKIE
+from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.queue.items import NewItem
 
 Fill = Callable[[int], None]
@@ -43,7 +43,7 @@ def shown(page: httpx.Response) -> str | None:
 
 def test_a_shift(client: TestClient, token: str, engine: Engine, fill: Fill, day: date) -> None:
     fill(3)
-    assert "Your token" in client.get("/").text
+    assert "Access token" in client.get("/").text
     page = log_in(client, token)
     assert page.status_code == 200
     assert shown(page) == "c0"
@@ -53,11 +53,11 @@ def test_a_shift(client: TestClient, token: str, engine: Engine, fill: Fill, day
     page = verdict(client, page, "skip")
     assert shown(page) == "c2"
     page = verdict(client, page, "0")
-    assert "Nothing waits for you" in page.text
+    assert "Queue is empty" in page.text
     labels = [row for batch in queue.decisions(engine, day) for row in batch.to_pylist()]
     assert [(row["comment_id"], row["label"]) for row in labels] == [("c0", 1), ("c2", 0)]
     page = client.post("/logout", data=fields(page))
-    assert "Your token" in page.text
+    assert "Access token" in page.text
 
 
 def test_cookies_are_for_this_site_alone(client: TestClient, token: str, fill: Fill) -> None:
@@ -68,7 +68,11 @@ def test_cookies_are_for_this_site_alone(client: TestClient, token: str, fill: F
         *answer.headers.get_list("set-cookie"),
         *client.get("/").headers.get_list("set-cookie"),
     ]
-    assert {cookie.split("=")[0] for cookie in cookies} == {SESSION, LOGIN, LEASE}
+    assert {cookie.split("=")[0] for cookie in cookies} == {
+        SESSION_COOKIE,
+        LOGIN_COOKIE,
+        LEASE_COOKIE,
+    }
     for cookie in cookies:
         assert "HttpOnly" in cookie
         assert "SameSite=strict" in cookie
@@ -85,15 +89,15 @@ def test_a_session_is_over_after_log_out_and_revocation(
     client: TestClient, token: str, engine: Engine
 ) -> None:
     page = log_in(client, token)
-    stolen = client.cookies[SESSION]
+    stolen = client.cookies[SESSION_COOKIE]
     client.post("/logout", data=fields(page))
-    client.cookies.set(SESSION, stolen)
-    assert "Your session has ended" in client.get("/").text
+    client.cookies.set(SESSION_COOKIE, stolen)
+    assert "Your session has expired" in client.get("/").text
 
     client.cookies.clear()
     log_in(client, token)
     people.revoke_token(engine, token)
-    assert "Your session has ended" in client.get("/").text
+    assert "Your session has expired" in client.get("/").text
 
 
 def test_forms_from_elsewhere_decide_nothing(
@@ -108,7 +112,7 @@ def test_forms_from_elsewhere_decide_nothing(
     assert queue.verify_log(engine).decisions == 0
     client.cookies.clear()
     assert client.post("/login", data={"token": token, "csrf": "0" * 64}).status_code == 403
-    assert "Your token" in verdict(client, page, "1").text  # no session: to the way in
+    assert "Access token" in verdict(client, page, "1").text  # no session: to the way in
     assert queue.verify_log(engine).decisions == 0
 
 
@@ -145,7 +149,7 @@ def test_lookers_on_are_served_nothing(
     fill(1)
     person = people.create_moderator(engine, role, role)
     page = log_in(client, people.issue_token(engine, person.id))
-    assert "You are looking on" in page.text
+    assert "Read-only access" in page.text
     assert shown(page) is None
     form = {**fields(page), "item_id": "1", "lease_token": "t", "verdict": "1"}
     assert client.post("/decide", data=form).status_code == 403
@@ -175,8 +179,8 @@ def test_any_lease_cookie_is_survived(
 ) -> None:
     fill(2)
     log_in(client, token)
-    session = client.cookies[SESSION]
-    cookie = f"{SESSION}={session}; {LEASE}={held}".encode()
+    session = client.cookies[SESSION_COOKIE]
+    cookie = f"{SESSION_COOKIE}={session}; {LEASE_COOKIE}={held}".encode()
     client.cookies.clear()
     answer = client.get("/", headers={b"cookie": cookie})  # type: ignore[arg-type]
     assert answer.status_code == 200

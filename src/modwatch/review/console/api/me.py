@@ -1,45 +1,51 @@
-"""One's own account: who one is, one's day, one's choices."""
+"""Your own account: who you are, your activity today, your preferences."""
 
 from fastapi import APIRouter, Request
 
 from modwatch.review import people
-from modwatch.review.console.choices import Preferences, preferences_of
-from modwatch.review.console.day import my_day
-from modwatch.review.console.desk import SESSION, DeskDep, PersonDep, ReviewerDep, csrf_of
-from modwatch.review.console.shapes import DayShape, MeShape, refusals
+from modwatch.review.console.activity import activity_today
+from modwatch.review.console.preferences import Preferences, preferences_of
+from modwatch.review.console.request_context import (
+    SESSION_COOKIE,
+    ContextDep,
+    PersonDep,
+    ReviewerDep,
+    csrf_of,
+)
+from modwatch.review.console.schemas import DaySchema, MeSchema, error_responses
 
-router = APIRouter(prefix="/api/v1/me", tags=["me"], responses=refusals(401, 503))
+router = APIRouter(prefix="/api/v1/me", tags=["me"], responses=error_responses(401, 503))
 
 
 @router.get("")
-def read_me(request: Request, person: PersonDep) -> MeShape:
-    """Return who asks, and what they may."""
+def read_me(request: Request, person: PersonDep) -> MeSchema:
+    """Return the owner of the token or session, with their scopes."""
     by_token = "authorization" in request.headers
-    return MeShape(
+    return MeSchema(
         pseudonym=person.pseudonym,
         role=person.role,
         scopes=sorted(person.scopes),
-        csrf=None if by_token else csrf_of(request.cookies.get(SESSION, "")),
+        csrf=None if by_token else csrf_of(request.cookies.get(SESSION_COOKIE, "")),
     )
 
 
-@router.get("/day", responses=refusals(403))
-def read_day(desk: DeskDep, person: ReviewerDep) -> DayShape:
-    """Return what one has done today; no kind, no score."""
+@router.get("/day", responses=error_responses(403))
+def read_day(context: ContextDep, person: ReviewerDep) -> DaySchema:
+    """Return your activity today, without kinds and scores."""
     chosen = preferences_of(person.preferences)
-    return DayShape.model_validate(my_day(desk.engine, person.id, chosen.timezone))
+    return DaySchema.model_validate(activity_today(context.engine, person.id, chosen.timezone))
 
 
 @router.get("/preferences")
 def read_preferences(person: PersonDep) -> Preferences:
-    """Return what one has chosen, defaults included."""
+    """Return your preferences, including defaults."""
     return preferences_of(person.preferences)
 
 
-@router.put("/preferences", responses=refusals(413, 422))
-def write_preferences(chosen: Preferences, desk: DeskDep, person: PersonDep) -> Preferences:
-    """Replace what one has chosen; two actions with one key are refused."""
+@router.put("/preferences", responses=error_responses(413, 422))
+def write_preferences(chosen: Preferences, context: ContextDep, person: PersonDep) -> Preferences:
+    """Replace your preferences; two actions with the same key are invalid."""
     people.save_preferences(
-        desk.engine, person.id, chosen.model_dump(mode="json", exclude_unset=True)
+        context.engine, person.id, chosen.model_dump(mode="json", exclude_unset=True)
     )
     return chosen

@@ -1,39 +1,35 @@
-"""For the machines that look after this one: does it live, is it ready, how does it do."""
-
-from typing import Annotated
+"""Liveness, readiness and Prometheus metrics."""
 
 from fastapi import APIRouter, Depends, Request, Response
 from sqlalchemy import text
 
-from modwatch.review.console.desk import DeskDep, require
-from modwatch.review.console.shapes import HealthShape, refusals
-from modwatch.review.people import Moderator
+from modwatch.review.console.request_context import ContextDep, require
+from modwatch.review.console.schemas import HealthSchema, error_responses
 
 router = APIRouter(tags=["probes"])
 
-ScraperDep = Annotated[Moderator, Depends(require("metrics:read"))]
-
 
 @router.get("/livez")
-def live() -> HealthShape:
-    """Return that the process answers."""
-    return HealthShape()
+def live() -> HealthSchema:
+    """Return 200 while the process responds."""
+    return HealthSchema()
 
 
-@router.get("/readyz", responses=refusals(503))
-def ready(desk: DeskDep) -> HealthShape:
-    """Return that the database answers and holds the tables."""
-    with desk.engine.connect() as connection:
+@router.get("/readyz", responses=error_responses(503))
+def ready(context: ContextDep) -> HealthSchema:
+    """Return 200 while the database responds and has the tables."""
+    with context.engine.connect() as connection:
         connection.execute(text("SELECT FROM decision LIMIT 1"))
-    return HealthShape()
+    return HealthSchema()
 
 
 @router.get(
     "/metrics",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {}}}, **refusals(401, 403, 503)},
+    responses={200: {"content": {"text/plain": {}}}, **error_responses(401, 403, 503)},
+    dependencies=[Depends(require("metrics:read"))],
 )
-def metrics(request: Request, scraper: ScraperDep) -> Response:  # noqa: ARG001 - it is who may
-    """Return the figures of this console for Prometheus; it takes the scope `metrics:read`."""
-    content, kind = request.app.state.telemetry.exposition()
-    return Response(content, headers={"Content-Type": kind})
+def metrics(request: Request) -> Response:
+    """Return metrics for Prometheus; requires the scope `metrics:read`."""
+    content, content_type = request.app.state.telemetry.exposition()
+    return Response(content, headers={"Content-Type": content_type})

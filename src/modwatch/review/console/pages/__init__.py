@@ -1,1 +1,1 @@
-"""The pages, one place of the console a module. Every address in them is relative."""
+"""The HTML pages, one module per page of the navigation. Every address in them is relative."""

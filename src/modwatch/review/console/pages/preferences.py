@@ -1,81 +1,70 @@
-"""Preferences: how the console looks and works for one person."""
+"""Settings: appearance, well-being, shortcuts and password of one person."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 from zoneinfo import available_timezones
 
-from fastapi import APIRouter, Depends, Form, Query, Request, Response
+from fastapi import APIRouter, Form, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
 from modwatch.review import people
-from modwatch.review.console.choices import ACTIONS, NEVER_LEFT_OUT, Preferences, preferences_of
-from modwatch.review.console.desk import DeskDep, FormText, Visit, page_visit
 from modwatch.review.console.i18n import LANGUAGES, N_
+from modwatch.review.console.preferences import (
+    ACTIONS,
+    MANDATORY_REASONS,
+    Preferences,
+)
 from modwatch.review.console.render import Page, render
+from modwatch.review.console.request_context import AnyForm, AnySession, Session, client_address
 from modwatch.review.people import LONGEST_PASSWORD, SHORTEST_PASSWORD
 
 router = APIRouter(include_in_schema=False)
 
-NOTICES = {
-    "saved": N_("Saved."),
-    "described": N_("Saved. Thank you."),
-    "wrong": N_("The old password is wrong. Try again, or ask an admin."),
-    "throttled": N_("Too many attempts. Wait a quarter of an hour, then try again."),
-    "unusable": N_("That password will not do: choose a longer one that is not easily guessed."),
-}
-
 _PROBLEMS = {
-    "keys": N_("Two actions have the same key, or a key is a figure or no character."),
-    "timezone": N_("That time zone is unknown. Write it as Europe/Berlin."),
-    "budget": N_("The budget is a number from 1 to 10,000, or empty."),
-    "break_minutes": N_("The break comes after 5 to 480 minutes, or never if empty."),
+    "keys": N_(
+        "Two actions have the same key, or a key is not a visible character other than a digit."
+    ),
+    "timezone": N_("Unknown time zone. Use a name such as Europe/Berlin."),
+    "budget": N_("The daily limit must be between 1 and 10,000, or empty."),
+    "break_minutes": N_("The break reminder must be between 5 and 480 minutes, or empty."),
 }
 
-AnyVisit = Annotated[Visit, Depends(page_visit())]
 Password = Annotated[str, Form(max_length=LONGEST_PASSWORD)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreferencesPage(Page):
-    """`preferences.html`."""
+class PreferencesPage(Page, template="preferences.html"):
+    """All settings of one person."""
 
-    template: ClassVar[str] = "preferences.html"
-
-    notice: str | None
     problem: str | None
-    #: What is in the form: chosen, or refused.
+    #: Content of the form: saved, or invalid.
     form: dict[str, Any]
     keys: dict[str, str]
-    actions: dict[str, str]
-    languages: dict[str, str]
-    #: Reasons of comments that one may do without.
+    #: Reasons that a person can opt out of.
     reasons: tuple[str, ...]
-    timezones: tuple[str, ...]
     reviews: bool
-    shortest_password: int
+    actions: Mapping[str, tuple[str, str]] = field(default_factory=lambda: ACTIONS)
+    languages: Mapping[str, str] = field(default_factory=lambda: LANGUAGES)
+    timezones: tuple[str, ...] = tuple(sorted(available_timezones()))
+    shortest_password: int = SHORTEST_PASSWORD
 
 
 @router.get("/preferences")
-def show(
-    request: Request,
-    desk: DeskDep,
-    visit: AnyVisit,
-    notice: Annotated[str, Query(max_length=20)] = "",
-) -> Response:
-    """Return the form, filled."""
-    chosen = preferences_of(visit.person.preferences)
-    page = _page(desk, visit, chosen.model_dump(), chosen.all_keys, NOTICES.get(notice), None)
-    return render(page, request, visit)
+def show(session: AnySession) -> Response:
+    """Return the form with the current settings."""
+    chosen = session.preferences
+    page = _page(session, chosen.model_dump(), chosen.all_keys)
+    return render(page, session)
 
 
 @router.post("/preferences")
-async def save(request: Request, desk: DeskDep, visit: AnyVisit) -> Response:
-    """Replace what the person has chosen, or show what cannot be."""
-    sent = await request.form()
-    visit.check(str(sent.get("csrf", "")))
+async def save(session: AnyForm) -> Response:
+    """Save the settings, or show what is invalid."""
+    sent = await session.request.form()
     keys = {name: str(sent.get(f"key_{name}", "")).strip().lower() for name in ACTIONS}
     form: dict[str, Any] = {
         "language": sent.get("language") or None,
@@ -92,23 +81,20 @@ async def save(request: Request, desk: DeskDep, visit: AnyVisit) -> Response:
     try:
         chosen = Preferences.model_validate(form)
     except ValidationError as exc:
-        where = str((*exc.errors()[0]["loc"], "keys")[0])
-        problem = _PROBLEMS.get(where, _PROBLEMS["keys"])
-        return render(_page(desk, visit, form, keys, None, problem), request, visit, 422)
+        field = str((*exc.errors()[0]["loc"], "keys")[0])
+        problem = _PROBLEMS.get(field, _PROBLEMS["keys"])
+        return render(_page(session, form, keys, problem), session, 422)
     content = chosen.model_dump(mode="json", exclude_defaults=True)
-    await run_in_threadpool(people.save_preferences, desk.engine, visit.person.id, content)
+    await run_in_threadpool(people.save_preferences, session.engine, session.person.id, content)
     return RedirectResponse("./preferences?notice=saved", 303)
 
 
 @router.post("/preferences/password")
-def change_password(
-    request: Request, desk: DeskDep, visit: AnyVisit, csrf: FormText, old: Password, new: Password
-) -> Response:
-    """Change one's own password; every session ends with it."""
-    visit.check(csrf)
-    address = request.client.host if request.client else ""
+def change_password(session: AnyForm, old: Password, new: Password) -> Response:
+    """Change your own password, which ends all your sessions."""
+    address = client_address(session.request)
     try:
-        people.change_password(desk.engine, visit.person.id, old, new, address=address)
+        people.change_password(session.engine, session.person.id, old, new, address=address)
     except ThrottledError:
         return RedirectResponse("../preferences?notice=throttled", 303)
     except AccessDeniedError:
@@ -119,32 +105,19 @@ def change_password(
 
 
 @router.post("/preferences/group")
-def describe(
-    desk: DeskDep, visit: AnyVisit, csrf: FormText, group: Annotated[str, Form(max_length=200)] = ""
-) -> Response:
-    """Keep what a person says about themselves, apart from the account; empty forgets it."""
-    visit.check(csrf)
-    people.describe_group(desk.engine, visit.person.id, group.strip() or None)
+def describe(session: AnyForm, group: Annotated[str, Form(max_length=200)] = "") -> Response:
+    """Save a self-description, separate from the account; an empty one deletes it."""
+    people.describe_group(session.engine, session.person.id, group.strip() or None)
     return RedirectResponse("../preferences?notice=described", 303)
 
 
 def _page(
-    desk: DeskDep,
-    visit: Visit,
-    form: dict[str, Any],
-    keys: dict[str, str],
-    notice: str | None,
-    problem: str | None,
+    session: Session, form: dict[str, Any], keys: dict[str, str], problem: str | None = None
 ) -> PreferencesPage:
     return PreferencesPage(
-        notice=notice,
         problem=problem,
         form=form,
         keys=keys,
-        actions={name: title for name, (_, title) in ACTIONS.items()},
-        languages=dict(LANGUAGES),
-        reasons=tuple(sorted(set(desk.lanes.reason) - NEVER_LEFT_OUT)),
-        timezones=tuple(sorted(available_timezones())),
-        reviews=visit.person.reviews,
-        shortest_password=SHORTEST_PASSWORD,
+        reasons=tuple(sorted(set(session.context.lanes.reason) - MANDATORY_REASONS)),
+        reviews=session.person.reviews,
     )

@@ -1,28 +1,28 @@
-// The desk takes over from the plain form: the next comment is there before it is wanted, decisions
-// travel in the background, and this tab remembers what it holds.
+// The review page with scripts: leases the next comment in advance, sends decisions in the background,
+// and remembers the tab's leases across reloads.
 import { openDialog, openPalette } from "./palette.js";
-import { post, refreshed, use } from "./wire.js";
+import { post, refreshed, use } from "./requests.js";
 
-const HELD = 2; // the comment shown and the next
-const SETTLE_MS = { key: 250, click: 500 }; // whoever decides sooner has pressed twice
+const HELD = 2; // leases: the current comment and the next
+const SETTLE_MS = { key: 250, click: 500 }; // an earlier key or click is a double press
 const HEARTBEAT_MS = 60_000;
-const LOOK_AGAIN_MS = 20_000;
-const UNDO_WAITS_MS = 3_000; // for the server to confirm what is to be taken back
-const MOST = 5; // items that the server takes in one request
+const POLL_MS = 20_000;
+const UNDO_WAITS_MS = 3_000; // for the server to confirm the decision
+const MOST = 5; // leases that one request may contain
 
 const $ = (selector, root = document) => root.querySelector(selector);
 const main = $("main.desk"), here = $("#here"), empty = $("#empty"), toast = $("#toast");
-const offline = $("#offline"), words = $("#words").dataset;
+const offline = $("#offline"), messages = $("#messages").dataset;
 const mine = `modwatch.${main.dataset.person}.`;
 const ask = main.dataset.ask === "1";
 
-const figures = new Intl.NumberFormat(document.documentElement.lang);
+const numbers = new Intl.NumberFormat(document.documentElement.lang);
 
-let held = []; // the sheets of this tab; the first is shown
-let unsent = []; // decisions that the server has not confirmed
-const made = []; // decisions that may be taken back, the last at the end
-let shownAt = 0, readFor = 0, readSince = 0, filling = false, lookAgain = 0;
-let busy = true; // until the sheet that comes first is shown
+let held = []; // item cards of this tab; the first is visible
+let unsent = []; // decisions without confirmation by the server
+const made = []; // decisions that can be undone, the latest last
+let shownAt = 0, readFor = 0, readSince = 0, filling = false, pollTimer = 0;
+let busy = true; // until the first card is visible
 
 const recall = (name, other) => JSON.parse(sessionStorage.getItem(mine + name) ?? "null") ?? other;
 const keep = (name, value) => sessionStorage.setItem(mine + name, JSON.stringify(value));
@@ -33,18 +33,18 @@ function remember() {
   keep("unsent", unsent.map(({ item, body, key, what }) => ({ item, body, key, what })));
 }
 
-// ---- what is shown
+// ---- display
 
 function show({ quietly = false } = {}) {
-  const sheet = held[0];
-  here.replaceChildren(...(sheet ? [sheet] : []));
-  empty.hidden = Boolean(sheet) || filling;
+  const card = held[0];
+  here.replaceChildren(...(card ? [card] : []));
+  empty.hidden = Boolean(card) || filling;
   shownAt = performance.now();
   readFor = 0;
   readSince = shownAt;
   if (quietly) return;
   window.scrollTo(0, 0);
-  const target = sheet ? $("[data-masked] .reveal, .comment:not([inert])", here) : $("h2", empty);
+  const target = card ? $("[data-masked] .reveal, .comment:not([inert])", here) : $("h2", empty);
   target?.focus({ preventScroll: true });
 }
 
@@ -57,44 +57,44 @@ function say(text, { undo = false } = {}) {
     element.addEventListener("click", act);
     return element;
   };
-  const dismiss = button(words.dismiss, () => { toast.replaceChildren(); focusComment(); });
-  toast.replaceChildren(line, ...(undo ? [button(words.undo, takeBack)] : []), dismiss);
+  const dismiss = button(messages.dismiss, () => { toast.replaceChildren(); focusComment(); });
+  toast.replaceChildren(line, ...(undo ? [button(messages.undo, undoLast)] : []), dismiss);
 }
 
 const focusComment = () => $(".comment:not([inert]), .reveal", here)?.focus({ preventScroll: true });
 
-function tellUnsent(over = false) {
+function showUnsent(over = false) {
   const waiting = unsent.filter((each) => each.tries).length;
   offline.hidden = !waiting && !over;
-  offline.textContent = over ? words.ended : words.offline.replace("{n}", waiting);
+  offline.textContent = over ? messages.ended : messages.offline.replace("{n}", waiting);
 }
 
-// ---- deciding
+// ---- decisions
 
 function decide(verdict, how = "key") {
-  const sheet = held[0];
-  if (!sheet || busy || performance.now() - shownAt < SETTLE_MS[how]) return;
+  const card = held[0];
+  if (!card || busy || performance.now() - shownAt < SETTLE_MS[how]) return;
   const [word, more] = verdict.split(":");
   const label = { 0: 0, 1: 1 }[word];
   const body = {
-    lease_token: sheet.dataset.token,
-    version: +sheet.dataset.version,
+    lease_token: card.dataset.token,
+    version: +card.dataset.version,
     action: label === undefined ? word : "label",
     seconds: Math.round(readFor + performance.now() - readSince) / 1000,
-    note: $("textarea", sheet).value.trim() || null,
+    note: $("textarea", card).value.trim() || null,
     ...(label === undefined ? { reason: more ?? null } : { label, policy_code: more ?? null }),
   };
   held.shift();
   show();
-  const decision = { item: sheet.dataset.item, key: sheet.dataset.key, body, what: named(verdict) };
+  const decision = { item: card.dataset.item, key: card.dataset.key, body, what: named(verdict) };
   unsent.push(decision);
   decision.sent = send(decision);
   made.push(decision);
   if (made.length > 20) made.shift();
-  say(words.done.replace("{what}", decision.what), { undo: true });
+  say(messages.done.replace("{what}", decision.what), { undo: true });
   remember();
   fill();
-  care(label === 1 && !sheet.dataset.seen);
+  care(label === 1 && !card.dataset.seen);
 }
 
 const NAMES = { 0: "fine", 1: "toxic", skip: "skip", escalate: "escalate" };
@@ -104,13 +104,13 @@ function named(verdict) {
   return option.firstChild.textContent.trim();
 }
 
-// Whether the person may have to log in again.
+// Whether the session may have expired.
 const ended = (answer) => [401, 403].includes(answer?.status);
 
-// Whether the server has refused or confirmed, and not only put off.
+// Whether the server has accepted or rejected for good.
 const final = (answer) => answer && !ended(answer) && answer.status !== 429 && answer.status < 500;
 
-// Until the server has answered: the key makes sure that it is decided once.
+// Retries until the server has answered; the idempotency key prevents a second decision.
 async function send(decision) {
   const path = `api/v1/items/${decision.item}/decisions`;
   for (decision.tries = 0; ;) {
@@ -118,21 +118,21 @@ async function send(decision) {
     if (final(answer)) {
       unsent = unsent.filter((each) => each !== decision);
       remember();
-      tellUnsent();
+      showUnsent();
       if (answer.ok) return (await answer.json()).id;
-      const at = made.indexOf(decision); // nowhere, if it was made before a reload
+      const at = made.indexOf(decision); // -1 if made before a reload
       if (at >= 0) made.splice(at, 1);
-      say([404, 409].includes(answer.status) ? words.conflict : words.refused);
+      say([404, 409].includes(answer.status) ? messages.conflict : messages.refused);
       return null;
     }
     decision.tries += 1;
-    tellUnsent(ended(answer));
+    showUnsent(ended(answer));
     await pause(Math.min(30_000, 500 * 2 ** decision.tries));
     if (answer?.status === 401) await refreshed();
   }
 }
 
-// A while, or until there is a network again.
+// Resolves after a while, or once the network is back.
 const pause = (ms) => new Promise((resolve) => {
   const timer = setTimeout(resolve, ms);
   window.addEventListener("online", () => { clearTimeout(timer); resolve(); }, { once: true });
@@ -140,24 +140,24 @@ const pause = (ms) => new Promise((resolve) => {
 
 const later = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-async function takeBack() {
+async function undoLast() {
   const decision = made.at(-1);
-  if (!decision || busy) return decision ? undefined : say(words.nothing);
-  if (decision.tries && unsent.includes(decision)) return tellUnsent();
+  if (!decision || busy) return decision ? undefined : say(messages.nothing);
+  if (decision.tries && unsent.includes(decision)) return showUnsent();
   busy = true;
   try {
     const id = await Promise.race([decision.sent, later(UNDO_WAITS_MS)]);
     if (id === undefined) {
-      decision.tries ||= 1; // as good as failed
-      return tellUnsent();
+      decision.tries ||= 1; // counts as failed
+      return showUnsent();
     }
     const answer = id && await post("undo", new URLSearchParams({ decision_id: id, csrf: "" }));
     if (answer?.status === 409 || answer?.status === 404 || answer?.ok) made.pop();
-    if (ended(answer)) return tellUnsent(true);
-    if (id && (!answer || answer.status === 429 || answer.status >= 500)) return say(words.unreached);
-    if (!answer?.ok) return say(words.late);
-    held.unshift(...sheets(await answer.text()));
-    say(words.undone);
+    if (ended(answer)) return showUnsent(true);
+    if (id && (!answer || answer.status === 429 || answer.status >= 500)) return say(messages.unreached);
+    if (!answer?.ok) return say(messages.late);
+    held.unshift(...itemCards(await answer.text()));
+    say(messages.undone);
     show();
     remember();
   } finally {
@@ -165,46 +165,46 @@ async function takeBack() {
   }
 }
 
-// ---- holding
+// ---- leases
 
-function sheets(html) {
+function itemCards(html) {
   const parsed = new DOMParser().parseFromString(html, "text/html");
-  return [...parsed.querySelectorAll(".sheet")].map((sheet) => document.adoptNode(sheet));
+  return [...parsed.querySelectorAll(".sheet")].map((card) => document.adoptNode(card));
 }
 
-// What the tab remembers comes first, in its order; but a comment just taken back before everything.
+// Remembered items come first, in their order; a comment just undone comes before them.
 async function fill(remembered = [], own = 9) {
   const count = HELD - held.length;
   if (filling || (count <= 0 && !remembered.length)) return;
   filling = true;
-  clearTimeout(lookAgain);
+  clearTimeout(pollTimer);
   const answer = await post("next", { held: remembered, count: Math.max(0, count) });
   filling = false;
-  const found = answer?.ok ? sheets(await answer.text()) : [];
+  const found = answer?.ok ? itemCards(await answer.text()) : [];
   answer?.headers.get("X-Modwatch-Counts")?.split(" ").forEach((n, place) => {
-    $(["#waiting", "#leased"][place]).textContent = figures.format(n);
+    $(["#waiting", "#leased"][place]).textContent = numbers.format(n);
   });
-  const newer = new Set(found.map((sheet) => sheet.dataset.item)); // their leases hold, older do not
-  held = [...held.filter((sheet) => !newer.has(sheet.dataset.item)), ...found];
+  const newer = new Set(found.map((card) => card.dataset.item)); // their older leases are invalid
+  held = [...held.filter((card) => !newer.has(card.dataset.item)), ...found];
   const place = new Map(remembered.map((each, n) => [`${each.item_id}`, n]));
-  const rank = (sheet) => place.get(sheet.dataset.item) ?? own;
+  const rank = (card) => place.get(card.dataset.item) ?? own;
   held.sort((one, other) => rank(one) - rank(other));
   if (here.firstElementChild !== (held[0] ?? null)) show();
   else empty.hidden = Boolean(held.length);
-  tellUnsent(ended(answer));
-  if (held.length < HELD) lookAgain = setTimeout(fill, answer?.ok ? LOOK_AGAIN_MS : 3_000);
+  showUnsent(ended(answer));
+  if (held.length < HELD) pollTimer = setTimeout(fill, answer?.ok ? POLL_MS : 3_000);
   remember();
 }
 
 async function extend() {
   if (document.visibilityState !== "visible") return;
-  for (const sheet of [...held]) {
-    const body = { lease_token: sheet.dataset.token };
-    const answer = await post(`api/v1/items/${sheet.dataset.item}/lease`, body, {}, "PUT");
-    if (![404, 409].includes(answer?.status) || !held.includes(sheet)) continue;
-    const shown = sheet === held[0];
-    held = held.filter((each) => each !== sheet);
-    if (shown) { show(); say(words.conflict); }
+  for (const card of [...held]) {
+    const body = { lease_token: card.dataset.token };
+    const answer = await post(`api/v1/items/${card.dataset.item}/lease`, body, {}, "PUT");
+    if (![404, 409].includes(answer?.status) || !held.includes(card)) continue;
+    const shown = card === held[0];
+    held = held.filter((each) => each !== card);
+    if (shown) { show(); say(messages.conflict); }
     fill();
   }
 }
@@ -220,29 +220,29 @@ function leave() {
   }
 }
 
-// ---- looking after the person
+// ---- well-being
 
 const today = `${mine}revealed.${new Date().toDateString()}`;
 let hard = +main.dataset.toxic + +(localStorage.getItem(today) ?? 0);
 let worked = recall("worked", 0), lastInput = Date.now();
 
 function reveal() {
-  const sheet = held[0], cover = sheet && $(".reveal", sheet);
+  const card = held[0], cover = card && $(".reveal", card);
   if (!cover || !main.classList.contains("ready")) return;
-  const hidden = sheet.toggleAttribute("data-masked");
-  for (const text of sheet.querySelectorAll(".text")) {
+  const hidden = card.toggleAttribute("data-masked");
+  for (const text of card.querySelectorAll(".text")) {
     text.inert = hidden;
     if (hidden) text.setAttribute("aria-hidden", "true"); else text.removeAttribute("aria-hidden");
   }
   cover.hidden = !hidden;
   focusComment();
-  if (hidden || sheet.dataset.seen) return;
-  sheet.dataset.seen = "1";
+  if (hidden || card.dataset.seen) return;
+  card.dataset.seen = "1";
   localStorage.setItem(today, +(localStorage.getItem(today) ?? 0) + 1);
   care(true);
 }
 
-// Nothing of this leaves the browser.
+// None of this leaves the browser.
 function care(wasHard) {
   const { budget, break: minutes } = main.dataset;
   hard += wasHard ? 1 : 0;
@@ -263,12 +263,12 @@ function rest(why) {
 
 setInterval(() => {
   const idle = Date.now() - lastInput;
-  if (idle > 300_000) worked = 0; // that was a break
+  if (idle > 300_000) worked = 0; // counts as a break
   else if (document.visibilityState === "visible") worked += 5;
   keep("worked", worked);
 }, 5_000);
 
-// ---- keys, buttons, comings and goings
+// ---- keyboard, buttons, page lifecycle
 
 const choose = (name) => openPalette({ only: name, then: (option) => decide(option.dataset.verdict) });
 
@@ -277,7 +277,7 @@ const actions = {
   toxic: (how, asks = ask) => (asks ? choose("toxic") : decide("1", how)),
   skip: (how, asks = ask) => (asks ? choose("skip") : decide("skip", how)),
   escalate: (how, asks = ask) => (asks ? choose("escalate") : decide("escalate", how)),
-  undo: takeBack,
+  undo: undoLast,
   reveal,
   note: () => {
     const more = held[0] && $(".more", held[0]);
@@ -350,7 +350,7 @@ for (const decision of unsent) decision.sent = send(decision);
 const settled = new Set(unsent.map((each) => +each.item));
 const before = recall("held", []).filter((each) => !settled.has(each.item_id)).slice(0, MOST);
 const undone = new URLSearchParams(location.search).get("notice") === "undone";
-if (undone) history.replaceState(null, "", location.pathname); // a reload takes nothing back
+if (undone) history.replaceState(null, "", location.pathname); // so that a reload does not repeat it
 await (before.length ? fill(before, undone ? -1 : 9) : (show({ quietly: true }), remember()));
 main.classList.add("ready");
 busy = false;

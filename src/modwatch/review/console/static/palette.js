@@ -1,9 +1,9 @@
-// All that can be done, found by typing: a combobox over a list, as the ARIA practices have it.
+// The command palette: a combobox over a list, after the ARIA practices.
 const dialog = document.getElementById("palette");
 const input = dialog.querySelector("input");
 const list = dialog.querySelector("[role=listbox]");
-const told = dialog.querySelector("[role=status]");
-const found = document.getElementById("words").dataset.found;
+const status = dialog.querySelector("[role=status]");
+const found = document.getElementById("messages").dataset.found;
 const options = [...list.children];
 
 let current = null, group = null, chosen = () => {};
@@ -31,7 +31,7 @@ function filter() {
     option.hidden = !fits || !wanted.every((word) => text.includes(word));
   }
   const visible = shown();
-  told.textContent = found.replace("{n}", visible.length);
+  status.textContent = found.replace("{n}", visible.length);
   point(visible[0]);
 }
 

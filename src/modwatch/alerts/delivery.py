@@ -1,0 +1,122 @@
+"""Sends alerts on the configured channels, each alert once per channel.
+
+Alerts are stored in the outbox of the review database first. If sending fails or the process is
+killed, the next call of `deliver` sends the rest, under the same idempotency keys.
+"""
+
+import datetime
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from sqlalchemy import Engine
+
+from modwatch.alerts.channels import Channel
+from modwatch.alerts.messages import Alert
+from modwatch.errors import AlertError, AlertRefusedError, DatabaseError
+from modwatch.review.outbox import messages as outbox
+from modwatch.review.outbox.messages import OutboxMessage
+
+_log = logging.getLogger(__name__)
+
+#: Age from which an undelivered alert is dropped.
+_EXPIRES_AFTER = datetime.timedelta(days=14)
+
+Channels = Sequence[Channel]
+
+
+def outbox_message(
+    alert: Alert, day: datetime.date, *, topic: str, series: str = "", sequence: int = 1
+) -> OutboxMessage:
+    """Return `alert` as a message of the outbox; without a `series` it is one of its own."""
+    payload, series = asdict(alert), series or alert.key
+    key = payload.pop("key")
+    return OutboxMessage(
+        key=key, topic=topic, series=series, sequence=sequence, dt=day, payload=payload
+    )
+
+
+def post(database: Engine, channels: Channels, message: OutboxMessage) -> bool:
+    """Store a message for delivery on `channels`; return False if its key is stored already."""
+    posted = outbox.post(database, message, [channel.name for channel in channels])
+    if posted:
+        _log.warning(
+            "Alert raised: %s.",
+            message.payload["title"],
+            extra={"event": "alerts.raised", "key": message.key, "channels": len(channels)},
+        )
+    return posted
+
+
+def deliver(database: Engine, channels: Channels) -> int:
+    """Send every pending alert; return how many were sent.
+
+    A channel that fails does not affect the others, and is tried again with the next call.
+
+    Raises:
+        AlertError: some alert could not be delivered; all others were sent.
+    """
+    problems: list[str] = []
+    sent = sum(_deliver_on(database, channel, problems) for channel in channels)
+    _raise(problems)
+    return sent
+
+
+def notify(
+    database: Engine, channels: Channels, alert: Alert, day: datetime.date, *, topic: str
+) -> None:
+    """Post an alert that belongs to no incident, once, and deliver what is pending.
+
+    Raises:
+        AlertError: some channel failed; the alert stays pending there.
+    """
+    post(database, channels, outbox_message(alert, day, topic=topic))
+    deliver(database, channels)
+
+
+def report_failure(
+    open_database: Callable[[], Engine], channels: Channels, failure: Alert, day: datetime.date
+) -> None:
+    """Send the alert for a failed task of `day` once; without the database, at every call.
+
+    Raises:
+        AlertError: some channel failed.
+    """
+    try:
+        notify(open_database(), channels, failure, day, topic="failure")
+    except DatabaseError:
+        problems: list[str] = []
+        for channel in channels:
+            try:
+                channel.send(failure)
+            except AlertError as error:
+                problems.append(str(error))
+        _raise(problems)
+
+
+def _deliver_on(database: Engine, channel: Channel, problems: list[str]) -> int:
+    """Send what is pending on a channel; return how many, and add what went wrong to `problems`.
+
+    A rejected alert blocks the rest of its series; an unreachable receiver ends the attempt.
+    """
+
+    def send(message: OutboxMessage) -> None:
+        channel.send(Alert(key=message.key, **message.payload))
+
+    sent, blocked = 0, set[str]()
+    for message in outbox.pending(database, channel.name, younger_than=_EXPIRES_AFTER):
+        if message.series in blocked:
+            continue
+        try:
+            sent += outbox.send(database, message, channel.name, send)
+        except AlertError as error:
+            problems.append(str(error))
+            blocked.add(message.series)
+            if not isinstance(error, AlertRefusedError):
+                break
+    return sent
+
+
+def _raise(problems: list[str]) -> None:
+    if problems:
+        raise AlertError("; ".join(dict.fromkeys(problems)))

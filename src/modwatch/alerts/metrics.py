@@ -1,0 +1,82 @@
+"""Reads the metric values that alert rules watch, from the tables and the validation results."""
+
+import datetime
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from modwatch.alerts.incidents import MetricValue
+from modwatch.lake.delta import Lake
+from modwatch.quality.result import Suite
+from modwatch.quality.store import CheckStore
+
+_NUMBERS = ("value", "low", "high")
+_SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
+
+
+def metric_values(
+    lake: Lake, checks: CheckStore, first: datetime.date, last: datetime.date
+) -> list[MetricValue]:
+    """Return the metric values of the days `first` … `last`, both included.
+
+        metric                             from
+        accuracy, oc_accuracy, ece, …      `measurements`, as deployed on that day
+        window_accuracy, …                 `window_measurements`, the same over the trailing window
+        psi, volume_ratio, cbpe_…, …       `drift`, by feature and reference
+        checks_rejected, checks_warned     the day's validation results: 1 or 0
+
+    Estimates at a strategy or review fraction other than that day's deployed one are skipped.
+    """
+    return [
+        *_estimates(lake, first, last),
+        *_drift(lake, first, last),
+        *_validation(checks, first, last),
+    ]
+
+
+def _estimates(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+    design = _rows(lake, "routing_design", first, last, ["dt", "strategy", "review_fraction"])
+    deployed = {row["dt"]: (row["strategy"], row["review_fraction"]) for row in design}
+    for table, prefix in (("measurements", ""), ("window_measurements", "window_")):
+        for row in _rows(lake, table, first, last, [*_SHARED, "strategy", "alpha"]):
+            strategy, fraction = deployed.get(row["dt"], (None, math.nan))
+            as_deployed = row["strategy"] == strategy and math.isclose(row["alpha"] or 0, fraction)
+            if row["alpha"] is None or as_deployed:
+                yield _metric_value(row, metric=prefix + row["metric"])
+
+
+def _drift(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+    for row in _rows(lake, "drift", first, last, [*_SHARED, "feature", "reference"]):
+        yield _metric_value(row, feature=row["feature"], reference=row["reference"])
+
+
+def _validation(
+    checks: CheckStore, first: datetime.date, last: datetime.date
+) -> Iterator[MetricValue]:
+    """Yield whether each validated day was rejected and, if it was not, whether it has warnings."""
+    for day in (day for day in checks.days() if first <= day <= last):
+        verdicts = [found for suite in get_args(Suite) if (found := checks.load(suite, day))]
+        statuses = {verdict.status for verdict in verdicts}
+        n = max((verdict.rows for verdict in verdicts), default=0)
+        rejected, warned = float("rejected" in statuses), float("warned" in statuses)
+        yield MetricValue(day=day, metric="checks_rejected", value=rejected, n=n)
+        if not rejected:
+            yield MetricValue(day=day, metric="checks_warned", value=warned, n=n)
+
+
+def _rows(
+    lake: Lake, table: str, first: datetime.date, last: datetime.date, columns: list[str]
+) -> Iterator[dict[str, Any]]:
+    for batch in lake.read_between(table, first, last, columns=columns):
+        yield from batch.to_pylist()
+
+
+def _metric_value(row: Mapping[str, Any], **names: Any) -> MetricValue:
+    numbers = {name: _finite(row[name]) for name in _NUMBERS}
+    shared = {"day": row["dt"], "metric": row["metric"], "n": row["n"], "status": row["status"]}
+    return MetricValue(**{**shared, **numbers, **names})
+
+
+def _finite(value: float | None) -> float | None:
+    """Return a finite number, else None: any comparison with NaN would look like a good value."""
+    return value if value is not None and math.isfinite(value) else None

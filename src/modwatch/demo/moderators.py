@@ -1,0 +1,172 @@
+"""The simulated moderators and auditors of the demo, who use the API of the console."""
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from sqlalchemy import Engine, func, select
+
+from modwatch.resources import Resources
+from modwatch.review.people import create_moderator, issue_token, set_queues
+from modwatch.review.quality_control.gold import GoldComment
+from modwatch.review.queue import counts
+from modwatch.review.queue.lanes import Lanes
+from modwatch.review.simulated import SimulatedModerator, work
+from modwatch.review.tables import review_item
+
+#: Pseudonym, false-positive rate and false-negative rate.
+DEMO_MODERATORS = (
+    ("sim-quick", 0.010, 0.080),
+    ("sim-steady", 0.005, 0.050),
+    ("sim-strict", 0.015, 0.030),
+    ("sim-careful", 0.002, 0.020),
+)
+
+#: Pseudonym and role of the people who label for audits.
+DEMO_AUDITORS = (
+    ("sim-auditor-1", "moderator"),
+    ("sim-auditor-2", "moderator"),
+    ("sim-audit-lead", "lead"),
+)
+
+#: The queue for audits in `queue_rules.toml`.
+AUDIT_QUEUE = "audits"
+
+#: Rates of skipped and escalated items.
+_SKIP_RATE, _ESCALATE_RATE = 0.01, 0.02
+
+#: Policy codes that they use for toxic comments.
+_CODES = ("harassment.insult", "threat.person", "hate.origin", "hate.slur")
+
+
+def create_moderators(engine: Engine) -> list[SimulatedModerator]:
+    """Return the simulated moderators, with accounts and tokens."""
+    return [
+        SimulatedModerator(
+            token=issue_token(engine, create_moderator(engine, name, "moderator").id),
+            false_positive_rate=false_positive,
+            false_negative_rate=false_negative,
+            seed=seed,
+            skip_rate=_SKIP_RATE,
+            escalate_rate=_ESCALATE_RATE,
+            codes=_CODES,
+        )
+        for seed, (name, false_positive, false_negative) in enumerate(DEMO_MODERATORS)
+    ]
+
+
+def create_lead(engine: Engine) -> SimulatedModerator:
+    """Return the simulated lead, who adjudicates escalated items."""
+    return SimulatedModerator(
+        token=issue_token(engine, create_moderator(engine, "sim-lead", "lead").id),
+        false_positive_rate=0.001,
+        false_negative_rate=0.005,
+        seed=len(DEMO_MODERATORS),
+        codes=_CODES,
+    )
+
+
+def create_auditors(engine: Engine, lanes: Lanes) -> list[SimulatedModerator]:
+    """Return the simulated people who label for audits; the last one is a lead.
+
+    They work the queue of audits only, with lower error rates than the moderators.
+    """
+    auditors = []
+    for seed, (name, role) in enumerate(DEMO_AUDITORS, len(DEMO_MODERATORS) + 1):
+        person = create_moderator(engine, name, role)
+        set_queues(engine, person.id, [AUDIT_QUEUE], lanes=lanes)
+        auditors.append(
+            SimulatedModerator(
+                token=issue_token(engine, person.id),
+                false_positive_rate=0.0005,
+                false_negative_rate=0.01,
+                seed=seed,
+                codes=_CODES,
+            )
+        )
+    return auditors
+
+
+def visitor_token(engine: Engine) -> str:
+    """Return a token for the visitor to log in to the console."""
+    lifetime = datetime.timedelta(hours=12)
+    return issue_token(engine, create_moderator(engine, "visitor", "lead").id, lifetime=lifetime)
+
+
+class Shift:
+    """Simulated moderators and a lead at work: true labels, flipped at their error rates."""
+
+    def __init__(
+        self, at: Resources, people: Sequence[SimulatedModerator], gold: Iterable[GoldComment] = ()
+    ) -> None:
+        #: Number of labels, including those of the lead.
+        self.decisions = 0
+        #: Number of adjudications by the lead.
+        self.adjudicated = 0
+        self._at = at
+        self._people = people
+        self._lead = create_lead(at.database)
+        self._truth = _Truth(at, {comment.comment_id: comment.label for comment in gold})
+
+    def work(self, *, leave: int = 0) -> None:
+        """Work the queue until at most `leave` items, and as many escalated ones, are left."""
+        while self._round(leave):
+            pass
+
+    def _round(self, leave: int) -> bool:
+        """Return whether anything was done; skipped items may then wait for other people."""
+        state, url = counts(self._at.database), self._at.settings.console_url
+        limit = max(0, state.waiting - leave - (self._reserved() if leave else 0))
+        report = work(url, self._people, self._truth, limit=limit)
+        escalated = counts(self._at.database).escalated
+        lead = work(url, [self._lead], self._truth, limit=max(0, escalated - leave), escalated=True)
+        self.adjudicated += lead.decisions
+        self.decisions += report.decisions + lead.decisions
+        return report.decisions + report.skips + report.escalations + lead.decisions > 0
+
+    def _reserved(self) -> int:
+        """Return the number of items that are reserved for one person, so not for the visitor."""
+        item = review_item.c
+        waiting = select(func.count()).where(
+            item.status == "waiting", item.reserved_for.isnot(None)
+        )
+        with self._at.database.connect() as connection:
+            return connection.execute(waiting).scalar_one()
+
+
+def label_audit(at: Resources, people: Sequence[SimulatedModerator]) -> int:
+    """Let `people`, from `create_auditors`, work their queue; return the number of decisions.
+
+    The lead adjudicates only, because nobody may adjudicate their own labels.
+    """
+    url, truth, decisions = at.settings.console_url, _Truth(at, {}), 0
+    while True:
+        report = work(url, people[:-1], truth)
+        lead = work(url, people[-1:], truth, escalated=True)
+        decisions += report.decisions + lead.decisions
+        if not report.decisions + lead.decisions:
+            return decisions
+
+
+class _Truth(Mapping[str, int]):
+    """The labels of the source and of gold comments by comment id; loaded on first use."""
+
+    def __init__(self, at: Resources, gold: Mapping[str, int]) -> None:
+        self._at = at
+        self._labels = dict(gold)
+
+    def __getitem__(self, comment_id: str) -> int:
+        if comment_id not in self._labels:
+            self._load()
+        return self._labels[comment_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._labels)
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def _load(self) -> None:
+        for day in self._at.lake.days("comments"):
+            rows = self._at.lake.table("comments", day, columns=["comment_id", "label"])
+            ids, labels = (column.to_pylist() for column in rows.columns)
+            self._labels.update(zip(ids, labels, strict=True))

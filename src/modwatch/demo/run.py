@@ -1,0 +1,141 @@
+"""Runs the demo: start the services, backfill, review, measure, audit, summarise."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from modwatch.demo.airflow import AirflowClient, DayRun
+from modwatch.demo.audit import AUDIT, make_audit
+from modwatch.demo.audit import DAG as AUDIT_DAG
+from modwatch.demo.datasets import demo_data
+from modwatch.demo.moderators import Shift, create_moderators, visitor_token
+from modwatch.demo.setup import Demo, Narrator, started
+from modwatch.demo.stack import MemoryGauge, interruptible
+from modwatch.demo.summary import summarise
+from modwatch.errors import StackError
+from modwatch.resources import open_resources
+from modwatch.review.quality_control.gold import add_gold
+
+_DAY_SECONDS = 120
+_TRAINING_SECONDS = 600
+_LEFT_FOR_THE_VISITOR = 5
+_DAGS = ("score_comments", "monitor_collaboration")
+
+
+def run_demo(name: str, *, once: bool) -> int:
+    """Run the demo `name`; return 0 when every run succeeded, 1 otherwise.
+
+    With `once` all services are stopped at the end; otherwise they run until Ctrl-C.
+    """
+    narrator, succeeded = Narrator(), False
+    data = demo_data(name)
+    try:
+        with interruptible(), started(data, narrator) as demo:
+            with MemoryGauge(demo.stack, pid_file=demo.postgres_pid_file) as gauge:
+                train_champion(demo)
+                succeeded = _make_days(demo, leave=0 if once else _LEFT_FOR_THE_VISITOR)
+                print(f"\n{summarise(data, demo.settings)}\n", flush=True)
+            narrator.say(f"done; peak memory of all processes: {gauge.peak_bytes / 2**30:.2f} GiB")
+            if not once:
+                _stay_up(demo)
+    except KeyboardInterrupt:
+        narrator.say("interrupted")
+        succeeded = succeeded and not once
+    narrator.say("all services are stopped")
+    return 0 if succeeded else 1
+
+
+def train_champion(demo: Demo) -> None:
+    """Train the champion in a separate process, and print its progress."""
+    command = [sys.executable, "-m", "modwatch", "train", "--data", demo.data.name]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        for line in process.stdout or ():
+            demo.narrator.say(line.rstrip())
+        if process.wait(timeout=_TRAINING_SECONDS):
+            raise StackError("training failed; see the message above")
+    finally:
+        process.kill()
+
+
+def _make_days(demo: Demo, *, leave: int) -> bool:
+    """Score, review, measure and audit all days; return whether all runs succeeded.
+
+    The simulated moderators `leave` some comments of the last day for the visitor.
+    """
+    client = AirflowClient(demo.airflow)
+    try:
+        client.wait_for_dags({*_DAGS, AUDIT_DAG})
+        for dag in _DAGS:
+            client.unpause(dag)
+        with open_resources() as at:
+            gold = demo.data.gold()
+            add_gold(at.database, gold)
+            shift = Shift(at, create_moderators(at.database), gold)
+            scored = _backfill(demo, client, "score_comments", shift)
+            shift.work(leave=leave)
+        demo.narrator.say(
+            f"simulated moderators made {shift.decisions:,} decisions in the console's API, "
+            f"{shift.adjudicated} of them adjudications by a lead"
+        )
+        measured = _backfill(demo, client, "monitor_collaboration")
+        audited = make_audit(demo, client)
+        demo.narrator.say(f"{AUDIT_DAG}: {audited}")
+        days = _all_succeeded(
+            demo, client, {"score_comments": scored, "monitor_collaboration": measured}
+        )
+        return days and audited == "success"
+    finally:
+        client.close()
+
+
+def _backfill(
+    demo: Demo, client: AirflowClient, dag_id: str, shift: Shift | None = None
+) -> list[DayRun]:
+    """Backfill every day of the demo with `dag_id`; meanwhile `shift` works the queue."""
+    data, reported = demo.data, set[str]()
+    demo.narrator.say(f"Airflow backfills {dag_id}, {data.first_day} to {data.last_day}")
+    client.backfill(dag_id, data.first_day, data.last_day)
+
+    def tick(runs: Sequence[DayRun]) -> None:
+        demo.stack.check()
+        for run in runs:
+            if run.state in ("success", "failed") and run.run_id not in reported:
+                reported.add(run.run_id)
+                demo.narrator.say(f"{dag_id} {run.day}: {run.state}")
+                if shift is not None and run.day != data.last_day:
+                    shift.work()
+
+    return client.wait(dag_id, data.days, timeout=_DAY_SECONDS * data.days, tick=tick)
+
+
+def _all_succeeded(demo: Demo, client: AirflowClient, runs: Mapping[str, Sequence[DayRun]]) -> bool:
+    """Return whether all runs succeeded; print the failed tasks."""
+    failed = [(dag, run) for dag, all_runs in runs.items() for run in all_runs
+              if run.state != "success"]  # fmt: skip
+    for dag, run in failed:
+        states = client.task_states(dag, run.run_id)
+        bad = [task for task, state in states.items() if state == "failed"]
+        demo.narrator.say(f"{dag} {run.day} failed in {', '.join(bad) or 'no task'}")
+    return not failed
+
+
+def _stay_up(demo: Demo) -> None:
+    """Keep all services running until Ctrl-C."""
+    with open_resources() as at:
+        token = visitor_token(at.database)
+    settings = demo.settings
+    print(
+        f"  Airflow      {settings.airflow_url}   user admin, password {demo.airflow.password}\n"
+        f"  MLflow       {settings.mlflow_url}\n"
+        f"  console      {settings.console_url}   token {token}\n"
+        f"  validation   {settings.checks_root}/index.html\n"
+        f"  audit        {settings.lake_root}/_audits/{AUDIT}/report.html\n"
+        f"  logs         {demo.stack.logs}\n\n"
+        "Press Ctrl-C to stop everything.",
+        flush=True,
+    )
+    while True:
+        demo.stack.check()
+        time.sleep(1)

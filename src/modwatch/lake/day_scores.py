@@ -1,0 +1,44 @@
+"""The published scores of a day, as arrays."""
+
+import datetime
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from modwatch.lake.delta import Lake
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayScores:
+    """The champion's scores of a day of N comments."""
+
+    #: (N,) strings.
+    comment_id: pa.ChunkedArray
+    #: (N,) in [0, 1].
+    prob: NDArray[np.float32]
+    #: (N,) prob > threshold.
+    flagged: NDArray[np.bool_]
+    #: The model's; 0.5 on an empty day.
+    threshold: float
+    #: The version that scored the day; empty on an empty day.
+    model_version: str
+
+
+def day_scores(lake: Lake, day: datetime.date) -> DayScores:
+    """Return the published scores of `day`."""
+    columns = ["comment_id", "prob", "flagged"]
+    rows = lake.table("scores", day, columns=columns, role="champion")
+    model = ["threshold", "model_version"]
+    heads = (
+        batch.slice(0, 1).to_pylist()
+        for batch in lake.read("scores", day, columns=model, role="champion")
+    )
+    first = next((head[0] for head in heads if head), {"threshold": 0.5, "model_version": ""})
+    return DayScores(
+        comment_id=rows.column("comment_id"),
+        prob=rows.column("prob").to_numpy(),
+        flagged=rows.column("flagged").to_numpy(),
+        **first,
+    )

@@ -1,0 +1,241 @@
+"""All estimates of one sample: the statistic, the conditions and the interval of each metric."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from modwatch.metrics.estimate import Estimate
+from modwatch.metrics.estimation.areas import Areas
+from modwatch.metrics.estimation.population import Domain, Ranks
+from modwatch.metrics.estimation.ratios import Side, mean_credit
+from modwatch.metrics.estimation.sample import Sample
+from modwatch.metrics.inputs import Floats
+from modwatch.metrics.intervals import interval
+
+#: Labels of either class that areas under curves require.
+MINIMUM_OF_A_CLASS = 5
+
+#: Width of the interval beyond which an area is insufficient: half of its range.
+WIDEST_AREA = 0.5
+
+#: Effective labels that the expected calibration error requires; with fewer it measures noise.
+MINIMUM_FOR_CALIBRATION = 100
+
+_BINS = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricEstimate(Estimate):
+    """An estimate of one metric; `n` counts the labels used."""
+
+    metric: str
+    #: None for metrics without a strategy.
+    strategy: str | None
+    #: Review fraction; None for metrics without one.
+    alpha: float | None
+    #: Labels of equal weight with the same information: (Σw)²/Σw² (Kish).
+    effective_n: float
+    #: Labels received over labels requested; 1 if none was requested.
+    completion: float
+
+
+class Estimator:
+    """All estimates of one sample."""
+
+    def __init__(self, sample: Sample, *, threshold: float, seed: int) -> None:
+        self._sample = sample
+        self._seed = seed
+        self._everything = sample.everything()
+        self._flagged = sample.flagged(threshold)
+        self._wrong = ((self._flagged.part > 0) != (sample.label == 1)).astype(np.float64)
+        self._by_prob = Areas(sample, sample.label, sample.prob, seed=seed)
+
+    def of_the_model(self) -> Iterator[MetricEstimate]:
+        """Yield the estimates without a review fraction."""
+        sample, everything, flagged = self._sample, self._everything, self._flagged
+        yield self._mean("accuracy", self._wrong, everything, flip=True)
+        yield self._mean("prevalence", sample.label, everything)
+        yield self._mean("precision_flagged", sample.label, flagged)
+        yield self._share("recall_flagged", sample.label, flagged, "toxic comment")
+        yield self._mean("brier", (sample.label - sample.prob) ** 2, everything)
+        yield self._calibration_error()
+        nothing = sample.without(everything)
+        ranks = sample.ranks(np.asarray)
+        yield from self._areas("", self._by_prob, sample.label, nothing, ranks)
+        areas = Areas(sample, self._wrong, _uncertainty(sample.prob), seed=self._seed)
+        ranks = sample.ranks(_uncertainty)
+        yield from self._areas("calibration_", areas, self._wrong, nothing, ranks)
+        yield self._completion()
+
+    def of_the_team(
+        self, strategy: str, alpha: float, reviewed: Domain, ranks: Ranks
+    ) -> Iterator[MetricEstimate]:
+        """Yield the collaborative estimates at one strategy and review fraction.
+
+        `ranks` are by probability, among the comments outside `reviewed`.
+        """
+        kept = self._sample.without(reviewed)
+        whole = self._everything.mass
+        at: dict[str, Any] = {"strategy": strategy, "alpha": alpha}
+        yield self._mean("oc_accuracy", self._wrong, kept, over=whole, flip=True, **at)
+        yield self._mean("review_efficiency", self._wrong, reviewed, **at)
+        yield self._share("review_effectiveness", self._wrong, reviewed, "wrong decision", **at)
+        yield from self._areas("oc_", self._by_prob, self._sample.label, reviewed, ranks, **at)
+
+    def _mean(
+        self,
+        metric: str,
+        outcome: Floats,
+        domain: Domain,
+        *,
+        over: float | None = None,
+        flip: bool = False,
+        **at: Any,
+    ) -> MetricEstimate:
+        """Return the total of the outcome over a domain, divided by the mass `over`."""
+        mass = domain.mass if over is None else over
+        if mass <= 0:
+            return self._insufficient(metric, "no comment to measure it on", domain, **at)
+        if reason := self._sample.lacks(domain):
+            return self._insufficient(metric, reason, domain, **at)
+        total = self._sample.total(outcome, domain)
+        value = total.value / mass
+        low, high = (bound / mass for bound in interval(total.confidence()))
+        if flip:
+            value, low, high = 1 - value, 1 - high, 1 - low
+        return self._ok(metric, value, low, high, domain, **at)
+
+    def _share(
+        self, metric: str, outcome: Floats, domain: Domain, noun: str, **at: Any
+    ) -> MetricEstimate:
+        """Return the share of the outcome's total that lies in the domain."""
+        outside = self._sample.without(domain)
+        if reason := self._sample.lacks(domain) or self._sample.lacks(outside):
+            return self._insufficient(metric, reason, self._everything, **at)
+        sides = [
+            Side(
+                total=self._sample.total(outcome, side),
+                credit=np.full(outcome.size, credit),
+                seen=outcome * side.part,
+            )
+            for side, credit in ((domain, 1.0), (outside, 0.0))
+        ]
+        found = mean_credit(sides, np.random.default_rng(self._seed))
+        if found is None:
+            return self._insufficient(metric, f"no {noun} among the labels", self._everything, **at)
+        return self._ok(metric, found[0], *found[1], self._everything, **at)
+
+    def _areas(
+        self,
+        prefix: str,
+        curves: Areas,
+        positive: Floats,
+        reviewed: Domain,
+        ranks: Ranks,
+        **at: Any,
+    ) -> Iterator[MetricEstimate]:
+        """Yield the areas under both curves."""
+        domain, kept = self._everything, self._sample.without(reviewed)
+        names = prefix + "auroc", prefix + "auprc"
+        fewest = int(min(positive.sum(), positive.size - positive.sum()))
+        parts = (domain, kept, reviewed)
+        reason = next((why for part in parts if (why := self._sample.lacks(part))), "")
+        if not (reason or self._sample.complete) and fewest < MINIMUM_OF_A_CLASS:
+            reason = f"{fewest} labels of the rarer class; {MINIMUM_OF_A_CLASS} are needed"
+        areas = None if reason else curves.at(reviewed, ranks)
+        if areas is None:
+            reason = reason or "a class is missing"
+            yield from (self._insufficient(name, reason, domain, **at) for name in names)
+            return
+        for name, (value, (low, high)) in zip(names, areas, strict=True):
+            if high - low > WIDEST_AREA:
+                reason = f"the interval is {high - low:.2f} wide; more labels are needed"
+                yield self._insufficient(name, reason, domain, **at)
+            else:
+                yield self._ok(name, value, low, high, domain, **at)
+
+    def _calibration_error(self) -> MetricEstimate:
+        """Return the expected calibration error, biased upwards by noise if labels are few.
+
+        It is at least the distance of mean confidence, which is known, from accuracy; this gives
+        the low end. The high end is that of the sum over bins, including noise.
+        """
+        domain = self._everything
+        reason = self._sample.lacks(domain) or ("" if domain.mass else "no comment")
+        if (
+            not reason
+            and not self._sample.complete
+            and self._effective(domain) < MINIMUM_FOR_CALIBRATION
+        ):
+            reason = f"fewer than {MINIMUM_FOR_CALIBRATION} effective labels"
+        if reason:
+            return self._insufficient("ece", reason, domain)
+        generator = np.random.default_rng(self._seed)
+        value, gap, high = 0.0, 0.0, np.zeros(1)
+        wrong = ((self._sample.prob > 0.5) != (self._sample.label == 1)).astype(np.float64)
+        for confidence, in_bin in self._sample.bins(_confidence, _BINS):
+            total = self._sample.total(wrong, in_bin)
+            missed = in_bin.mass - confidence  # wrong decisions of a calibrated model
+            value += 0.0 if self._sample.lacks(in_bin) else abs(total.value - missed)
+            gap += missed
+            high = high + generator.permutation(np.abs(total.confidence() - missed))
+        if self._sample.complete:
+            exact = value / domain.mass
+            return self._ok("ece", exact, exact, exact, domain)
+        low = interval(self._sample.total(wrong, domain).confidence())
+        nearest = max(low[0] - gap, gap - low[1], 0.0)
+        bounds = (nearest / domain.mass, interval(high)[1] / domain.mass)
+        return self._ok("ece", value / domain.mass, *bounds, domain)
+
+    def _completion(self) -> MetricEstimate:
+        """Return the share of the routed comments with a label: a count, not an estimate."""
+        if not self._sample.routed:
+            return self._insufficient("completion", "no comment was routed", self._everything)
+        value = self._completed
+        return self._ok("completion", value, value, value, self._everything)
+
+    @property
+    def _completed(self) -> float:
+        return self._sample.label.size / self._sample.routed if self._sample.routed else 1.0
+
+    def _effective(self, domain: Domain) -> float:
+        """Return Kish's effective number of labels in the domain."""
+        weight = self._sample.weight * domain.part
+        return float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
+
+    def _ok(
+        self, metric: str, value: float, low: float, high: float, domain: Domain, **at: Any
+    ) -> MetricEstimate:
+        # Rounding may carry a quotient of sums past 0 or 1.
+        return MetricEstimate.of(value, (low, high), **self._fields(metric, domain, **at))
+
+    def _insufficient(self, metric: str, reason: str, domain: Domain, **at: Any) -> MetricEstimate:
+        return MetricEstimate.insufficient(reason, **self._fields(metric, domain, **at))
+
+    def _fields(
+        self,
+        metric: str,
+        domain: Domain,
+        *,
+        strategy: str | None = None,
+        alpha: float | None = None,
+    ) -> dict[str, Any]:
+        """Return the fields of an estimate that do not depend on its value."""
+        return {
+            "metric": metric,
+            "strategy": strategy,
+            "alpha": alpha,
+            "n": int((domain.part > 0).sum()),
+            "effective_n": self._effective(domain),
+            "completion": self._completed,
+        }
+
+
+def _uncertainty(prob: Floats) -> Floats:
+    return prob * (1 - prob)
+
+
+def _confidence(prob: Floats) -> Floats:
+    return np.abs(prob - 0.5) + 0.5

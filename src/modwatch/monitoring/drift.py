@@ -1,0 +1,86 @@
+"""Compares a day with its references and measures its queue: the rows of the table `drift`."""
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+
+import pyarrow as pa
+from sqlalchemy import Engine
+
+from modwatch.lake.day_scores import day_scores
+from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import DRIFT
+from modwatch.metrics.cbpe import expected_performance
+from modwatch.metrics.drift import Finding, Reference, compare, day_metrics
+from modwatch.metrics.queue import Queue, queue_metrics
+from modwatch.quality.profiles import read_profile, read_profiles, trailing_profiles
+from modwatch.quality.store import CheckStore
+from modwatch.quality.thresholds import Thresholds
+from modwatch.review.queue.metrics import day_queue
+from modwatch.routing.policy import RoutingPolicy
+
+
+def fixed_days(
+    lake: Lake, day: datetime.date, *, first: datetime.date | None, days: int
+) -> list[datetime.date]:
+    """Return the first `days` days with scores before `day`, from `first` on."""
+    since = first or datetime.date.min
+    return [past for past in lake.days("scores") if since <= past < day][:days]
+
+
+def references(
+    lake: Lake,
+    checks: CheckStore,
+    day: datetime.date,
+    *,
+    fixed: Sequence[datetime.date],
+    thresholds: Thresholds,
+) -> list[Reference]:
+    """Return the two references of `day`; the trailing one is that of data validation."""
+    trailing = trailing_profiles(lake, checks, day, thresholds)
+    return [
+        Reference(name="fixed", days=list(read_profiles(lake, fixed).values())),
+        Reference(name="trailing", days=trailing),
+    ]
+
+
+def day_findings(
+    lake: Lake,
+    engine: Engine,
+    day: datetime.date,
+    *,
+    references: Sequence[Reference],
+    policy: RoutingPolicy,
+) -> Iterator[Finding]:
+    """Yield drift, volume, shares, expected performance and the queue of a day."""
+    today, scores = read_profile(lake, day), day_scores(lake, day)
+    (trailing,) = (each.days for each in references if each.name == "trailing")
+    yield from compare(today, references)
+    yield from day_metrics(today, trailing)
+    yield from expected_performance(
+        scores.prob,
+        review_fraction=policy.review_fraction,
+        strategy=policy.strategy,
+        toxic_share=policy.toxic_share,
+        threshold=scores.threshold,
+    )
+    yield from _queue_findings(engine, day)
+
+
+def refresh_queue(lake: Lake, engine: Engine, day: datetime.date) -> None:
+    """Update the queue metrics of an earlier day; unchanged rows are not written again."""
+    kept = lake.table("drift", day)
+    rows = drift_rows(day, _queue_findings(engine, day))
+    queue = [row for row in kept.to_pylist() if row["feature"] == "queue"]
+    if kept.num_rows and sorted(map(repr, queue)) != sorted(map(repr, rows.to_pylist())):
+        lake.replace("drift", day, [rows], feature="queue")
+
+
+def drift_rows(day: datetime.date, findings: Iterable[Finding]) -> pa.RecordBatch:
+    """Return findings about `day` as rows of DRIFT."""
+    rows = [{**asdict(found), "dt": day, "status": found.status} for found in findings]
+    return pa.RecordBatch.from_pylist(rows, schema=DRIFT)
+
+
+def _queue_findings(engine: Engine, day: datetime.date) -> Iterator[Finding]:
+    return queue_metrics(Queue(**asdict(day_queue(engine, day))))

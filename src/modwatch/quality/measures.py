@@ -1,0 +1,50 @@
+"""The numbers that day-level rules judge; those against trailing days are findings of drift."""
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+
+from modwatch.metrics.drift import Finding, Reference, compare, day_metrics
+from modwatch.metrics.profile import Profile
+from modwatch.quality.result import Measure
+from modwatch.quality.thresholds import Thresholds
+
+
+def not_judged(reason: str) -> Measure:
+    """Return a measure without a value.
+
+    >>> not_judged("no scores").observed
+    'not judged: no scores'
+    """
+    return Measure(value=None, observed=f"not judged: {reason}")
+
+
+def measure_of(finding: Finding, observed: Callable[[float], str]) -> Measure:
+    """Return the measure of a finding; `observed` describes its value.
+
+    >>> finding = Finding(metric="psi", feature="prob", value=0.25, n=900)
+    >>> measure_of(finding, lambda value: f"PSI {value:.3f}")
+    Measure(value=0.25, observed='PSI 0.250')
+    """
+    if finding.value is None:
+        return not_judged(finding.reason)
+    return Measure(value=finding.value, observed=observed(finding.value))
+
+
+def trailing_findings(
+    today: Profile, trailing: Sequence[Profile]
+) -> dict[tuple[str, str], Finding]:
+    """Return what drift finds on a day against the trailing days, by metric and feature.
+
+    >>> trailing_findings(Profile(comments=5), [])["volume_ratio", "comments"].reason
+    '0 trailing days; 3 are needed'
+    """
+    reference = Reference(name="trailing", days=trailing)
+    found = chain(compare(today, [reference]), day_metrics(today, trailing))
+    return {(finding.metric, finding.feature): finding for finding in found}
+
+
+def too_few_days(days: Sequence[Profile], bounds: Thresholds, of: str = "") -> Measure | None:
+    """Return a measure without a value when there are too few trailing days, else None."""
+    if len(days) >= bounds.min_trailing_days:
+        return None
+    return not_judged(f"{len(days)} trailing days{of}; {bounds.min_trailing_days} are needed")

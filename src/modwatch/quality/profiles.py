@@ -1,0 +1,215 @@
+"""The profile of a day: made once, when the day is validated, and kept in the lake.
+
+Data validation, drift and MLflow all read these counts, so they show the same numbers.
+"""
+
+import datetime
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from modwatch import days
+from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import COMMENTS, PROFILES
+from modwatch.metrics.profile import BINS, RANGES, Counts, Profile, histogram, pooled
+from modwatch.quality.quarantine import is_valid
+from modwatch.quality.result import InvalidRows, Suite
+from modwatch.quality.schema import absent, columns_of
+from modwatch.quality.store import CheckStore
+from modwatch.quality.thresholds import Thresholds
+
+#: Columns that a comment may lack.
+OPTIONAL_COLUMNS = ("platform", "thread_id", "parent_text", "language", "author_id", "groups")
+
+_PROFILED = pa.schema([COMMENTS.field(name) for name in OPTIONAL_COLUMNS])
+
+#: Columns whose values are counted, and what a missing value counts as: for languages the
+#: "undetermined" of ISO 639.
+_CATEGORIES = {"language": "und", "platform": "(none)"}
+
+#: Categories kept of a column; the rarest beyond are counted together.
+MOST_CATEGORIES = 100
+
+_OTHERS = "(other)"
+
+
+def profile_comments(landed: Iterable[pa.RecordBatch], invalid: InvalidRows) -> Profile:
+    """Return the profile of a day's valid comments, from one pass over its landed rows.
+
+    Memory holds one batch and the counts.
+
+    Args:
+        landed: batches with `row` and `OPTIONAL_COLUMNS`; a missing one of these counts as null.
+        invalid: the rows to leave out.
+
+    Raises:
+        CheckError: the batches are not those that were validated.
+
+    >>> none = InvalidRows(day=datetime.date(2026, 1, 5), reason=np.zeros(0, np.int16), reasons=())
+    >>> profile_comments([], none).missing["language"]
+    0
+    """
+    nothing = Profile(
+        quarantined=invalid.count,
+        missing=dict.fromkeys(OPTIONAL_COLUMNS, 0),
+        categories={name: {} for name in _CATEGORIES},
+    )
+    parts = (_of_batch(batch, invalid) for batch in landed)
+    total = reduce(lambda before, part: pooled([before, part]), parts, nothing)
+    mixes = {name: _most_frequent(counts) for name, counts in total.categories.items()}
+    return replace(total, categories=mixes)
+
+
+def profile_scores(
+    prob: NDArray[np.float32], flagged: NDArray[np.bool_], model_versions: Sequence[str]
+) -> Profile:
+    """Return the profile of a day's valid scores (n,): probabilities, and which are flagged.
+
+    >>> profile_scores(np.array([0.2, 0.9], np.float32), np.array([False, True]), ["1"]).flagged
+    1
+    """
+    p = prob.astype(np.float64)
+    values = {"prob": p, "uncertainty": p * (1 - p)}
+    return Profile(
+        scores={name: histogram(values[name], upper) for name, upper in RANGES.items()},
+        flagged=int(flagged.sum()),
+        model_version=model_versions[0] if len(model_versions) == 1 else None,
+    )
+
+
+def save_profile(
+    lake: Lake,
+    day: datetime.date,
+    *,
+    comments: Profile | None = None,
+    scores: Profile | None = None,
+) -> None:
+    """Keep the comments, or the scores, of a profile; the other part of the day stays as it is."""
+    stored = read_profile(lake, day)
+    made = (comments or stored).with_scores_of(scores or stored)
+    lake.replace("profiles", day, [profile_rows(day, made)])
+
+
+def read_profile(lake: Lake, day: datetime.date) -> Profile:
+    """Return the profile of `day`; all zeros when there is none."""
+    return read_profiles(lake, [day]).get(day, Profile())
+
+
+def read_profiles(lake: Lake, days: Collection[datetime.date]) -> dict[datetime.date, Profile]:
+    """Return the profiles of those `days` that have one, in order."""
+    if not days:
+        return {}
+    batches = lake.read_between("profiles", min(days), max(days))
+    rows = pa.Table.from_batches((batch.cast(PROFILES) for batch in batches), PROFILES).to_pandas()
+    return {day: _profile(of_day) for day, of_day in rows.groupby("dt") if day in days}
+
+
+def trailing_profiles(
+    lake: Lake, checks: CheckStore, day: datetime.date, thresholds: Thresholds
+) -> list[Profile]:
+    """Return the profiles of the days before `day` that it is compared with, oldest first.
+
+    A rejected day is no reference, so it is left out; where only its scores were rejected, only
+    they are.
+    """
+    span = days.before(day, thresholds.trailing_days)
+
+    def rejected(suite: Suite) -> set[datetime.date]:
+        return {result.day for result in checks.history(suite, span) if result.rejected}
+
+    comments, scores = rejected("comments"), rejected("scores")
+    return [
+        profile.with_scores_of(Profile()) if past in scores else profile
+        for past, profile in read_profiles(lake, span).items()
+        if past not in comments
+    ]
+
+
+def earlier_ids(lake: Lake, day: datetime.date) -> Iterator[pa.Array]:
+    """Yield the ids of the comments of all days before `day`."""
+    (yesterday,) = days.before(day, 1)
+    ids = lake.read_between("comments", datetime.date.min, yesterday, columns=["comment_id"])
+    return (batch.column("comment_id") for batch in ids)
+
+
+def profile_rows(day: datetime.date, made: Profile) -> pa.RecordBatch:
+    """Return the profile of `day` as rows of PROFILES."""
+    counted = {
+        "rows": {"comments": made.comments, "quarantined": made.quarantined},
+        "missing": made.missing,
+        **made.categories,
+    }
+    rows: list[dict[str, object]] = [
+        {"feature": feature, "category": category, "count": count}
+        for feature, counts in counted.items()
+        for category, count in counts.items()
+    ]
+    scored: list[dict[str, object]] = [{"feature": "flagged", "count": made.flagged}]
+    for feature, histogram_ in made.scores.items():
+        filled = np.flatnonzero(histogram_)
+        pairs = zip(filled.tolist(), histogram_[filled].tolist(), strict=True)
+        scored += [{"feature": feature, "bin": at, "count": count} for at, count in pairs]
+    rows += [row | {"model_version": made.model_version} for row in scored]
+    return pa.RecordBatch.from_pylist([row | {"dt": day} for row in rows], schema=PROFILES)
+
+
+def _profile(rows: pd.DataFrame) -> Profile:
+    """Return the profile of which these are the rows of PROFILES."""
+    total, versions = _counts(rows, "rows"), rows["model_version"].dropna().unique().tolist()
+    return Profile(
+        comments=total["comments"],
+        quarantined=total["quarantined"],
+        missing=_counts(rows, "missing"),
+        categories={feature: _counts(rows, feature) for feature in _CATEGORIES},
+        scores={feature: _histogram(rows, feature) for feature in RANGES},
+        flagged=int(rows.loc[rows["feature"] == "flagged", "count"].sum()),
+        model_version=versions[0] if versions else None,
+    )
+
+
+def _counts(rows: pd.DataFrame, feature: str) -> dict[str, int]:
+    """Return the counts of a feature by category."""
+    found = rows[rows["feature"] == feature]
+    return dict(zip(found["category"], found["count"].tolist(), strict=True))
+
+
+def _histogram(rows: pd.DataFrame, feature: str) -> Counts:
+    """Return the histogram (BINS,) of a feature."""
+    found = rows[rows["feature"] == feature]
+    counts = np.zeros(BINS, np.int64)
+    counts[found["bin"].astype(np.int64)] = found["count"]
+    return counts
+
+
+def _of_batch(batch: pa.RecordBatch, invalid: InvalidRows) -> Profile:
+    """Return the profile of the valid rows of a batch."""
+    valid = pa.array(is_valid(batch, invalid))
+    columns = {n: column.filter(valid) for n, column in columns_of(batch, _PROFILED).items()}
+    return Profile(
+        comments=valid.true_count,
+        missing={name: absent(column).true_count for name, column in columns.items()},
+        categories={feature: _mix(columns[feature], feature) for feature in _CATEGORIES},
+    )
+
+
+def _mix(column: pa.Array, feature: str) -> dict[str, int]:
+    """Return the number of comments by category; languages without region, in lower case."""
+    names = pc.if_else(absent(column), _CATEGORIES[feature], column)
+    if feature == "language":
+        names = pc.utf8_lower(pc.replace_substring_regex(names, pattern="-.*", replacement=""))
+    return {each["values"]: each["counts"] for each in pc.value_counts(names).to_pylist()}
+
+
+def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the most frequent categories, by name among equals, and the others as one."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    kept = Counter(dict(ordered[:MOST_CATEGORIES]))
+    kept[_OTHERS] += sum(count for _, count in ordered[MOST_CATEGORIES:])
+    return dict(+kept)

@@ -1,1 +1,0 @@
-"""How well people agree, and the unmarked items by which it is seen."""

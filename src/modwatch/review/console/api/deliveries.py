@@ -1,0 +1,92 @@
+"""Webhook deliveries: pending messages and dead letters."""
+
+import datetime as dt
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field
+
+from modwatch.review.console.request_context import ContextDep, require
+from modwatch.review.console.schemas import RecordSchema, RequestSchema, error_responses
+from modwatch.review.outbox.delivery_status import (
+    DeliveryState,
+    dead_letters,
+    delivery_state,
+    resend,
+)
+from modwatch.review.queue.items import storable
+
+router = APIRouter(
+    prefix="/api/v1/deliveries",
+    tags=["admin"],
+    responses=error_responses(401, 403, 503),
+    dependencies=[Depends(require("deliveries"))],
+)
+
+Channel = Annotated[str, Query(min_length=1, max_length=200)]
+
+
+class DeadLetterSchema(RecordSchema):
+    """A message whose delivery failed permanently."""
+
+    message_id: int
+    key: str
+    event: str
+    attempts: int
+    last_problem: str | None
+    created_at: dt.datetime
+    dead_at: dt.datetime
+
+
+class DeliveriesSchema(BaseModel):
+    """Undelivered messages by channel; a channel without any is absent."""
+
+    channels: dict[str, DeliveryState]
+
+
+class DeadLettersSchema(BaseModel):
+    """Dead letters, oldest first."""
+
+    dead_letters: list[DeadLetterSchema]
+
+
+class ResendRequest(RequestSchema):
+    """Which dead letters of a channel to send again; null: all."""
+
+    channel: Annotated[str, Field(min_length=1, max_length=200)]
+    ids: (
+        Annotated[tuple[Annotated[int, Field(ge=1, le=2**63 - 1)], ...], Field(max_length=1_000)]
+        | None
+    ) = None
+
+
+class ResentSchema(BaseModel):
+    """Number of messages queued again."""
+
+    resent: int
+
+
+@router.get("")
+def read_deliveries(context: ContextDep) -> DeliveriesSchema:
+    """Return the number of pending messages and dead letters."""
+    return DeliveriesSchema(channels=delivery_state(context.engine))
+
+
+@router.get("/dead", responses=error_responses(422))
+def read_dead_letters(
+    context: ContextDep,
+    channel: Channel,
+    after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> DeadLettersSchema:
+    """Return dead letters without their payload."""
+    storable(channel, "name", "the channel")
+    found = dead_letters(context.engine, channel, after=after, limit=limit)
+    return DeadLettersSchema(dead_letters=[DeadLetterSchema.model_validate(each) for each in found])
+
+
+@router.post("/resend", responses=error_responses(413, 422))
+def resend_dead(request: ResendRequest, context: ContextDep) -> ResentSchema:
+    """Queue dead letters for delivery again."""
+    storable(request.channel, "name", "the channel")
+    return ResentSchema(resent=resend(context.engine, request.channel, request.ids))

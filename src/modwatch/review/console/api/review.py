@@ -1,0 +1,243 @@
+"""Lease, decide, undo and correct items; state of the queue, and the policy."""
+
+from datetime import date
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Header, Response
+
+from modwatch.errors import LeaseConflictError
+from modwatch.review import queue
+from modwatch.review.console.api import IdempotencyKey, RecordId
+from modwatch.review.console.preferences import MANDATORY_REASONS, preferences_of
+from modwatch.review.console.request_context import (
+    Context,
+    ContextDep,
+    PersonDep,
+    ReviewerDep,
+    check_scopes,
+    require,
+)
+from modwatch.review.console.schemas import (
+    CorrectionRequest,
+    CountsSchema,
+    DecisionRequest,
+    DecisionSchema,
+    ExpirySchema,
+    LeaseRequest,
+    LeasesSchema,
+    LeaseTokenRequest,
+    QueueSchema,
+    error_responses,
+)
+from modwatch.review.log.decision_log import Decision
+from modwatch.review.people import Moderator
+from modwatch.review.policy.tree import check, check_reason
+from modwatch.review.queue import amendments
+from modwatch.review.queue.items import Lease
+
+router = APIRouter(prefix="/api/v1", tags=["queue"], responses=error_responses(401, 403, 503))
+
+LeaseToken = Annotated[
+    str, Header(alias="X-Lease-Token", min_length=1, max_length=200, description="Of the lease.")
+]
+
+
+@router.post(
+    "/leases",
+    status_code=201,
+    response_model=Lease | LeasesSchema,
+    responses={204: {"description": "No items are available."}, **error_responses(413, 422)},
+)
+def lease_next(
+    context: ContextDep, person: ReviewerDep, request: Annotated[LeaseRequest | None, Body()] = None
+) -> Response | Lease | LeasesSchema:
+    """Lease the next item, or several with `count`.
+
+    The lease's token is returned only here; deciding, extending and releasing require it.
+    """
+    request = request or LeaseRequest()
+    if request.escalated:
+        check_scopes(person, "lead")
+    found = lease_for(context, person, request.count or 1, escalated=request.escalated)
+    if not found:
+        return Response(status_code=204)
+    return found[0] if request.count is None else LeasesSchema(leases=found)
+
+
+@router.get("/items/{item_id}/lease", responses=error_responses(404, 409, 422))
+def resume_lease(
+    item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
+) -> Lease:
+    """Return the lease if it is still valid."""
+    found = queue.resume(context.engine, person.id, item_id, lease_token)
+    if found is None:
+        raise LeaseConflictError(
+            f"the lease of item {item_id} has expired or is not yours; lease the next item"
+        )
+    return found
+
+
+@router.put("/items/{item_id}/lease", responses=error_responses(404, 409, 413, 422))
+def extend_lease(
+    item_id: RecordId, request: LeaseTokenRequest, context: ContextDep, person: ReviewerDep
+) -> ExpirySchema:
+    """Extend the lease (heartbeat), up to an hour after the claim."""
+    until = queue.extend(
+        context.engine, person.id, item_id, request.lease_token, context.options.lease_length
+    )
+    return ExpirySchema(expires_at=until)
+
+
+@router.delete("/items/{item_id}/lease", status_code=204, responses=error_responses(422))
+def release_lease(
+    item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
+) -> None:
+    """Release the item without a decision; a no-op for an invalid lease."""
+    queue.release(context.engine, person.id, item_id, lease_token)
+
+
+@router.post(
+    "/items/{item_id}/decisions", status_code=201, responses=error_responses(404, 409, 413, 422)
+)
+def decide_item(
+    item_id: RecordId,
+    request: DecisionRequest,
+    idempotency_key: IdempotencyKey,
+    context: ContextDep,
+    person: ReviewerDep,
+) -> DecisionSchema:
+    """Decide a leased item; the same key again returns the same decision."""
+    return DecisionSchema.model_validate(decide(context, person, item_id, request, idempotency_key))
+
+
+@router.post(
+    "/decisions/{decision_id}/undo", status_code=201, responses=error_responses(404, 409, 422)
+)
+def undo_decision(
+    decision_id: RecordId, idempotency_key: IdempotencyKey, context: ContextDep, person: ReviewerDep
+) -> Lease:
+    """Undo your own recent decision, and lease the item again."""
+    return undo(context, person, decision_id, idempotency_key)
+
+
+@router.post(
+    "/items/{item_id}/corrections", status_code=201, responses=error_responses(404, 409, 413, 422)
+)
+def correct_item(
+    item_id: RecordId,
+    request: CorrectionRequest,
+    idempotency_key: IdempotencyKey,
+    context: ContextDep,
+    person: ReviewerDep,
+) -> DecisionSchema:
+    """Replace the current label: your own, or as a lead anyone's."""
+    done = correct(
+        context,
+        person,
+        item_id,
+        key=idempotency_key,
+        others_too=person.may("lead"),
+        **request.model_dump(),
+    )
+    return DecisionSchema.model_validate(done)
+
+
+@router.get("/queue", responses=error_responses(422), dependencies=[Depends(require("queue:read"))])
+def read_queue(context: ContextDep, day: date | None = None) -> QueueSchema:
+    """Return the number of items by state, of one day or of all, and their ages."""
+    return QueueSchema(
+        counts=CountsSchema.model_validate(queue.counts(context.engine, day)),
+        ages=queue.queue_ages(context.engine),
+    )
+
+
+@router.get("/policy")
+def read_policy(context: ContextDep, person: PersonDep) -> dict[str, Any]:  # noqa: ARG001
+    """Return the policy: version, codes, and the reasons for each action."""
+    return {**context.policy.content, "digest": context.policy.digest}
+
+
+def lease_for(
+    context: Context, person: Moderator, count: int, *, escalated: bool = False
+) -> list[Lease]:
+    """Return leases of at most `count` next items for `person`, by their queues and opt-outs."""
+    common: dict[str, Any] = {"length": context.options.lease_length, "queues": person.queues}
+    opt_outs = set(preferences_of(person.preferences).opt_outs) - MANDATORY_REASONS
+    found: list[Lease] = []
+    for _ in range(count):
+        lease = (
+            queue.lease_escalated(context.engine, person.id, **common)
+            if escalated
+            else queue.lease(
+                context.engine, person.id, opt_outs=opt_outs, lanes=context.lanes, **common
+            )
+        )
+        if lease is None:
+            break
+        found.append(lease)
+    return found
+
+
+def decide(
+    context: Context, person: Moderator, item_id: int, request: DecisionRequest, key: str
+) -> Decision:
+    """Return the decision; raise `QueueError` for a code or reason that the policy lacks."""
+    common: dict[str, Any] = {
+        "moderator_id": person.id,
+        "item_id": item_id,
+        "idempotency_key": key,
+        "policy_version": context.policy.version,
+        **request.model_dump(include={"lease_token", "version", "seconds", "reason", "note"}),
+    }
+    if request.reason is not None:
+        check_reason(context.policy, request.action, request.reason)
+    if request.label is None:
+        act = queue.skip if request.action == "skip" else queue.escalate
+        return act(context.engine, **common)
+    _check_code(context, request.label, request.policy_code)
+    return queue.decide(
+        context.engine, label=request.label, policy_code=request.policy_code, **common
+    )
+
+
+def undo(context: Context, person: Moderator, decision_id: int, key: str) -> Lease:
+    """Return a new lease of the item whose decision is undone."""
+    return amendments.undo(
+        context.engine,
+        moderator_id=person.id,
+        decision_id=decision_id,
+        idempotency_key=key,
+        length=context.options.lease_length,
+    )
+
+
+def correct(
+    context: Context,
+    person: Moderator,
+    item_id: int,
+    *,
+    label: int,
+    reason: str,
+    policy_code: str | None = None,
+    key: str,
+    **fields: Any,
+) -> Decision:
+    """Return the correction; raise `QueueError` for a code or reason that the policy lacks."""
+    _check_code(context, label, policy_code)
+    check_reason(context.policy, "correct", reason)
+    return amendments.correct(
+        context.engine,
+        moderator_id=person.id,
+        item_id=item_id,
+        label=label,
+        reason=reason,
+        policy_code=policy_code,
+        idempotency_key=key,
+        queues=person.queues,
+        policy_version=context.policy.version,
+        **fields,
+    )
+
+
+def _check_code(context: Context, label: int, code: str | None) -> None:
+    check(context.policy, label, code, required=context.options.require_code and label == 1)

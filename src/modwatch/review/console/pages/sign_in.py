@@ -1,0 +1,201 @@
+"""Sign in with a password, an access token or an identity provider; sign out."""
+
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Cookie, Form, HTTPException, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
+from modwatch.review.console.forms import FormText
+from modwatch.review.console.i18n import N_
+from modwatch.review.console.render import Page, RedirectPage, render_public
+from modwatch.review.console.request_context import (
+    SESSION_COOKIE,
+    Context,
+    ContextDep,
+    check_csrf,
+    client_address,
+    csrf_of,
+    delete_cookies,
+    set_cookie,
+)
+from modwatch.review.people import (
+    LONGEST_PASSWORD,
+    Provider,
+    authenticate,
+    log_in,
+    open_session,
+    revoke_token,
+)
+
+router = APIRouter(include_in_schema=False)
+
+LOGIN_COOKIE = "modwatch_login"
+OIDC_COOKIE = "modwatch_oidc"
+
+LoginCookie = Annotated[str, Cookie(alias=LOGIN_COOKIE)]
+SessionCookie = Annotated[str, Cookie(alias=SESSION_COOKIE)]
+Next = Annotated[str, Query(max_length=200)]
+
+#: Paths of our own pages.
+_OWN_PATH = re.compile(r"[a-z0-9_]+(/[A-Za-z0-9_-]+)*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignInPage(Page, template="sign_in.html"):
+    """Forms for password and access token."""
+
+    #: CSRF token of the forms.
+    csrf: str
+    problem: str | None
+    #: Seconds until the next attempt, after too many that failed.
+    wait: int | None
+    #: Whether an identity provider is configured.
+    provider: bool
+    #: Path of the page to show after sign-in, if any.
+    next: str
+
+
+@router.get("/login")
+def show(request: Request, context: ContextDep, next: Next = "") -> Response:
+    """Return the sign-in page; a valid session is redirected."""
+    if _is_valid(context, request.cookies.get(SESSION_COOKIE, "")):
+        return RedirectResponse(_own_page(next), 303)
+    return _sign_in_page(request, None, go_on=next)
+
+
+@router.post("/login")
+def sign_in(
+    request: Request,
+    context: ContextDep,
+    csrf: FormText,
+    pseudonym: FormText = "",
+    password: Annotated[str, Form(max_length=LONGEST_PASSWORD)] = "",
+    token: FormText = "",
+    next: Annotated[str, Form(max_length=200)] = "",
+    login: LoginCookie = "",
+) -> Response:
+    """Open a session for an access token, or for a pseudonym and password."""
+    check_csrf(login, csrf)
+    try:
+        session = _session(request, context, token.strip(), pseudonym, password)
+    except ThrottledError as exc:
+        return _sign_in_page(request, None, wait=exc.retry_after, status=429, go_on=next)
+    except AccessDeniedError:
+        problem = (
+            N_("This access token is unknown, expired or revoked. Ask an admin for a new one.")
+            if token
+            else N_("Incorrect pseudonym or password. Try again, or ask an admin.")
+        )
+        return _sign_in_page(request, problem, status=401, go_on=next)
+    response = RedirectResponse(_own_page(next), 303)
+    set_cookie(request, response, SESSION_COOKIE, session)
+    delete_cookies(request, response, LOGIN_COOKIE)
+    return response
+
+
+@router.post("/logout")
+def sign_out(
+    request: Request, context: ContextDep, csrf: FormText, session: SessionCookie = ""
+) -> Response:
+    """Revoke the session."""
+    check_csrf(session, csrf)
+    revoke_token(context.engine, session)
+    response = RedirectResponse("./login", 303)
+    delete_cookies(request, response, SESSION_COOKIE, "modwatch_lease")
+    return response
+
+
+@router.get("/oidc/start")
+def start(request: Request) -> Response:
+    """Redirect to the identity provider."""
+    try:
+        pending = _provider(request).begin()
+    except QueueError:
+        return RedirectResponse("../login?notice=provider", 303)
+    response = RedirectResponse(pending.url, 303)
+    # Lax, since the provider redirects from another site.
+    set_cookie(request, response, OIDC_COOKIE, pending.cookie, samesite="lax", max_age=600)
+    return response
+
+
+@router.get("/oidc/callback")
+def finish(
+    request: Request,
+    context: ContextDep,
+    state: Annotated[str, Query(max_length=400)] = "",
+    code: Annotated[str, Query(max_length=4_000)] = "",
+    iss: Annotated[str | None, Query(max_length=400)] = None,
+    pending: Annotated[str, Cookie(alias=OIDC_COOKIE)] = "",
+) -> Response:
+    """Open a session for the person whom the identity provider authenticated."""
+    try:
+        session = _provider(request).finish(
+            context.engine,
+            cookie=pending,
+            state=state,
+            code=code,
+            lifetime=context.options.session_length,
+            issuer=iss,
+        )
+    except QueueError:
+        response: Response = RedirectResponse("../login?notice=provider", 303)
+    else:
+        # Not a redirect: the browser sends no strict cookie on one that another site started.
+        response = render_public(RedirectPage(to="../"), request)
+        set_cookie(request, response, SESSION_COOKIE, session)
+    delete_cookies(request, response, OIDC_COOKIE)
+    return response
+
+
+def _session(request: Request, context: Context, token: str, pseudonym: str, password: str) -> str:
+    length = context.options.session_length
+    if token:
+        return open_session(context.engine, token, length)
+    address = client_address(request)
+    return log_in(context.engine, pseudonym, password, address=address, lifetime=length)
+
+
+def _provider(request: Request) -> Provider:
+    provider: Provider | None = request.app.state.provider
+    if provider is None:
+        raise HTTPException(
+            404, "no identity provider is configured; sign in with a password or token"
+        )
+    return provider
+
+
+def _is_valid(context: Context, session: str) -> bool:
+    try:
+        authenticate(context.engine, session, "session")
+    except AccessDeniedError:
+        return False
+    return True
+
+
+def _sign_in_page(
+    request: Request, problem: str | None, *, go_on: str, wait: int | None = None, status: int = 200
+) -> Response:
+    login = request.cookies.get(LOGIN_COOKIE) or secrets.token_urlsafe(32)
+    page = SignInPage(
+        csrf=csrf_of(login),
+        problem=problem,
+        wait=wait,
+        provider=request.app.state.provider is not None,
+        next=go_on if _OWN_PATH.fullmatch(go_on) else "",
+    )
+    response = render_public(page, request, status)
+    if wait is not None:
+        response.headers["Retry-After"] = str(wait)
+    set_cookie(request, response, LOGIN_COOKIE, login)
+    if SESSION_COOKIE in request.cookies:
+        delete_cookies(request, response, SESSION_COOKIE, "modwatch_lease")
+    return response
+
+
+def _own_page(path: str) -> str:
+    """Return a path of ours, relative to the sign-in page; the first page for any other."""
+    return f"./{path}" if _OWN_PATH.fullmatch(path) else "./"

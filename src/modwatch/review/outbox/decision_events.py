@@ -1,0 +1,337 @@
+"""Decision events: messages to the platform, one for each change of a comment's current decision.
+
+`delivery` sends them, and `feed` serves them to platforms that poll. Only reviews and imported
+items count: labels that measure people or the model (retests, gold, audits, second opinions) are
+never sent, and neither are notes, pseudonyms and texts.
+
+The current decision follows from the log alone, for any moment of the past; the queue stores the
+present state in `review_item.status`.
+"""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import date
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Engine,
+    Row,
+    Text,
+    cast,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from modwatch.errors import DatabaseError
+from modwatch.review.tables import (
+    ACTIONABLE_KINDS,
+    TransactionId,
+    decision,
+    outbox_cursor,
+    outbox_message,
+    review_item,
+)
+
+#: Actions that can change the current decision; `close` and `reopen` concern undecided items.
+DECISIVE = ("label", "adjudicate", "correct", "undo")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogEntry:
+    """The columns of a row of the log from which the current decision follows."""
+
+    id: int
+    #: The transaction that wrote it; with `id`, its position in the order in which the log is read.
+    transaction: int
+    item_id: int
+    #: How many people label the item.
+    labels_wanted: int
+    moderator_id: int
+    #: label | adjudicate | correct | undo
+    action: str
+    label: int | None
+    policy_version: str | None
+    policy_code: str | None
+    #: The decision that this one reverts or replaces.
+    refers_to: int | None
+    decided_at: dt.datetime
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Position in the order in which the log is read."""
+        return self.transaction, self.id
+
+
+def current_decision(entries: Iterable[LogEntry]) -> LogEntry | None:
+    """Return the current decision of one comment, or None.
+
+    `entries` are all rows of its items with an action of `DECISIVE`; of several items the one
+    decided last counts.
+    """
+    items = defaultdict[int, list[LogEntry]](list)
+    for entry in entries:
+        items[entry.item_id].append(entry)
+    current = (_of_item(sorted(rows, key=lambda row: row.id)) for rows in items.values())
+    return max((entry for entry in current if entry), key=lambda entry: entry.id, default=None)
+
+
+def _of_item(entries: Iterable[LogEntry]) -> LogEntry | None:
+    """Return the current decision of one item, from its rows in order."""
+    labels, current = dict[int, LogEntry](), None
+    for entry in entries:
+        if entry.action == "label":
+            labels[entry.moderator_id] = entry
+            current = entry if _unanimous(labels, entry) else None
+        elif entry.action == "undo":
+            labels = {who: row for who, row in labels.items() if row.id != entry.refers_to}
+            current = None if current and current.id == entry.refers_to else current
+        else:
+            current = entry
+    return current
+
+
+def _unanimous(labels: dict[int, LogEntry], last: LogEntry) -> bool:
+    """Return whether all labels of the item have been given and agree."""
+    agree = all(entry.label == last.label for entry in labels.values())
+    return last.labels_wanted == 1 or (len(labels) >= last.labels_wanted and agree)
+
+
+TOPIC = "decision"
+
+#: Version of the payload; increases only with changes that receivers could misinterpret.
+SCHEMA_VERSION = 1
+
+#: The comment that a message is about.
+Comment = tuple[date, str]
+
+# `relay_decisions` runs one at a time, so a channel has all messages up to some id. Later ones are
+# new, or were created by a call that did not name the channel.
+_ADDRESS = text(
+    """
+    INSERT INTO outbox_delivery (message_id, channel)
+    SELECT id, :channel FROM outbox_message
+    WHERE topic = :topic AND id > COALESCE((
+        SELECT message.id FROM outbox_message message
+        JOIN outbox_delivery ON message_id = message.id AND channel = :channel
+        WHERE message.topic = :topic ORDER BY message.id DESC LIMIT 1
+    ), 0)
+    ORDER BY id
+    """
+)
+
+Categories = Callable[[str], str | None]
+
+
+def relay_decisions(
+    engine: Engine,
+    channels: Collection[str],
+    *,
+    category_of: Categories = lambda _: None,
+    batch: int = 1_000,
+    go_on: Callable[[], bool] = lambda: True,
+) -> int:
+    """Create messages from new rows of the decision log, for these channels; return how many.
+
+    A channel gets every message, also those created before it was first named. Each row of the log
+    is read exactly once, and only when no open transaction can still write a row before it. `go_on`
+    is called before every batch but the first. `category_of` returns the DSA category of a policy
+    code. Raises `DatabaseError` if the log was moved to a server with a lower transaction count.
+    """
+    created, more = 0, True
+    while more:
+        with engine.begin() as connection:
+            rows = _unread(connection, _turn(connection), batch)
+            created += _create_messages(connection, rows, category_of)
+            _advance(connection, rows)
+            for channel in channels:
+                connection.execute(_ADDRESS, {"channel": channel, "topic": TOPIC})
+        more = len(rows) == batch and go_on()
+    if created >= batch:
+        # Otherwise the planner's statistics are outdated until autovacuum runs.
+        with engine.begin() as connection:
+            connection.execute(text("ANALYZE outbox_message, outbox_delivery"))
+    return created
+
+
+def _turn(connection: Connection) -> Row[Any]:
+    """Return the cursor, locked, so that relays run one at a time."""
+    connection.execute(
+        postgresql.insert(outbox_cursor)
+        .values(topic=TOPIC, transaction_id="0", decision_id=0)
+        .on_conflict_do_nothing()
+    )
+    mine = select(outbox_cursor).where(outbox_cursor.c.topic == TOPIC).with_for_update()
+    cursor = connection.execute(mine).one()
+    ahead = literal(cursor.transaction_id, TransactionId()) >= _snapshot("pg_snapshot_xmax")
+    if connection.scalar(select(ahead)):
+        raise DatabaseError(
+            "the decision log is from a server with a higher transaction count, so new rows cannot "
+            f"be recognised; stop this server, set its count above {cursor.transaction_id} "
+            "(pg_resetwal -x, -e) and start it again"
+        )
+    return cursor
+
+
+def _snapshot(edge: str) -> Any:
+    return getattr(func, edge)(func.pg_current_snapshot(), type_=TransactionId())
+
+
+def _unread(connection: Connection, cursor: Row[Any], batch: int) -> Sequence[Row[Any]]:
+    """Return the next rows of the log before which no row can be written any more."""
+    place = tuple_(decision.c.transaction_id, decision.c.id)
+    last = tuple_(
+        cast(literal(cursor.transaction_id, Text), TransactionId()),
+        cast(literal(cursor.decision_id), BigInteger),
+    )
+    following = (
+        select(
+            decision.c.id,
+            decision.c.transaction_id,
+            decision.c.dt,
+            decision.c.comment_id,
+            decision.c.kind,
+            decision.c.action,
+            decision.c.decided_at,
+        )
+        .where(place > last, decision.c.transaction_id < _snapshot("pg_snapshot_xmin"))
+        .order_by(decision.c.transaction_id, decision.c.id)
+        .limit(batch)
+    )
+    return list(connection.execute(following))
+
+
+def _advance(connection: Connection, rows: Sequence[Row[Any]]) -> None:
+    if rows:
+        last = {"transaction_id": rows[-1].transaction_id, "decision_id": rows[-1].id}
+        connection.execute(update(outbox_cursor).where(outbox_cursor.c.topic == TOPIC).values(last))
+
+
+def _create_messages(
+    connection: Connection, rows: Sequence[Row[Any]], category_of: Categories
+) -> int:
+    """Create a message for each of `rows` that changes a current decision; return how many."""
+    decisive = [row for row in rows if row.kind in ACTIONABLE_KINDS and row.action in DECISIVE]
+    if not decisive:
+        return 0
+    comments = sorted({(row.dt, row.comment_id) for row in decisive})
+    histories = _histories(connection, comments)
+    last_payloads = _last_payloads(connection, comments)
+    messages = []
+    for row in decisive:
+        comment = (row.dt, row.comment_id)
+        place = (int(row.transaction_id), row.id)
+        current = current_decision(entry for entry in histories[comment] if entry.place <= place)
+        last = last_payloads.get(comment)
+        if event := _event(last, current):
+            payload = last_payloads[comment] = _payload(row, event, current, last, category_of)
+            messages.append(_message(row.dt, payload))
+    if messages:
+        # In this order, because the feed is in order of ids.
+        ordered = insert(outbox_message).returning(
+            outbox_message.c.id, sort_by_parameter_order=True
+        )
+        connection.execute(ordered, messages)
+    return len(messages)
+
+
+def _histories(connection: Connection, comments: list[Comment]) -> Mapping[Comment, list[LogEntry]]:
+    """Return all rows of each comment with an action of `DECISIVE`."""
+    item = review_item.c
+    names = {field.name for field in fields(LogEntry)} - {"transaction", "labels_wanted"}
+    rows = connection.execute(
+        select(
+            *(decision.c[name] for name in sorted(names)),
+            item.labels_wanted,
+            decision.c.transaction_id,
+            item.dt,
+            item.comment_id,
+        )
+        .join(review_item, item.id == decision.c.item_id)
+        .where(
+            tuple_(item.dt, item.comment_id).in_(comments),
+            item.kind.in_(ACTIONABLE_KINDS),
+            decision.c.action.in_(DECISIVE),
+        )
+    ).mappings()
+    histories = defaultdict[Comment, list[LogEntry]](list)
+    for row in rows:
+        values = {name: row[name] for name in (*names, "labels_wanted")}
+        entry = LogEntry(transaction=int(row["transaction_id"]), **values)
+        histories[row["dt"], row["comment_id"]].append(entry)
+    return histories
+
+
+def _last_payloads(
+    connection: Connection, comments: list[Comment]
+) -> dict[Comment, Mapping[str, Any]]:
+    """Return the last payload about each comment."""
+    series = {_series(*comment): comment for comment in comments}
+    last = (
+        select(outbox_message.c.series, outbox_message.c.payload)
+        .ext(distinct_on(outbox_message.c.series))
+        .where(outbox_message.c.topic == TOPIC, outbox_message.c.series.in_(list(series)))
+        .order_by(outbox_message.c.series, outbox_message.c.sequence.desc())
+    )
+    return {series[row.series]: row.payload for row in connection.execute(last)}
+
+
+def _event(last: Mapping[str, Any] | None, current: LogEntry | None) -> str:
+    """Return the event to send, or an empty string if nothing changed for the platform."""
+    was_decided = last is not None and last["event"] != "withdrawn"
+    if current is None:
+        return "withdrawn" if was_decided else ""
+    if last is None or not was_decided:
+        return "decided"
+    same = all(
+        last[name] == getattr(current, name) for name in ("label", "policy_version", "policy_code")
+    )
+    return "" if same else "changed"
+
+
+def _payload(
+    row: Row[Any],
+    event: str,
+    current: LogEntry | None,
+    last: Mapping[str, Any] | None,
+    category_of: Categories,
+) -> dict[str, Any]:
+    code = current.policy_code if current else None
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "event": event,
+        "comment_id": row.comment_id,
+        "dt": row.dt.isoformat(),
+        "label": current.label if current else None,
+        "policy_version": current.policy_version if current else None,
+        "policy_code": code,
+        "dsa_category": category_of(code) if code is not None else None,
+        "decided_at": row.decided_at.isoformat(),
+        "decision_id": row.id,
+        "sequence": last["sequence"] + 1 if last else 1,
+    }
+
+
+def _series(day: date, comment_id: str) -> str:
+    return f"{day}/{comment_id}"
+
+
+def _message(day: date, payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "key": f"decision-{payload['decision_id']}",
+        "topic": TOPIC,
+        "series": _series(day, payload["comment_id"]),
+        "sequence": payload["sequence"],
+        "dt": day,
+        "payload": payload,
+    }

@@ -1,1 +1,0 @@
-"""What leads see: queues, people, the history of a comment."""

@@ -1,0 +1,1 @@
+"""Quality control: gold items and retests, and the agreement statistics computed from labels."""

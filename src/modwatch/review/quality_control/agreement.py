@@ -1,0 +1,202 @@
+"""Agreement of moderators with each other, with gold labels, and with their own earlier labels.
+
+Every figure is an `Estimate`: a value with n and a 95 % interval, or insufficient with the reason.
+`comparisons` says which judgements count. The figures are about the comments that were compared:
+unsure comments that several people label are harder than others.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Engine, RowMapping, select
+
+from modwatch.errors import QueueError
+from modwatch.metrics.agreement import (
+    cohen_kappa,
+    krippendorff_alpha,
+    observed_agreement,
+    observed_disagreement,
+)
+from modwatch.metrics.annotator_error import MINIMUM_PAIRS
+from modwatch.metrics.estimate import Estimate
+from modwatch.review.people.groups import SMALLER_GROUPS, SMALLEST_MINIMUM
+from modwatch.review.quality_control.comparisons import compared
+from modwatch.review.tables import moderator_group
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonAgreement:
+    """A statistic of one person; insufficient below the minimum number of comparisons."""
+
+    moderator_id: int
+    pseudonym: str
+    agreement: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupAgreement:
+    """Statistics of the members of one self-assigned group."""
+
+    group: str
+    #: Members who answered a gold item or a retest in the period.
+    people: int
+    gold_accuracy: Estimate
+    retest_consistency: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementReport:
+    """The agreement of moderators in a period."""
+
+    first: dt.date
+    last: dt.date
+    #: First and second opinion are the same.
+    second_opinions: Estimate
+    #: Cohen's κ of first and second opinion.
+    second_opinions_kappa: Estimate
+    #: Krippendorff's α of the items that several people label.
+    several_labels_alpha: Estimate
+    gold_accuracy: Estimate
+    gold_by_person: tuple[PersonAgreement, ...]
+    #: People label a comment as before.
+    retest_consistency: Estimate
+    #: r, of which flip rates are made: 1 − consistency.
+    retest_disagreement: Estimate
+    retests_by_person: tuple[PersonAgreement, ...]
+
+
+_Measure = Callable[..., Estimate]
+_Rows = Sequence[RowMapping]
+
+
+def agreement_report(
+    engine: Engine,
+    first: dt.date,
+    last: dt.date,
+    *,
+    minimum: int = MINIMUM_PAIRS,
+    queues: Collection[str] | None = None,
+    seed: int = 0,
+) -> AgreementReport:
+    """Return the agreement of moderators from `first` to `last`, days in UTC, both included.
+
+    Statistics of fewer than `minimum` comparisons are insufficient, also per person. Only items of
+    `queues` count, or all if None. `seed` is that of the bootstrap of α. Reads one snapshot of the
+    log. Raises `QueueError` if `last` is before `first`.
+    """
+    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+        twice, several, gold, retests = (
+            compared(connection, what, first, last, queues)
+            for what in ("second opinions", "several labels", "gold", "retests")
+        )
+    opinions, again = _columns(twice, "first", "second"), _columns(retests, "first", "again")
+    rng, least = np.random.default_rng(seed), {"minimum": minimum}
+    return AgreementReport(
+        first=first,
+        last=last,
+        second_opinions=observed_agreement(*opinions, **least),
+        second_opinions_kappa=cohen_kappa(*opinions, **least),
+        several_labels_alpha=krippendorff_alpha(
+            *_columns(several, "item_id", "label"), rng=rng, **least
+        ),
+        gold_accuracy=observed_agreement(*_columns(gold, "label", "gold"), **least),
+        gold_by_person=_by_person(gold, observed_agreement, ("label", "gold"), minimum),
+        retest_consistency=observed_agreement(*again, **least),
+        retest_disagreement=observed_disagreement(*again, **least),
+        retests_by_person=_by_person(retests, observed_agreement, ("first", "again"), minimum),
+    )
+
+
+def agreement_by_group(
+    engine: Engine,
+    first: dt.date,
+    last: dt.date,
+    *,
+    least_people: int = 10,
+    minimum: int = MINIMUM_PAIRS,
+    queues: Collection[str] | None = None,
+) -> list[GroupAgreement]:
+    """Return gold accuracy and retest consistency by self-assigned group, in order of name.
+
+    Groups in which fewer than `least_people` answered are combined as "smaller groups", which is
+    left out if it is too small itself. A statistic to which too few people contributed is
+    insufficient. People without a group do not count. Raises `QueueError` for `least_people` below
+    5, which could identify people.
+    """
+    if least_people < SMALLEST_MINIMUM:
+        raise QueueError(f"least_people must be at least {SMALLEST_MINIMUM}, got {least_people}")
+    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+        gold, retests = (
+            compared(connection, what, first, last, queues) for what in ("gold", "retests")
+        )
+        group_of = {
+            row.moderator_id: row.group_name for row in connection.execute(select(moderator_group))
+        }
+    groups = _large_groups(group_of, [*gold, *retests], least_people)
+    least = (least_people, minimum)
+    return [
+        GroupAgreement(
+            group=name,
+            people=len(members),
+            gold_accuracy=_of_group(gold, members, observed_agreement, ("label", "gold"), least),
+            retest_consistency=_of_group(
+                retests, members, observed_agreement, ("first", "again"), least
+            ),
+        )
+        for name, members in sorted(groups.items())
+    ]
+
+
+def _columns(rows: Iterable[RowMapping], *names: str) -> tuple[NDArray[np.float64], ...]:
+    every = list(rows)
+    return tuple(np.array([row[name] for row in every], dtype=np.float64) for name in names)
+
+
+def _by_person(
+    rows: _Rows, measure: _Measure, columns: tuple[str, str], minimum: int
+) -> tuple[PersonAgreement, ...]:
+    names: Mapping[int, str] = {row["moderator_id"]: row["pseudonym"] for row in rows}
+    return tuple(
+        PersonAgreement(
+            moderator_id=person,
+            pseudonym=name,
+            agreement=measure(*_columns(_of(rows, {person}), *columns), minimum=minimum),
+        )
+        for person, name in sorted(names.items(), key=lambda each: each[1])
+    )
+
+
+def _of(rows: _Rows, members: Collection[int]) -> _Rows:
+    return [row for row in rows if row["moderator_id"] in members]
+
+
+def _large_groups(
+    group_of: Mapping[int, str], rows: _Rows, least_people: int
+) -> dict[str, set[int]]:
+    """Return the members of each group who answered, small groups combined."""
+    answered = {row["moderator_id"] for row in rows}
+    groups: dict[str, set[int]] = {}
+    for person in answered & group_of.keys():
+        groups.setdefault(group_of[person], set()).add(person)
+    large = {name: members for name, members in groups.items() if len(members) >= least_people}
+    small = set[int]().union(*(groups[name] for name in groups.keys() - large.keys()))
+    return large | ({SMALLER_GROUPS: small} if len(small) >= least_people else {})
+
+
+def _of_group(
+    rows: _Rows,
+    members: Collection[int],
+    measure: _Measure,
+    columns: tuple[str, str],
+    least: tuple[int, int],
+) -> Estimate:
+    least_people, minimum = least
+    theirs = _of(rows, members)
+    people = len({row["moderator_id"] for row in theirs})
+    if people < least_people:
+        reason = f"fewer than {least_people} people contributed"
+        return Estimate.insufficient(reason, n=0)
+    return measure(*_columns(theirs, *columns), minimum=minimum)

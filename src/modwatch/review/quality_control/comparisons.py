@@ -1,0 +1,144 @@
+"""Independent labels of one comment side by side, from the decision log.
+
+Only labels given without knowledge of each other count: no adjudications and nothing that was
+undone. Of a label that was corrected later, the first version counts.
+"""
+
+import datetime as dt
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from sqlalchemy import Connection, Engine, RowMapping, bindparam, text
+from sqlalchemy.dialects.postgresql import ARRAY, TEXT
+
+from modwatch.errors import QueueError
+from modwatch.lake.schemas import CHECK_ANSWERS
+
+#: A label that was not undone.
+_LABELLED = """{0}.action = 'label' AND NOT EXISTS (
+    SELECT FROM decision undo WHERE undo.refers_to = {0}.id AND undo.action = 'undo')"""
+
+#: The answers to gold items; of comments that are gold now and were when they were answered.
+_GOLD = f"""
+    FROM decision d JOIN review_item i ON i.id = d.item_id
+    JOIN moderator m ON m.id = d.moderator_id
+    JOIN gold_comment gold ON gold.comment_id = d.comment_id
+        AND gold.retired_at IS NULL AND gold.added_at <= d.decided_at
+    WHERE d.kind = 'gold' AND {_LABELLED.format("d")}
+"""
+
+#: The answers to retests, each with the person's first label of the comment in an item of `kinds`.
+_RETESTS = f"""
+    FROM decision d JOIN review_item i ON i.id = d.item_id
+    JOIN moderator m ON m.id = d.moderator_id
+    CROSS JOIN LATERAL (
+        SELECT earlier.label, r.stratum, r.inclusion_probability
+        FROM review_item r JOIN decision earlier ON earlier.item_id = r.id
+        WHERE r.comment_id = d.comment_id AND r.kind = ANY (:kinds) AND earlier.id < d.id
+            AND earlier.moderator_id = d.moderator_id AND {_LABELLED.format("earlier")}
+        ORDER BY earlier.id LIMIT 1
+    ) AS first
+    WHERE d.kind = 'retest' AND {_LABELLED.format("d")}
+"""  # noqa: S608 - our own text
+
+_IN_PERIOD = """d.decided_at >= :begin AND d.decided_at < :end
+    AND (:queues IS NULL OR i.queue = ANY (:queues))"""
+
+_SECOND_OPINIONS = f"""
+    SELECT first.label AS first, d.label AS second
+    FROM decision d JOIN review_item i ON i.id = d.item_id
+    CROSS JOIN LATERAL (
+        SELECT other.label FROM review_item r JOIN decision other ON other.item_id = r.id
+        WHERE r.dt = d.dt AND r.comment_id = d.comment_id AND r.kind = 'review'
+            AND other.moderator_id <> d.moderator_id AND {_LABELLED.format("other")}
+        ORDER BY other.id LIMIT 1
+    ) AS first
+    WHERE d.kind = 'second_opinion' AND {_LABELLED.format("d")} AND {_IN_PERIOD} ORDER BY d.id
+"""  # noqa: S608 - our own text
+
+_SEVERAL_LABELS = f"""
+    SELECT one.item_id, one.label FROM decision one
+    WHERE one.decided_at < :end AND {_LABELLED.format("one")} AND one.item_id IN (
+        SELECT d.item_id FROM decision d JOIN review_item i ON i.id = d.item_id
+        WHERE d.kind = 'review' AND i.labels_wanted > 1
+            AND {_LABELLED.format("d")} AND {_IN_PERIOD}
+    ) ORDER BY one.id
+"""  # noqa: S608 - our own text
+
+_GOLD_ANSWERS = f"""
+    SELECT d.moderator_id, m.pseudonym, d.label, gold.label AS gold
+    {_GOLD} AND {_IN_PERIOD} ORDER BY d.id
+"""
+
+_RETEST_ANSWERS = f"""
+    SELECT d.moderator_id, m.pseudonym, first.label AS first, d.label AS again
+    {_RETESTS} AND {_IN_PERIOD} ORDER BY d.id
+"""
+
+_COMPARISONS = {
+    "second opinions": _SECOND_OPINIONS,
+    "several labels": _SEVERAL_LABELS,
+    "gold": _GOLD_ANSWERS,
+    "retests": _RETEST_ANSWERS,
+}
+
+_DAY_ANSWERS = (
+    f"""
+    SELECT d.dt, d.comment_id, d.kind, m.pseudonym AS moderator, d.label, first.label AS known,
+        first.stratum, first.inclusion_probability
+    {_RETESTS} AND d.dt = :day ORDER BY d.id
+    """,
+    f"""
+    SELECT d.dt, d.comment_id, d.kind, m.pseudonym AS moderator, d.label, gold.label AS known,
+        NULL AS stratum, NULL AS inclusion_probability
+    {_GOLD} AND d.dt = :day ORDER BY d.id
+    """,
+)
+
+
+def compared(
+    connection: Connection,
+    what: str,
+    first: dt.date,
+    last: dt.date,
+    queues: Collection[str] | None = None,
+) -> Sequence[RowMapping]:
+    """Return the rows of one comparison, in the order of the log.
+
+    `second opinions`: `first`, `second`. `several labels`: `item_id`, `label`, of items that
+    several people label. `gold`: `moderator_id`, `pseudonym`, `label`, `gold`. `retests`:
+    `moderator_id`, `pseudonym`, `first`, `again`. The period is that of the later label, days in
+    UTC, both included; only items of `queues` count, or all if None. Raises `QueueError` if `last`
+    is before `first`.
+    """
+    if last < first:
+        raise QueueError(f"the period ends on {last}, before its start {first}; swap the days")
+    begin, end = (
+        dt.datetime.combine(day, dt.time.min, dt.UTC) for day in (first, last + dt.timedelta(1))
+    )
+    values = {
+        "begin": begin,
+        "end": end,
+        "queues": None if queues is None else list(queues),
+        "kinds": ["review", "second_opinion"],
+    }
+    return _rows(connection, _COMPARISONS[what], values)
+
+
+def day_answers(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
+    """Yield the answers to the retests and gold items of `day`, as batches of `CHECK_ANSWERS`.
+
+    The known label of a retest is the same person's first label of the routed comment.
+    """
+    with engine.connect() as connection:
+        for statement in _DAY_ANSWERS:
+            if rows := _rows(connection, statement, {"day": day, "kinds": ["review"]}):
+                yield pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=CHECK_ANSWERS)
+
+
+def _rows(
+    connection: Connection, statement: str, values: Mapping[str, object]
+) -> Sequence[RowMapping]:
+    names = {name: value for name, value in values.items() if f":{name}" in statement}
+    arrays = [bindparam(name, type_=ARRAY(TEXT)) for name in ("queues", "kinds") if name in names]
+    return connection.execute(text(statement).bindparams(*arrays), names).mappings().all()

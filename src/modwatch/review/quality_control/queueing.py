@@ -1,0 +1,346 @@
+"""Queues quality control items: items that measure people, and look like any other item.
+
+A *retest* is a comment that the same person labelled at least two weeks ago; a *gold* item is one
+whose label is known. Both are reserved for one person, who is served them among other items.
+`agreement` uses the answers; the estimates of the day do not.
+"""
+
+import datetime as dt
+import logging
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    TextClause,
+    and_,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    true,
+)
+
+from modwatch.errors import QueueError
+from modwatch.review.database import take_turn
+from modwatch.review.quality_control.activity import (
+    Person,
+    active_people,
+    time_until_work,
+    working_times,
+)
+from modwatch.review.queue.lanes import GENERAL, Lanes, load_lanes, register_lanes
+from modwatch.review.tables import (
+    OPEN_STATUSES,
+    ROUTED_KINDS,
+    decision,
+    gold_comment,
+    lane,
+    review_item,
+)
+
+logger = logging.getLogger(__name__)
+
+#: Maximum number of items of one kind per person and day.
+MOST_A_DAY = 50
+
+KINDS = ("retest", "gold")
+
+#: Retests are sampled from so many of a person's labels, the latest of those that are old enough.
+LATEST_LABELS = 20_000
+
+#: The gold comments of a person and day are sampled from so many.
+GOLD_POOL = 2_000
+
+_COPIED = (
+    "comment_id", "text", "parent_text", "language", "platform", "queue", "stratum", "rank",
+    "review_score", "prob", "uncertainty", "model_version",
+)  # fmt: skip
+
+#: Values of a gold item, which was neither routed nor scored.
+_NEUTRAL = {
+    "stratum": 0,
+    "rank": 1,
+    "review_score": 0.0,
+    "prob": 0.5,
+    "uncertainty": 0.25,
+    "model_version": "",
+}
+
+#: Two concurrent runs take turns on this number.
+_LOCK = 7_104_382_665_190_003
+
+#: Ids after those of the day would give quality control items away. So items of the day that nobody
+#: has seen get new ids, and quality control items take their old ones.
+_FREE_IDS = text(
+    """
+    WITH unseen AS MATERIALIZED (
+        SELECT id FROM review_item
+        WHERE dt = :day AND status = 'waiting' AND kind = 'review' AND reserved_for IS NULL
+            AND version = 1 AND claimed_at IS NULL
+        ORDER BY random() LIMIT :n FOR UPDATE SKIP LOCKED
+    ), moved AS (
+        UPDATE review_item SET id = DEFAULT FROM unseen WHERE review_item.id = unseen.id
+    )
+    SELECT id FROM unseen
+    """
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queued:
+    """What `queue_quality_control` put into the queue."""
+
+    #: How many people labelled recently.
+    people: int
+    retests: int
+    gold: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """The parameters and the state of the queue from which the items of one day follow."""
+
+    day: dt.date
+    now: dt.datetime
+    #: By kind, in [0, 1], of the labels that a person gives per day.
+    shares: Mapping[str, float]
+    salt: str
+    least_days: float
+    lanes: Lanes
+    #: Number of waiting items by person and kind.
+    waiting: Mapping[tuple[int, str], int]
+    #: Persons and kinds for which items of this day are queued already.
+    done: frozenset[tuple[int, str]]
+
+
+def queue_quality_control(
+    engine: Engine,
+    day: dt.date,
+    *,
+    retest_share: float,
+    gold_share: float,
+    salt: str,
+    least_days: float = 14,
+    lanes: Lanes | None = None,
+) -> Queued:
+    """Queue the retests and gold items of `day` for everybody who is active; return how many.
+
+    Each person gets `retest_share` and `gold_share` of the labels that they give per day, at most
+    50 of each kind, minus those that are still waiting. The items become due within 24 hours, at
+    times of day at which the person works. Their ids are among those of the day, so queue the day
+    first. Never sampled are comments whose label the person undid or corrected, that they saw in
+    another item, or that were retested before; gold comments that they have seen or may be served;
+    queues that they do not work, and reasons that they opted out of. `salt` makes the sample
+    unpredictable to outsiders. The same call again adds nothing. One transaction; the number of
+    rows read depends on the last days of the log, the day's items and the number of people. Raises
+    `QueueError` for a share outside [0, 1] or negative `least_days`.
+    """
+    _check_options(retest_share, gold_share, least_days)
+    options = {
+        "shares": {"retest": retest_share, "gold": gold_share},
+        "salt": salt,
+        "least_days": least_days,
+        "lanes": lanes or load_lanes(),
+    }
+    with engine.begin() as connection:
+        take_turn(connection, _LOCK)
+        plan = _plan(connection, day, options)
+        people = active_people(connection, least_days)
+        rows = [row for person in people for row in _rows(connection, person, plan)]
+        random.Random(f"{salt} {day}").shuffle(rows)  # noqa: S311 - ids must not reveal the person
+        _insert(connection, day, rows)
+    kinds = Counter(row["kind"] for row in rows)
+    done = Queued(people=len(people), retests=kinds["retest"], gold=kinds["gold"])
+    about = {"event": "checks_queued", "day": str(day), **asdict(done)}
+    logger.info("Quality control items were queued.", extra=about)
+    return done
+
+
+def _check_options(retest_share: float, gold_share: float, least_days: float) -> None:
+    for name, share in (("retest", retest_share), ("gold", gold_share)):
+        if not 0 <= share <= 1:  # NaN fails too
+            raise QueueError(f"the {name} share must be in [0, 1], got {share}")
+    if least_days < 0:
+        raise QueueError(f"least_days of retests must be 0 or more, got {least_days}")
+
+
+def _plan(connection: Connection, day: dt.date, options: Mapping[str, Any]) -> _Plan:
+    by = (review_item.c.reserved_for, review_item.c.kind)
+    waiting = connection.execute(
+        select(*by, func.count())
+        # Literals, so that the partial index is used.
+        .where(text("status = 'waiting' AND reserved_for IS NOT NULL"))
+        .group_by(*by)
+    )
+    done = connection.execute(
+        select(*by).where(review_item.c.dt == day, review_item.c.kind.in_(KINDS)).distinct()
+    )
+    return _Plan(
+        day=day,
+        now=connection.execute(select(func.now())).scalar_one(),
+        waiting={(person, kind): n for person, kind, n in waiting},
+        done=frozenset((person, kind) for person, kind in done),
+        **options,
+    )
+
+
+def _rows(connection: Connection, person: Person, plan: _Plan) -> list[dict[str, Any]]:
+    """Return the new items of one person."""
+    chance = random.Random(f"{plan.salt} {plan.day} {person.id}")  # noqa: S311 - the salt is secret
+    seed = f"{plan.salt} {plan.day} {person.id} "
+    n = {kind: _wanted(person, kind, plan, chance) for kind in KINDS}
+    retests = _sample_retests(connection, person, n["retest"], chance, plan.least_days)
+    gold = _sample_gold(connection, person, n["gold"], seed, plan.lanes)
+    retested = {row["comment_id"] for row in retests}
+    gold = [row for row in gold if row["comment_id"] not in retested]
+    if not retests and not gold:
+        return []
+    times = working_times(connection, person.id)
+    return [
+        {**row, **_place(person, kind, plan, time_until_work(plan.now, times, chance))}
+        for kind, drawn in (("retest", retests), ("gold", gold))
+        for row in drawn
+    ]
+
+
+def _wanted(person: Person, kind: str, plan: _Plan, chance: random.Random) -> int:
+    """Return how many items of a kind the person gets; 0 or less means none."""
+    # Rounded at random: 1 % of 50 labels is one item every second day.
+    expected = int(plan.shares[kind] * person.pace + chance.random())
+    if (person.id, kind) in plan.done:
+        return 0
+    return min(expected, MOST_A_DAY) - plan.waiting.get((person.id, kind), 0)
+
+
+def _place(person: Person, kind: str, plan: _Plan, wait: dt.timedelta) -> dict[str, Any]:
+    serve_by = plan.now + wait
+    return {
+        "dt": plan.day,
+        "kind": kind,
+        "reason": kind,
+        "inclusion_probability": 1.0,
+        "reserved_for": person.id,
+        "serve_by": serve_by,
+        "due_at": serve_by + dt.timedelta(hours=plan.lanes.of(kind).hours),
+    }
+
+
+def _insert(connection: Connection, day: dt.date, rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        return
+    free = connection.scalars(_FREE_IDS, {"day": day, "n": len(rows)}).all()
+    named = [{"id": number, **row} for number, row in zip(free, rows, strict=False)]
+    for some in (named, rows[len(free) :]):
+        if some:
+            connection.execute(_insertion(some[0]), list(some))
+    # Escalated items are only found in queues that have a lane; one lane per queue is enough.
+    new_queues = (
+        select(review_item.c.queue, review_item.c.reason)
+        .where(
+            review_item.c.dt == day,
+            review_item.c.kind.in_(KINDS),
+            ~exists().where(lane.c.queue == review_item.c.queue),
+        )
+        .distinct()
+    )
+    register_lanes(connection, new_queues)
+
+
+def _insertion(row: Mapping[str, Any]) -> TextClause:
+    names, values = ", ".join(row), ", ".join(f":{name}" for name in row)
+    return text(
+        f"INSERT INTO review_item ({names}) OVERRIDING SYSTEM VALUE "  # noqa: S608 - our own names
+        f"VALUES ({values}) ON CONFLICT DO NOTHING"
+    )
+
+
+def _sample_retests(
+    connection: Connection, person: Person, n: int, chance: random.Random, least_days: float
+) -> list[dict[str, Any]]:
+    """Return at most `n` comments that the person labelled long ago, and saw only then.
+
+    Positions in their chain are sampled first, and only the rows there are read.
+    """
+    positions = range(max(1, person.last_old - LATEST_LABELS + 1), person.last_old + 1)
+    if n < 1 or not positions:
+        return []
+    sampled = chance.sample(positions, min(len(positions), 20 * n + 50))
+    rows = connection.execute(
+        select(decision.c.position, *(review_item.c[name] for name in _COPIED))
+        .join(review_item, review_item.c.id == decision.c.item_id)
+        .where(
+            decision.c.moderator_id == person.id,
+            decision.c.position.in_(sampled),
+            decision.c.action == "label",
+            decision.c.kind.in_(ROUTED_KINDS),
+            decision.c.decided_at <= func.now() - dt.timedelta(days=least_days),
+            review_item.c.reason.not_in(person.opt_outs),
+            _works(person, review_item.c.queue),
+            ~_seen(person, review_item.c.comment_id, but=decision.c.id),
+        )
+    ).mappings()
+    by_position = {row["position"]: {name: row[name] for name in _COPIED} for row in rows}
+    return [by_position[place] for place in sampled if place in by_position][:n]
+
+
+def _sample_gold(
+    connection: Connection, person: Person, n: int, seed: str, lanes: Lanes
+) -> list[dict[str, Any]]:
+    """Return at most `n` gold comments that the person has not seen and may not be served."""
+    if n < 1:
+        return []
+    order = func.md5(literal(seed) + gold_comment.c.comment_id)
+    by = {"none": None, "language": "language", "platform": "platform"}[lanes.queue_by]
+    queue = func.coalesce(gold_comment.c[by], GENERAL) if by else literal(GENERAL)
+    pool = (
+        select(gold_comment, order.label("turn"), queue.label("queue"))
+        .where(gold_comment.c.retired_at.is_(None))
+        .order_by("turn")
+        .limit(GOLD_POOL)
+        .subquery()
+    )
+    open_item = review_item.alias("open_item")
+    may_be_served = exists().where(
+        open_item.c.comment_id == pool.c.comment_id,
+        open_item.c.reserved_for.is_(None),
+        open_item.c.status.in_(OPEN_STATUSES),
+    )
+    known = [pool.c[name] for name in _COPIED if name not in _NEUTRAL]
+    rows = connection.execute(
+        select(*known)
+        .where(_works(person, pool.c.queue), ~may_be_served, ~_seen(person, pool.c.comment_id))
+        .order_by(pool.c.turn)
+        .limit(n)
+    ).mappings()
+    return [{**row, **_NEUTRAL} for row in rows]
+
+
+def _works(person: Person, queue: ColumnElement[str]) -> ColumnElement[bool]:
+    return true() if person.queues is None else queue.in_(person.queues)
+
+
+def _seen(
+    person: Person, comment_id: ColumnElement[str], but: ColumnElement[int] | None = None
+) -> ColumnElement[bool]:
+    """Return whether a person had a quality control item of the comment, or made a decision on it.
+
+    The decision `but` does not count, nor an item that was withdrawn before they saw it.
+    """
+    item, row = review_item.alias("seen_item"), decision.alias("seen_decision")
+    theirs = and_(row.c.item_id == item.c.id, row.c.moderator_id == person.id)
+    decided = row.c.id.is_not(None) if but is None else row.c.id != but
+    shown = or_(item.c.status != "withdrawn", item.c.claimed_at.is_not(None))
+    measured = and_(item.c.reserved_for == person.id, shown)
+    return exists(
+        select(item.c.id)
+        .join(row, theirs, isouter=True)
+        .where(item.c.comment_id == comment_id, or_(measured, decided))
+    )

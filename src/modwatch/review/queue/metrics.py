@@ -1,0 +1,135 @@
+"""Metrics of the queue: items by status, their ages, and the time to decision."""
+
+import datetime as dt
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    Engine,
+    and_,
+    case,
+    cast,
+    func,
+    select,
+    text,
+    true,
+    union_all,
+)
+
+from modwatch.review.database import at_once
+from modwatch.review.tables import decision, review_item
+
+#: Leased now, as `statements` defines it.
+leased = and_(
+    review_item.c.status.in_(["waiting", "escalated"]),
+    review_item.c.leased_until > func.now(),
+    review_item.c.claimed_at <= func.now() + text("interval '1 minute'"),
+)
+
+#: What people can decide at this moment; a blocked item is not served to anybody.
+undecided = review_item.c.status.in_(["waiting", "escalated"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueCounts:
+    """Number of items by state; each item counts once."""
+
+    #: Neither leased nor escalated.
+    waiting: int
+    #: Leased now, including escalated items.
+    leased: int
+    decided: int
+    withdrawn: int
+    #: Waiting for the label of another item.
+    blocked: int
+    #: Waiting for a lead.
+    escalated: int
+    #: Dismissed by a lead.
+    closed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueAges:
+    """Ages of undecided items, leased or not, in seconds."""
+
+    items: int
+    #: None if there is no item.
+    median_seconds: float | None
+    oldest_seconds: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DayQueue:
+    """Progress of the review of one day; times in seconds, None if there is no such item."""
+
+    #: Undecided, leased or escalated or neither.
+    waiting: int
+    decided: int
+    #: Ages of the waiting items.
+    age_median: float | None
+    age_oldest: float | None
+    #: From queued to the first label, of the decided items.
+    decision_median: float | None
+
+
+def counts(engine: Engine, day: dt.date | None = None) -> QueueCounts:
+    """Return the number of items of `day`, or of all days, by state."""
+    held = case((leased, "leased"), else_=review_item.c.status)
+    in_use = select(held.label("place"), func.count().label("items")).where(undecided)
+    others = select(review_item.c.status, func.count()).where(~undecided)
+    of_day = true() if day is None else review_item.c.dt == day
+    # Most items are in the second part, which an index alone can count.
+    statement = union_all(
+        in_use.where(of_day).group_by("place"),
+        others.where(of_day).group_by(review_item.c.status),
+    )
+    with engine.connect() as connection:
+        items = {row[0]: row[1] for row in connection.execute(statement)}
+    return QueueCounts(**{field.name: items.get(field.name, 0) for field in fields(QueueCounts)})
+
+
+def queue_ages(engine: Engine) -> QueueAges:
+    """Return the ages of the undecided items; blocked items do not count."""
+    age = func.now() - review_item.c.queued_at
+    statement = select(
+        func.count().label("items"),
+        seconds(func.percentile_cont(0.5).within_group(age)).label("median_seconds"),
+        seconds(func.max(age)).label("oldest_seconds"),
+    ).where(undecided)
+    return QueueAges(**at_once(engine, statement)[0])
+
+
+def day_queue(engine: Engine, day: dt.date) -> DayQueue:
+    """Return the progress of the review of `day` at this moment."""
+    first = (
+        select(decision.c.item_id, func.min(decision.c.decided_at).label("at"))
+        .where(decision.c.dt == day, decision.c.action.in_(["label", "adjudicate"]))
+        .group_by(decision.c.item_id)
+        .subquery()
+    )
+    is_decided = review_item.c.status == "decided"
+    age = case((undecided, _seconds_since_queued(func.now())))
+    took = case((is_decided, _seconds_since_queued(first.c.at)))
+    statement = (
+        select(
+            func.count().filter(undecided).label("waiting"),
+            func.count().filter(is_decided).label("decided"),
+            func.percentile_cont(0.5).within_group(age).label("age_median"),
+            func.max(age).label("age_oldest"),
+            func.percentile_cont(0.5).within_group(took).label("decision_median"),
+        )
+        .join_from(review_item, first, first.c.item_id == review_item.c.id, isouter=True)
+        .where(review_item.c.dt == day, review_item.c.kind == "review")
+    )
+    return DayQueue(**at_once(engine, statement)[0])
+
+
+def _seconds_since_queued(moment: ColumnElement[dt.datetime]) -> ColumnElement[float]:
+    return seconds(moment - review_item.c.queued_at)
+
+
+def seconds(interval: ColumnElement[Any]) -> ColumnElement[float]:
+    """Return an interval in seconds. Apply it to the result of an aggregate: it is slow per row."""
+    return cast(func.extract("epoch", interval), Double)

@@ -1,0 +1,1 @@
+"""Reports and search for leads and auditors."""

@@ -1,0 +1,396 @@
+"""Search for comments in the queue, and the history of one comment.
+
+What is shown depends on the `Viewer` alone.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import psycopg
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    Engine,
+    ScalarSelect,
+    Select,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    text,
+)
+
+from modwatch.errors import DatabaseError, ItemNotFoundError, QueueError
+from modwatch.review.log.labels import current_decision
+from modwatch.review.queue.items import storable
+from modwatch.review.tables import (
+    BLIND_KINDS,
+    OPEN_STATUSES,
+    decision,
+    is_open,
+    moderator,
+    review_item,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Viewer:
+    """Who searches, and what they may see."""
+
+    moderator_id: int
+    #: All items; otherwise only those that this person decided, and only their own decisions.
+    everybody: bool
+    #: Why an item was queued, and its scores.
+    scores: bool
+    #: May be served blind items: their kind is hidden until they are decided.
+    reviews: bool
+    #: Labels audits: labels of a comment are hidden while an audit item of it is open.
+    audits: bool = False
+    #: None: all.
+    queues: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchQuery:
+    """What to search for: items that match every field that is set."""
+
+    comment_id: str | None = None
+    #: Part of the comment, ignoring case; there are no wildcards.
+    text: str | None = field(default=None, repr=False)
+    #: Who made a decision on it.
+    pseudonym: str | None = None
+    first_day: date | None = None
+    last_day: date | None = None
+    status: str | None = None
+    queue: str | None = None
+    #: The policy code of one of its decisions.
+    policy_code: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundItem:
+    """One item; fields that the viewer may not see are None."""
+
+    id: int
+    dt: date
+    comment_id: str
+    text: str = field(repr=False)
+    parent_text: str | None = field(repr=False)
+    language: str | None
+    platform: str | None
+    queue: str
+    status: str | None
+    version: int | None
+    queued_at: datetime | None
+    due_at: datetime | None
+    kind: str | None
+    reason: str | None
+    prob: float | None
+    uncertainty: float | None
+    review_score: float | None
+    model_version: str | None
+    #: The current label of a decided item.
+    label: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """One page of the result of a search, latest first."""
+
+    items: tuple[FoundItem, ...]
+    #: Cursor of the next page; None on the last one.
+    cursor: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """An event of an item: it was queued, or somebody made a decision."""
+
+    at: datetime
+    item_id: int
+    #: None for `queued`.
+    decision_id: int | None
+    pseudonym: str | None
+    #: queued, or an action of the decision log.
+    action: str
+    label: int | None
+    policy_version: str | None
+    policy_code: str | None
+    reason: str | None
+    note: str | None = field(repr=False)
+    seconds: float | None
+    #: The decision that this one reverts or replaces.
+    refers_to: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """The events of one comment that the viewer may see."""
+
+    comment_id: str
+    items: tuple[FoundItem, ...]
+    #: In order of time.
+    events: tuple[Event, ...]
+
+
+#: Maximum number of days of a search through texts, which reads every item.
+MOST_DAYS = 31
+
+#: Maximum number of items per page, and characters of each of their texts. A history is complete.
+MOST_FOUND = 200
+BEGINNING = 2_000
+
+LONGEST_TERM = 512
+
+#: A search that takes longer is cancelled, so that it does not slow down decisions.
+PATIENCE = timedelta(seconds=5)
+
+#: People see their own decisions for so long; retests come later, and must not find the answer.
+OWN_DAYS = timedelta(days=14)
+
+_NO_ID = 2**63 - 1
+
+
+def find(
+    engine: Engine,
+    query: SearchQuery,
+    viewer: Viewer,
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
+    patience: timedelta = PATIENCE,
+) -> Found:
+    """Return a page of up to `limit` (1 to 200) items that match `query`, latest first.
+
+    Texts are shortened. A search for a text or a policy code covers at most 31 days, unless the
+    comment id is given too. Raises `QueueError` for an invalid query, or one that takes longer than
+    `patience`.
+    """
+    _check(query)
+    limit = max(1, min(limit, MOST_FOUND))
+    first = (
+        select(review_item.c.id)
+        .where(*_visible(viewer), *_conditions(query, viewer), review_item.c.id < _after(cursor))
+        .order_by(review_item.c.id.desc())
+        .limit(limit + 1)
+        .cte("first")
+        # The other columns are computed for these items only.
+        .prefix_with("MATERIALIZED")
+    )
+    statement = (
+        _items(viewer, BEGINNING)
+        .join(first, first.c.id == review_item.c.id)
+        .order_by(review_item.c.id.desc())
+    )
+    with engine.begin() as connection, _time_limit(connection, patience):
+        rows = connection.execute(statement).mappings().all()
+    items = tuple(FoundItem(**row) for row in rows[:limit])
+    return Found(items=items, cursor=str(items[-1].id) if len(rows) > limit else None)
+
+
+def history(
+    engine: Engine,
+    viewer: Viewer,
+    *,
+    item_id: int | None = None,
+    comment_id: str | None = None,
+    patience: timedelta = PATIENCE,
+) -> History:
+    """Return the events of the comment of this id, or of this item's comment, over all its items.
+
+    Raises `ItemNotFoundError` if there is none that the viewer may see.
+    """
+    with engine.begin() as connection, _time_limit(connection, patience):
+        if item_id is not None:
+            known = select(review_item.c.comment_id).where(review_item.c.id == item_id)
+            comment_id = connection.scalar(known)
+        storable(comment_id, "id", "the comment")
+        same = review_item.c.comment_id == comment_id
+        rows = connection.execute(
+            _items(viewer).where(same, *_visible(viewer)).order_by(review_item.c.id)
+        ).mappings()
+        items = tuple(FoundItem(**row) for row in rows)
+        if not items or comment_id is None or item_id not in (None, *(item.id for item in items)):
+            raise ItemNotFoundError(
+                "the comment is not in the queue, or you may not see it; search for it"
+            )
+        rows = connection.execute(_events(viewer, [item.id for item in items])).mappings()
+        events = [Event(**row) for row in rows]
+    queued = [_queued(item) for item in items] if viewer.everybody else []
+    return History(
+        comment_id=comment_id,
+        items=items,
+        events=tuple(sorted(queued + events, key=lambda each: (each.at, each.decision_id or 0))),
+    )
+
+
+def literal_pattern(part: str) -> str:
+    r"""Return the `LIKE` pattern that finds `part` literally anywhere.
+
+    >>> print(literal_pattern("100%_\\"))
+    %100\%\_\\%
+    """
+    escaped = part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
+
+
+_PLAIN = ("id", "dt", "comment_id", "language", "platform", "queue")
+#: These reveal the kind of an item, and what others decided.
+_OF_THE_QUEUE = ("status", "version", "queued_at", "due_at")
+_TEXTS = ("text", "parent_text")
+_SECRET = ("kind", "reason", "model_version")
+_SECRET_NUMBERS = ("prob", "uncertainty", "review_score")
+
+
+def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
+    item = review_item.c
+    blind = and_(item.kind.in_(BLIND_KINDS), is_open)
+    shown = and_(literal(viewer.scores), not_(and_(literal(viewer.reviews), blind)))
+    return select(
+        *(item[name] for name in _PLAIN),
+        *(func.left(item[name], longest).label(name) if longest else item[name] for name in _TEXTS),
+        *(case((literal(viewer.everybody), item[name])).label(name) for name in _OF_THE_QUEUE),
+        *(case((shown, item[name])).label(name) for name in _SECRET),
+        *(case((shown, cast(item[name], Double))).label(name) for name in _SECRET_NUMBERS),
+        case((_labels_shown(viewer), _current_label(viewer))).label("label"),
+    )
+
+
+def _visible(viewer: Viewer) -> Iterator[ColumnElement[bool]]:
+    if viewer.queues is not None:
+        yield review_item.c.queue.in_(list(viewer.queues))
+    if not viewer.everybody:
+        mine = select(decision.c.item_id).where(*_own(viewer))
+        yield review_item.c.id.in_(mine)
+
+
+def _own(viewer: Viewer) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions of those of their own decisions that a person may see."""
+    since = func.now() - OWN_DAYS
+    return (decision.c.moderator_id == viewer.moderator_id, decision.c.decided_at > since)
+
+
+def _labels_shown(viewer: Viewer) -> ColumnElement[bool]:
+    """Return the condition that labels of the item's comment are shown: not while labelling it."""
+    open_one = review_item.alias("open_one")
+    here = and_(open_one.c.leased_by == viewer.moderator_id, open_one.c.leased_until > func.now())
+    # Several labels of one item are given independently.
+    several = and_(open_one.c.labels_wanted > 1, open_one.c.status == "waiting")
+    audited = and_(literal(viewer.audits), open_one.c.kind == "audit")
+    return not_(
+        exists().where(
+            open_one.c.comment_id == review_item.c.comment_id,
+            open_one.c.status.in_(OPEN_STATUSES),
+            or_(and_(here, or_(open_one.c.kind.in_(BLIND_KINDS), several)), audited),
+        )
+    )
+
+
+def _current_label(viewer: Viewer) -> ScalarSelect[int | None]:
+    shown = (review_item.c.status == "decided",) if viewer.everybody else _own(viewer)
+    return current_decision(review_item.c.id, decision.c.label).where(*shown).scalar_subquery()
+
+
+def _events(viewer: Viewer, items: Collection[int]) -> Select[Any]:
+    row = decision.c
+    shown = _labels_shown(viewer)
+    hideable = ("label", "policy_version", "policy_code", "reason", "note", "refers_to")
+    return (
+        select(
+            row.decided_at.label("at"),
+            row.item_id,
+            row.id.label("decision_id"),
+            moderator.c.pseudonym,
+            row.action,
+            row.seconds,
+            *(case((shown, row[name])).label(name) for name in hideable),
+        )
+        .join(moderator, moderator.c.id == row.moderator_id)
+        .join(review_item, review_item.c.id == row.item_id)
+        .where(row.item_id.in_(list(items)), *(() if viewer.everybody else _own(viewer)))
+        .order_by(row.id)
+    )
+
+
+def _queued(item: FoundItem) -> Event:
+    nothing: dict[str, Any] = dict.fromkeys(Event.__dataclass_fields__)
+    known = {"at": item.queued_at, "item_id": item.id, "action": "queued", "reason": item.reason}
+    return Event(**nothing | known)
+
+
+def _conditions(query: SearchQuery, viewer: Viewer) -> Iterator[ColumnElement[bool]]:
+    """Yield the conditions of `query`; columns that the viewer may not see are not searched."""
+    item = review_item.c
+    own = () if viewer.everybody else _own(viewer)
+    if query.status is not None and not viewer.everybody:
+        raise QueueError("only leads and auditors may search by status; leave it out")
+    for name in ("comment_id", "status", "queue"):
+        if (value := getattr(query, name)) is not None:
+            yield item[name] == value
+    if query.first_day is not None:
+        yield item.dt >= query.first_day
+    if query.last_day is not None:
+        yield item.dt <= query.last_day
+    if query.text is not None:
+        yield item.text.ilike(literal_pattern(query.text), escape="\\")
+    if query.pseudonym is not None:
+        who = moderator.c.id == decision.c.moderator_id
+        theirs = select(decision.c.item_id).join(moderator, who).where(*own)
+        yield item.id.in_(theirs.where(moderator.c.pseudonym == query.pseudonym))
+    if query.policy_code is not None:
+        named = decision.c.policy_code == query.policy_code
+        yield exists().where(decision.c.item_id == item.id, named, *own)
+        yield _labels_shown(viewer)
+
+
+def _check(query: SearchQuery) -> None:
+    for name in ("comment_id", "text", "pseudonym", "status", "queue", "policy_code"):
+        value = storable(getattr(query, name), name, "this search")
+        if value is not None and not 0 < len(value) <= LONGEST_TERM:
+            raise QueueError(
+                f"the {name} of a search must have 1 to {LONGEST_TERM} characters, got {len(value)}"
+            )
+    first, last = query.first_day, query.last_day
+    if first is not None and last is not None and first > last:
+        raise QueueError(f"the first day, {first}, is after the last, {last}; swap them")
+    reads_all = query.text is not None or query.policy_code is not None
+    endless = first is None or last is None or (last - first).days >= MOST_DAYS
+    if query.comment_id is None and reads_all and endless:
+        raise QueueError(
+            f"a search for a text or policy code may cover at most {MOST_DAYS} days; set the first "
+            "and the last day"
+        )
+
+
+def _after(cursor: str | None) -> int:
+    if cursor is None:
+        return _NO_ID
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        raise QueueError("the cursor is not one of a search; start again without it")
+    return int(cursor)
+
+
+@contextmanager
+def _time_limit(connection: Connection, patience: timedelta) -> Iterator[None]:
+    """Cancel statements that take longer than `patience`, and raise `QueueError`."""
+    milliseconds = str(max(1, int(patience.total_seconds() * 1_000)))
+    limit = text("SELECT set_config('statement_timeout', :milliseconds, true)")
+    connection.execute(limit, {"milliseconds": milliseconds})
+    try:
+        yield
+    except DatabaseError as exc:
+        if not isinstance(exc.__cause__, psycopg.errors.QueryCanceled):
+            raise
+        raise QueueError(
+            f"the search took longer than {patience.total_seconds():g} seconds; choose fewer days "
+            "or name the comment"
+        ) from None

@@ -1,0 +1,301 @@
+"""Workload: the state of each lane, leases and escalations, and what each person has done.
+
+All numbers describe this moment, by the clock of the database. Cache them for some seconds where
+they are shown often.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal
+
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    Engine,
+    Select,
+    and_,
+    case,
+    cast,
+    distinct,
+    func,
+    select,
+    true,
+    update,
+)
+
+from modwatch.review.database import at_once
+from modwatch.review.log.labels import decided_between, in_force
+from modwatch.review.people import record_event
+from modwatch.review.queue.metrics import leased, seconds, undecided
+from modwatch.review.tables import NO_LEASE, decision, is_open, moderator, review_item
+
+Grain = Literal["hour", "day"]
+
+#: Actions on items that people are served.
+_WORK = ("label", "adjudicate", "skip", "escalate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneState:
+    """One queue and reason. Ages in seconds since the item was first queued, None if no item."""
+
+    queue: str
+    reason: str
+    #: Neither leased nor escalated.
+    waiting: int
+    leased: int
+    #: Waiting for a lead, not leased.
+    escalated: int
+    #: Waiting for the label of another item; not included in ages and overdue items.
+    blocked: int
+    #: Waiting, leased or escalated past the deadline.
+    overdue: int
+    oldest_seconds: float | None
+    median_seconds: float | None
+    oldest_escalated_seconds: float | None
+    #: Decided since midnight UTC, without decisions that were undone.
+    decided_today: int
+
+    @property
+    def undecided(self) -> int:
+        """Waiting, leased or escalated."""
+        return self.waiting + self.leased + self.escalated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Throughput:
+    """The decisions of one person in one hour or day."""
+
+    #: Start of the hour or day, UTC.
+    at: datetime
+    moderator_id: int
+    pseudonym: str
+    #: Labels that were not undone.
+    labels: int
+    skips: int
+    escalations: int
+    #: Of the labels; None if there is none.
+    median_seconds: float | None
+    share_toxic: float | None
+
+
+#: Maximum number of rows of a list.
+MOST_ROWS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holding:
+    """An item that is leased."""
+
+    item_id: int
+    queue: str
+    status: str
+    moderator_id: int
+    pseudonym: str
+    claimed_at: datetime
+    leased_until: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Escalation:
+    """An item that waits for a lead."""
+
+    item_id: int
+    comment_id: str
+    dt: date
+    queue: str
+    #: Why and by whom it was escalated; None if its labels disagreed.
+    reason: str | None
+    note: str | None = field(repr=False)
+    pseudonym: str | None
+    escalated_at: datetime | None
+    #: Time since it was first queued.
+    age_seconds: float
+    overdue: bool
+    #: Who has leased it.
+    held_by: str | None
+
+
+def overview(engine: Engine, *, queues: Collection[str] | None = None) -> list[LaneState]:
+    """Return every queue and reason with items that are open or were decided today, by name.
+
+    Only of `queues`, or of all if None. One scan of the open items.
+    """
+    now, today = _open(queues).subquery(), _decided_today(queues).subquery()
+    counted = [
+        func.coalesce(now.c[name], 0).label(name)
+        for name in ("waiting", "leased", "escalated", "blocked", "overdue")
+    ]
+    same = and_(now.c.queue == today.c.queue, now.c.reason == today.c.reason)
+    statement = (
+        select(
+            func.coalesce(now.c.queue, today.c.queue).label("queue"),
+            func.coalesce(now.c.reason, today.c.reason).label("reason"),
+            *counted,
+            *(now.c[f"{which}_seconds"] for which in ("oldest", "median", "oldest_escalated")),
+            func.coalesce(today.c.decided_today, 0).label("decided_today"),
+        )
+        .select_from(now.join(today, same, full=True))
+        .order_by("queue", "reason")
+    )
+    return [LaneState(**row) for row in at_once(engine, statement)]
+
+
+def throughput(
+    engine: Engine,
+    first: date,
+    last: date,
+    *,
+    grain: Grain = "day",
+    queues: Collection[str] | None = None,
+) -> list[Throughput]:
+    """Return everybody's decisions from `first` to `last`, both included, by hour or day (UTC)."""
+    label = in_force("label", "adjudicate")
+    at = func.date_trunc(grain, decision.c.decided_at, "UTC").label("at")
+    statement = (
+        select(
+            at,
+            moderator.c.id.label("moderator_id"),
+            moderator.c.pseudonym,
+            func.count().filter(label).label("labels"),
+            func.count().filter(in_force("skip")).label("skips"),
+            func.count().filter(in_force("escalate")).label("escalations"),
+            func.percentile_cont(0.5)
+            .within_group(decision.c.seconds)
+            .filter(label)
+            .label("median_seconds"),
+            func.avg(cast(decision.c.label, Double)).filter(label).label("share_toxic"),
+        )
+        .join(moderator, moderator.c.id == decision.c.moderator_id)
+        .where(decided_between(first, last), decision.c.action.in_(_WORK))
+        .group_by(at, moderator.c.id, moderator.c.pseudonym)
+        .order_by(at.desc(), moderator.c.pseudonym)
+    )
+    if queues is not None:
+        statement = statement.join(review_item, review_item.c.id == decision.c.item_id)
+        statement = statement.where(_within(queues))
+    return [Throughput(**row) for row in at_once(engine, statement)]
+
+
+def _open(queues: Collection[str] | None) -> Select[Any]:
+    item = review_item.c
+    by_status = {
+        status: and_(item.status == status, leased.isnot(True))
+        for status in ("waiting", "escalated")
+    }
+    waited = func.now() - item.queued_at
+    median = func.percentile_cont(0.5).within_group(waited).filter(undecided)
+    escalated = func.max(waited).filter(item.status == "escalated")
+    columns: list[ColumnElement[Any]] = [
+        item.queue,
+        item.reason,
+        *(func.count().filter(place).label(name) for name, place in by_status.items()),
+        func.count().filter(leased).label("leased"),
+        func.count().filter(item.status == "blocked").label("blocked"),
+        func.count().filter(undecided, item.due_at < func.now()).label("overdue"),
+        seconds(func.max(waited).filter(undecided)).label("oldest_seconds"),
+        seconds(median).label("median_seconds"),
+        seconds(escalated).label("oldest_escalated_seconds"),
+    ]
+    return select(*columns).where(is_open, _within(queues)).group_by(item.queue, item.reason)
+
+
+def _decided_today(queues: Collection[str] | None) -> Select[Any]:
+    item = review_item.c
+    return (
+        select(item.queue, item.reason, func.count(distinct(item.id)).label("decided_today"))
+        .join(decision, decision.c.item_id == item.id)
+        .where(
+            decision.c.decided_at >= func.date_trunc("day", func.now(), "UTC"),
+            decision.c.action.in_(["label", "adjudicate"]),
+            item.status == "decided",
+            _within(queues),
+        )
+        .group_by(item.queue, item.reason)
+    )
+
+
+def holders(engine: Engine, *, queues: Collection[str] | None = None) -> list[Holding]:
+    """Return the leased items, longest first; at most `MOST_ROWS`."""
+    held_by = moderator.c.id == review_item.c.leased_by
+    statement = (
+        select(
+            review_item.c.id.label("item_id"),
+            *(review_item.c[name] for name in ("queue", "status", "claimed_at", "leased_until")),
+            moderator.c.id.label("moderator_id"),
+            moderator.c.pseudonym,
+        )
+        .join(moderator, held_by)
+        .where(leased, _within(queues))
+        .order_by(review_item.c.claimed_at, review_item.c.id)
+        .limit(MOST_ROWS)
+    )
+    return [Holding(**row) for row in at_once(engine, statement)]
+
+
+def release_all(
+    engine: Engine,
+    moderator_id: int,
+    *,
+    actor_id: int | None = None,
+    item_id: int | None = None,
+    queues: Collection[str] | None = None,
+) -> int:
+    """End the leases of a person, or that of one item; return how many.
+
+    Recorded as an event of the account, by `actor_id` (None: the command line).
+    """
+    theirs = and_(leased, review_item.c.leased_by == moderator_id, _within(queues))
+    if item_id is not None:
+        theirs = and_(theirs, review_item.c.id == item_id)
+    with engine.begin() as connection:
+        released = connection.execute(
+            update(review_item).where(theirs).values(**NO_LEASE).returning(review_item.c.id)
+        ).scalars()
+        items = sorted(released)
+        if items:
+            record_event(
+                connection,
+                "leases_released",
+                actor_id=actor_id,
+                subject_id=moderator_id,
+                items=items,
+            )
+    return len(items)
+
+
+def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> list[Escalation]:
+    """Return the escalated items, oldest first; at most `MOST_ROWS`."""
+    last = (
+        select(decision.c.reason, decision.c.note, decision.c.decided_at, moderator.c.pseudonym)
+        .join(moderator, moderator.c.id == decision.c.moderator_id)
+        .where(decision.c.item_id == review_item.c.id, in_force("escalate"))
+        .order_by(decision.c.id.desc())
+        .limit(1)
+        .lateral("last_escalation")
+    )
+    holder = moderator.alias("holder")
+    statement = (
+        select(
+            review_item.c.id.label("item_id"),
+            *(review_item.c[name] for name in ("comment_id", "dt", "queue")),
+            *(last.c[name] for name in ("reason", "note", "pseudonym")),
+            last.c.decided_at.label("escalated_at"),
+            seconds(func.now() - review_item.c.queued_at).label("age_seconds"),
+            (review_item.c.due_at < func.now()).label("overdue"),
+            case((leased, holder.c.pseudonym)).label("held_by"),
+        )
+        .select_from(review_item)
+        .join(last, true(), isouter=True)
+        .join(holder, holder.c.id == review_item.c.leased_by, isouter=True)
+        .where(review_item.c.status == "escalated", _within(queues))
+        .order_by(review_item.c.queued_at, review_item.c.id)
+        .limit(MOST_ROWS)
+    )
+    return [Escalation(**row) for row in at_once(engine, statement)]
+
+
+def _within(queues: Collection[str] | None) -> ColumnElement[bool]:
+    """Return the condition that an item is in one of `queues`, in any if None."""
+    return true() if queues is None else review_item.c.queue.in_(list(queues))

@@ -1,0 +1,323 @@
+"""The settings: one frozen object with a field per environment variable, `MODWATCH_…`.
+
+The description of a field is its documentation in the README and in `modwatch settings`.
+"""
+
+import datetime
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_HTTP = re.compile(r"https?://[!-~]+")
+_MAIL = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
+
+
+class _SourceSettings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+#: The value of `database_url` that stands for an embedded server.
+EMBEDDED = "embedded"
+
+
+class FileSourceSettings(_SourceSettings):
+    """Comments in files."""
+
+    kind: Literal["files"] = "files"
+    path: str = Field(description="File, folder or glob; `{dt}` stands for the day")
+    timestamp_column: str = Field("created_at", description="Column with the time of a comment")
+    assume_timezone: str | None = Field(
+        None, description="IANA time zone of times without one, such as `Europe/Berlin`"
+    )
+    encoding: str = Field("utf-8", description="Text encoding of CSV and JSONL files")
+    platform: str | None = Field(None, description="Platform name for rows without one")
+    columns: dict[str, str] = Field(
+        default_factory=dict,
+        description="The file's name of each Modwatch column that it names differently, as JSON",
+    )
+
+
+class SqlSourceSettings(_SourceSettings):
+    """Comments in a database."""
+
+    kind: Literal["sql"] = "sql"
+    url: SecretStr = Field(description="SQLAlchemy URL")
+    query: str = Field(
+        description="Query with the parameters `:start` (inclusive) and `:end` (exclusive)"
+    )
+    timestamp_column: str = Field("created_at", description="Column with the time of a comment")
+    assume_timezone: str | None = Field(
+        None, description="IANA time zone of times without one, such as `Europe/Berlin`"
+    )
+    platform: str | None = Field(None, description="Platform name for rows without one")
+    columns: dict[str, str] = Field(
+        default_factory=dict,
+        description="The query's name of each Modwatch column that it names differently, as JSON",
+    )
+
+
+class ReplaySourceSettings(_SourceSettings):
+    """A labelled corpus spread over consecutive days."""
+
+    kind: Literal["replay"] = "replay"
+    corpus: str = Field("wikipedia_talk", description="Format of the published corpus")
+    path: Path = Field(description="File or folder of the corpus")
+    first_day: datetime.date = Field(description="First day of the replay")
+    days: int = Field(10, ge=1, description="Number of days that the rows are spread over")
+
+
+class CommunitySourceSettings(_SourceSettings):
+    """The synthetic community."""
+
+    kind: Literal["community"] = "community"
+    seed: int = Field(7, description="Random seed")
+    comments_per_day: int = Field(2000, ge=0, description="Mean number of comments per day")
+    dirt_rate: float = Field(0.0, ge=0, le=0.2, description="Share of defective rows")
+    drift_from: datetime.date | None = Field(None, description="First day of the topic drift")
+
+
+SourceSettings = Annotated[
+    FileSourceSettings | SqlSourceSettings | ReplaySourceSettings | CommunitySourceSettings,
+    Field(discriminator="kind"),
+]
+
+
+class Settings(BaseSettings):
+    """The settings of one installation of Modwatch.
+
+    >>> Settings(review_fraction=0.05).review_fraction
+    0.05
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="MODWATCH_", env_nested_delimiter="__", frozen=True, extra="forbid"
+    )
+
+    home: Path = Field(Path("var"), description="Folder for all local data")
+    lake: str | None = Field(
+        None, description="Folder or object-store URL of the Delta tables; `HOME/lake` by default"
+    )
+    database_url: SecretStr | None = Field(
+        None,
+        description="PostgreSQL URL of the review database, or `embedded` for a server in "
+        "`HOME/postgres`, for demos and tests",
+    )
+    mlflow_url: str = Field("http://127.0.0.1:5000", description="MLflow tracking server")
+    console_url: str = Field("http://127.0.0.1:8090", description="URL of the review console")
+    airflow_url: str = Field(
+        "http://127.0.0.1:8080", description="URL of the Airflow web interface"
+    )
+    source: SourceSettings = Field(default_factory=CommunitySourceSettings)
+    first_day: datetime.date = Field(
+        datetime.date(2010, 1, 1), description="First day of schedules and backfills"
+    )
+    last_day: datetime.date | None = Field(
+        None, description="Last day of the schedules; default: no end"
+    )
+    model_name: str = Field("toxicity", description="Name of the model in the MLflow registry")
+    shard_rows: int = Field(50_000, ge=1, description="Number of comments per scoring task")
+    torch_threads: int = Field(2, ge=1, description="CPU threads per scoring task")
+    strategy: Literal["uncertainty", "toxicity", "hybrid"] = Field(
+        "uncertainty",
+        description="Review strategy: `uncertainty`, `toxicity` or `hybrid` (a mix of both)",
+    )
+    toxic_share: float = Field(
+        0.5, ge=0, le=1, description="Share of the capacity that `hybrid` selects by toxicity"
+    )
+    review_fraction: float = Field(
+        0.05, gt=0, le=1, description="Review fraction α: share of the day's comments to review"
+    )
+    slice_share: float = Field(
+        0.1, ge=0, lt=1, description="ρ: share of the capacity for the random slice"
+    )
+    second_opinion_share: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="Share of the reviewed comments that a second person also labels, to estimate "
+        "the annotator error rate; 0 turns it off",
+    )
+    gold_share: float = Field(
+        0.02,
+        ge=0,
+        le=0.5,
+        description="Gold items per moderator, as a share of their labels",
+    )
+    retest_share: float = Field(
+        0.02,
+        ge=0,
+        le=0.5,
+        description="Retests per moderator, as a share of their labels; a retest comes two weeks "
+        "or more after the first label",
+    )
+    sampling_salt: SecretStr = Field(
+        SecretStr(""),
+        description="Secret key of the random slice; without it the slice is predictable",
+    )
+    lease_minutes: float = Field(10, gt=0, description="Duration of a lease on an item")
+    queue_rules: Path | None = Field(
+        None,
+        description="TOML file with queue rules per reason; extends the built-in rules",
+    )
+    policy: Path | None = Field(
+        None, description="TOML file with the moderation policy; default: the built-in policy"
+    )
+    require_code: bool = Field(False, description="Require a policy code for every toxic label")
+    show_reasons: bool = Field(
+        False,
+        description="Show moderators why a comment is in the queue, except where that would bias a "
+        "comparison",
+    )
+    decision_webhook_url: SecretStr | None = Field(
+        None,
+        description="URL that receives decisions as signed JSON; default: none",
+    )
+    decision_webhook_secret: SecretStr = Field(
+        SecretStr(""), description="Secret that signs the decision webhook"
+    )
+    oidc_issuer: str | None = Field(
+        None, description="Issuer URL of the OpenID Connect provider for logins; default: none"
+    )
+    oidc_client_id: str = Field("", description="OIDC client ID")
+    oidc_client_secret: SecretStr = Field(SecretStr(""), description="OIDC client secret")
+    oidc_role_claim: str = Field("roles", description="OIDC token claim with the roles of a person")
+    oidc_roles: dict[str, str] = Field(
+        default_factory=dict,
+        description="Console role for each value of that claim, as a JSON map",
+    )
+    window_days: int = Field(
+        14, ge=1, description="Trailing days that are measured again as labels arrive"
+    )
+    #: At least `quality.thresholds.Thresholds.min_trailing_days`.
+    history_days: int = Field(
+        14, ge=3, description="Trailing days that validation compares a day with"
+    )
+    reference_first_day: datetime.date | None = Field(
+        None,
+        description="First day of the fixed drift reference; default: the first day with scores",
+    )
+    reference_days: int = Field(
+        14, ge=1, description="Number of days with scores in the fixed drift reference"
+    )
+    max_text_length: int = Field(
+        50_000, ge=1, description="Maximum length in characters; longer comments are quarantined"
+    )
+    alert_rules: Path | None = Field(
+        None, description="TOML file with alert rules; extends the built-in rules"
+    )
+    alert_webhook_url: SecretStr | None = Field(
+        None, description="URL that receives alerts as signed JSON; default: none"
+    )
+    alert_webhook_secret: SecretStr = Field(
+        SecretStr(""), description="Secret that signs the alert webhook"
+    )
+    alert_smtp_url: SecretStr | None = Field(
+        None,
+        description="Mail server for alerts, `smtp[s]://[user:password@]host[:port]"
+        "[?starttls=auto, required or off]`; default: no mail",
+    )
+    alert_mail_from: str = Field("", description="Sender of alert mails")
+    alert_mail_to: tuple[str, ...] = Field(
+        (), description="Recipients of alert mails, as a JSON list"
+    )
+    alert_timeout: float = Field(
+        10, gt=0, le=60, description="Timeout of each delivery step of an alert, in seconds"
+    )
+
+    @model_validator(mode="after")
+    def _days_are_in_order(self) -> "Settings":
+        if self.last_day and self.first_day > self.last_day:
+            raise ValueError("MODWATCH_FIRST_DAY is after MODWATCH_LAST_DAY; swap them")
+        return self
+
+    @model_validator(mode="after")
+    def _alert_channels_are_complete(self) -> "Settings":
+        webhook = self.alert_webhook_url
+        if webhook and not _HTTP.fullmatch(webhook.get_secret_value()):
+            raise ValueError("MODWATCH_ALERT_WEBHOOK_URL is not a URL; use https://host/path")
+        if webhook and not self.alert_webhook_secret.get_secret_value():
+            raise ValueError(
+                "MODWATCH_ALERT_WEBHOOK_URL requires MODWATCH_ALERT_WEBHOOK_SECRET to sign alerts; "
+                "set it"
+            )
+        addresses = (self.alert_mail_from, *self.alert_mail_to) if self.alert_smtp_url else ()
+        if len(addresses) == 1 or not all(map(_MAIL.fullmatch, addresses)):
+            raise ValueError(
+                "MODWATCH_ALERT_SMTP_URL requires MODWATCH_ALERT_MAIL_FROM and "
+                "MODWATCH_ALERT_MAIL_TO: plain addresses such as ops@example.org"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _platform_and_provider_are_complete(self) -> "Settings":
+        platform = self.decision_webhook_url
+        if platform and not _HTTP.fullmatch(platform.get_secret_value()):
+            raise ValueError("MODWATCH_DECISION_WEBHOOK_URL is not a URL; use https://host/path")
+        if platform and not self.decision_webhook_secret.get_secret_value():
+            raise ValueError(
+                "MODWATCH_DECISION_WEBHOOK_URL requires MODWATCH_DECISION_WEBHOOK_SECRET to sign "
+                "decisions; set it"
+            )
+        if self.oidc_issuer and not (self.oidc_client_id and self.oidc_roles):
+            raise ValueError(
+                "MODWATCH_OIDC_ISSUER requires MODWATCH_OIDC_CLIENT_ID and MODWATCH_OIDC_ROLES, a "
+                'JSON map such as {"moderators": "moderator"}'
+            )
+        return self
+
+    @property
+    def lake_root(self) -> str:
+        """The lake's folder or URL."""
+        return self.lake or str(self.home / "lake")
+
+    @property
+    def checks_root(self) -> str:
+        """The folder of validation results and pages, beside the tables."""
+        return f"{self.lake_root.rstrip('/')}/_checks"
+
+    @property
+    def models_folder(self) -> Path:
+        """Local copies of registered models, by version."""
+        return self.home / "models"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variable:
+    """An environment variable, and the field that it sets."""
+
+    name: str
+    field: str
+    info: FieldInfo
+    #: The only `MODWATCH_SOURCE__KIND` it applies to; None: it always applies.
+    source: str | None = None
+
+
+#: `MODWATCH_SOURCE__KIND` decides the class of `Settings.source`, so it is a field of none of them.
+SOURCE_KIND = Variable(
+    name="MODWATCH_SOURCE__KIND",
+    field="source",
+    info=FieldInfo(
+        annotation=Literal["files", "sql", "replay", "community"],
+        default="community",
+        description="Source of comments: `files`, `sql`, `replay` or `community`",
+    ),
+)
+
+
+def variables() -> Iterator[Variable]:
+    """Yield every environment variable, those of a single kind of source last."""
+    for field, info in Settings.model_fields.items():
+        name = f"MODWATCH_{field.upper()}"
+        yield SOURCE_KIND if field == "source" else Variable(name=name, field=field, info=info)
+    for model in get_args(get_args(SourceSettings)[0]):
+        fields = dict(model.model_fields)
+        source = fields.pop("kind").default
+        for field, info in fields.items():
+            name = f"MODWATCH_SOURCE__{field.upper()}"
+            yield Variable(name=name, field=field, info=info, source=source)

@@ -1,0 +1,43 @@
+"""Characters that are not visible, or that change the direction of text: the only table of them.
+
+The constants are parts of a character class of a regular expression.
+"""
+
+import re
+import unicodedata
+
+#: Control characters, without tab, line feed and carriage return.
+CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+
+#: Lone halves of surrogate pairs.
+SURROGATES = "\ud800-\udfff"
+
+#: Marks, embeddings, overrides and isolates of the Unicode bidirectional algorithm.
+BIDI_CONTROLS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+
+#: Formats (with the bidirectional controls), joiners, separators, tags, and characters that Unicode
+#: counts as letters or symbols: Hangul fillers, Khmer inherent vowels, the blank of Braille.
+INVISIBLE = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+
+#: They choose a glyph of the character before, as in emoji, and have none of their own.
+VARIATION_SELECTORS = "\ufe00-\ufe0f"
+
+_INVISIBLE = re.compile(f"[{CONTROLS}{INVISIBLE}{VARIATION_SELECTORS}]")
+
+_INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def is_invisible(character: str) -> bool:
+    """Return whether a character has no glyph of its own; spaces do not count as invisible.
+
+    >>> [is_invisible(each) for each in "a \\u202e\\u3164"]
+    [False, False, True, True]
+    """
+    return (
+        unicodedata.category(character) in _INVISIBLE_CATEGORIES
+        or _INVISIBLE.match(character) is not None
+    )

@@ -1,0 +1,111 @@
+"""The style of all charts: colours, resolution, axes, day labels.
+
+Colours are those of Okabe and Ito (2008), which are safe for colour-blind readers. A strategy has
+the same colour, line and marker everywhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+from numpy.typing import ArrayLike
+
+DPI = 110
+
+BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#595959"
+ORANGE = "#E69F00"
+GRID = "#E5E5E5"
+
+#: Line of what is deployed.
+DEPLOYED = (0, (1, 2))
+
+#: Colour, line and marker of a review strategy.
+_STRATEGIES = {
+    "uncertainty": (BLUE, "-", "o"),
+    "toxicity": (VERMILLION, "--", "s"),
+    "hybrid": (GREEN, "-.", "^"),
+}
+_OTHER_STRATEGY = (GREY, ":", "D")
+# Strategies are offset, so that their intervals do not overlap.
+ASIDE = {"uncertainty": 0.95, "toxicity": 1.05}
+
+_DAY_LABELS = 8
+# A single day does not fill the whole width.
+_FEWEST_DAYS = 5
+
+
+def strategy_style(strategy: str) -> tuple[str, str, str]:
+    """Return colour, line and marker of a review strategy."""
+    return _STRATEGIES.get(strategy, _OTHER_STRATEGY)
+
+
+def plain(*panels: Axes) -> None:
+    """Remove the frame, and format counts on log axes with thousands separators."""
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+        if axes.get_yscale() == "log":
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def note(axes: Axes, text: str) -> None:
+    """Write a note in the middle of an empty panel, and remove its ticks."""
+    axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=GREY)
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_color(GRID)
+
+
+def every_day(first: date, last: date) -> list[date]:
+    """Return all days from first to last: a missing day is a gap, not a line.
+
+    >>> len(every_day(date(2026, 1, 30), date(2026, 2, 1)))
+    3
+    """
+    days: list[date] = np.arange(np.datetime64(first), np.datetime64(last) + 1).tolist()
+    return days
+
+
+def counted(days: Sequence[date]) -> str:
+    """Return the number of days as text.
+
+    >>> counted([date(2026, 1, 5)])
+    '1 day'
+    """
+    return f"{len(days)} day{'s' * (len(days) != 1)}"
+
+
+def day_axis(axes: Axes, days: Sequence[date]) -> None:
+    """Label positions 0, 1, … of the x-axis with a few of the days, the last one always."""
+    apart = -(-len(days) // _DAY_LABELS)
+    places = range(len(days) - 1, -1, -apart)
+    axes.set_xticks(list(places), [f"{days[place]:%d %b}" for place in places])
+    axes.set_xlim(min(-0.6, len(days) - _FEWEST_DAYS - 0.6), len(days) - 0.4)
+
+
+def error_bars(
+    axes: Axes,
+    x: ArrayLike,
+    rows: "Mapping[str, Any] | pd.DataFrame | pd.Series[Any]",
+    **style: Any,
+) -> None:
+    """Draw `value` at `x` with the interval from `low` to `high`, if any; each a number or (B,)."""
+    value, low, high = (
+        np.atleast_1d(np.asarray(rows[name], np.float64)) for name in ("value", "low", "high")
+    )
+    lengths = np.maximum(np.nan_to_num(np.stack([value - low, high - value])), 0.0)
+    axes.errorbar(x, value, yerr=lengths, **style)
+
+
+def shortened(name: str, width: int = 28) -> str:
+    """Return the name, with its middle elided if it is longer than `width`.
+
+    >>> shortened("author_id"), shortened("abcdefghij", width=7)
+    ('author_id', 'abc…hij')
+    """
+    if len(name) <= width:
+        return name
+    half = (width - 1) // 2
+    return f"{name[: width - 1 - half]}…{name[-half:]}"

@@ -1,0 +1,49 @@
+"""Airflow finds the plugin by its entry point, and the DAGs by their folder."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from modwatch.installed import dags_folder
+
+pytestmark = pytest.mark.usefixtures("services")
+
+PROBE = """
+import json
+from airflow import plugins_manager
+plugins, problems = plugins_manager._get_plugins()
+ours = [plugin for plugin in plugins if plugin.name == "modwatch"]
+print(json.dumps({
+    "plugins": len(ours),
+    "problems": problems,
+    "routes": [app["url_prefix"] for plugin in ours for app in plugin.fastapi_apps],
+    "views": [view["name"] for plugin in ours for view in plugin.external_views],
+}))
+"""
+
+
+def test_the_plugin_is_found_without_a_plugins_folder(tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if "PLUGINS_FOLDER" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE],
+        capture_output=True,
+        text=True,
+        env={**env, "AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__UNIT_TEST_MODE": "True"},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "plugins": 1,
+        "problems": {},
+        "routes": ["/modwatch"],
+        "views": ["Review", "MLflow"],
+    }, "the plugin is an entry point of the installed package: install Modwatch again"
+
+
+def test_the_folder_of_the_dags_is_that_of_the_repository() -> None:
+    assert dags_folder() == Path(__file__).resolve().parents[2] / "dags"

@@ -1,0 +1,212 @@
+"""The simulated moderators at a real console, over HTTP."""
+
+import datetime
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from small_audits import plan_audit
+from sqlalchemy import text
+
+from modwatch.audits.request import AuditRequest
+from modwatch.demo import moderators
+from modwatch.demo.datasets import demo_data
+from modwatch.demo.moderators import (
+    AUDIT_QUEUE,
+    DEMO_MODERATORS,
+    Shift,
+    create_auditors,
+    create_lead,
+    create_moderators,
+    label_audit,
+    visitor_token,
+)
+from modwatch.pipeline.audit import open_audit
+from modwatch.resources import Resources, open_resources
+from modwatch.review.console.server import listen, server
+from modwatch.review.people import authenticate
+from modwatch.review.quality_control.comparisons import day_answers
+from modwatch.review.quality_control.gold import add_gold
+from modwatch.review.quality_control.queueing import queue_quality_control
+from modwatch.review.queue import counts, current_labels
+from modwatch.review.queue.audits import AuditProgress, audit_labels
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+RULES = Path(moderators.__file__).with_name("queue_rules.toml")
+AUDITORS = ("sim-auditor-1", "sim-auditor-2", "sim-audit-lead")
+
+
+def audit_of_monday(at: Resources, **changes: Any) -> None:
+    """Plan and draw an audit of 80 comments."""
+    day = {"first": MONDAY, "last": MONDAY, "labels": 80, "seed": "s"}
+    request = AuditRequest(**{"audit": "demo", **day, **changes})
+    plan_audit(at, request, actor="eva")
+    open_audit(at, "demo").approve(actor="eve")
+    open_audit(at, "demo").draw()
+
+
+@pytest.fixture
+def staffed(
+    install: Callable[..., Installation], request: pytest.FixtureRequest
+) -> Iterator[Resources]:
+    """An installation, with settings as parameters, a day in the queue, a console that answers."""
+    with listen("127.0.0.1", 0) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        home = install(console_url=url, **getattr(request, "param", {}))
+        home.run(*TO_THE_QUEUE)
+        with open_resources(home.settings) as at:
+            console = server(at.database)
+            thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
+            thread.start()
+            yield at
+            console.should_exit = True
+            thread.join(20)
+
+
+def test_a_shift_works_the_queue_until_it_is_empty(staffed: Resources) -> None:
+    shift = Shift(staffed, create_moderators(staffed.database))
+    shift.work()
+    state = counts(staffed.database, MONDAY)
+    assert state.waiting == state.blocked == state.leased == 0
+    again = sum(
+        part.num_rows for part in current_labels(staffed.database, MONDAY, kind="second_opinion")
+    )
+    assert again > 0
+    assert state.decided == shift.decisions == staffed.lake.count("routed", MONDAY) + again
+    shift.work()
+    assert shift.decisions == state.decided
+
+
+def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Resources) -> None:
+    people = create_moderators(staffed.database)
+    Shift(staffed, people).work()
+    by_name = {name: person for (name, _, _), person in zip(DEMO_MODERATORS, people, strict=True)}
+    by_name["sim-lead"] = create_lead(staffed.database)
+    truth = dict(known_labels(staffed.lake))
+    first, second = (
+        [
+            row
+            for part in current_labels(staffed.database, MONDAY, kind=kind)
+            for row in part.to_pylist()
+        ]
+        for kind in ("review", "second_opinion")
+    )
+    by_first = {row["comment_id"]: row["moderator"] for row in first}
+    assert second
+    by_people = [row for row in second if row["moderator"] != "sim-lead"]
+    assert all(by_first[row["comment_id"]] != row["moderator"] for row in by_people)
+    for row in [*first, *second]:
+        person, comment_id = by_name[row["moderator"]], row["comment_id"]
+        assert row["label"] == person.label(comment_id, truth[comment_id])
+        assert row["seconds"] == pytest.approx(person.seconds(comment_id))
+
+
+def test_hiring_twice_hires_the_same_people(staffed: Resources) -> None:
+    first, again = create_moderators(staffed.database), create_moderators(staffed.database)
+    for one, other in zip(first, again, strict=True):
+        person = authenticate(staffed.database, one.token)
+        assert person == authenticate(staffed.database, other.token)
+        assert person.role == "moderator"
+    leads = [authenticate(staffed.database, create_lead(staffed.database).token) for _ in range(2)]
+    assert leads[0] == leads[1]
+    assert leads[0].may("lead")
+
+
+# Without second opinions: who settled the first is not asked for the second, which then stays.
+@pytest.mark.parametrize("staffed", [{"second_opinion_share": 0.0}], indirect=True)
+def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(
+    staffed: Resources,
+) -> None:
+    people = [replace(person, escalate_rate=0.5) for person in create_moderators(staffed.database)]
+    shift = Shift(staffed, people)
+    shift.work(leave=4)
+    state = counts(staffed.database, MONDAY)
+    assert (state.waiting, state.escalated) == (4, 4)
+    assert 0 < shift.adjudicated < shift.decisions == state.decided
+    shift.work()
+    state = counts(staffed.database, MONDAY)
+    assert state.waiting == state.escalated == 0
+
+
+def test_gold_is_met_from_the_second_day_on(staffed: Resources) -> None:
+    gold = demo_data("synthetic").gold()
+    assert sorted(comment.label for comment in gold) == [0] * 20 + [1] * 20
+    assert add_gold(staffed.database, gold) == 40
+    people = create_moderators(staffed.database)
+    shift = Shift(staffed, people, gold)
+    shift.work()
+    queue_quality_control(staffed.database, TUESDAY, retest_share=0, gold_share=1, salt="s")
+    first = shift.decisions
+    shift.work()
+    answers = [row for part in day_answers(staffed.database, TUESDAY) for row in part.to_pylist()]
+    assert shift.decisions > first
+    assert len(answers) >= 20
+    assert {row["kind"] for row in answers} == {"gold"}
+    assert np.mean([row["label"] == row["known"] for row in answers]) > 0.8
+    # What the one whom it is for skips nobody labels.
+    skipped = sum(one.label(each.comment_id, each.label) is None for one in people for each in gold)
+    assert counts(staffed.database, TUESDAY).waiting <= skipped
+
+
+def test_a_visitor_may_decide_and_not_for_ever(staffed: Resources) -> None:
+    person = authenticate(staffed.database, visitor_token(staffed.database))
+    assert (person.pseudonym, person.role, person.reviews) == ("visitor", "lead", True)
+    with staffed.database.connect() as connection:
+        query = text("SELECT max(expires_at - created_at) FROM access_token")
+        assert connection.scalar(query) == datetime.timedelta(hours=12)
+
+
+def test_auditors_are_hired_once_for_a_queue_of_their_own(staffed: Resources) -> None:
+    first, again = (
+        [
+            authenticate(staffed.database, one.token)
+            for one in create_auditors(staffed.database, staffed.lanes)
+        ]
+        for _ in range(2)
+    )
+    assert first == again
+    assert [person.pseudonym for person in first] == [*AUDITORS]
+    assert [person.role for person in first] == ["moderator", "moderator", "lead"]
+    assert {person.queues for person in first} == {frozenset({AUDIT_QUEUE})}
+
+
+@pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
+def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) -> None:
+    audit_of_monday(staffed)
+    others = counts(staffed.database, MONDAY).waiting - 80
+    assert others > 0
+    people = create_auditors(staffed.database, staffed.lanes)
+    decided = label_audit(staffed, people)
+    assert open_audit(staffed, "demo").progress() == AuditProgress(decided=80)
+    assert counts(staffed.database, MONDAY).waiting == others
+    labels = audit_labels(staffed.database, "demo")
+    assert {row["labeller"] for row in labels} <= {*AUDITORS}
+    said = [row for row in labels if row["action"] == "label"]
+    assert len({(row["comment_id"], row["labeller"]) for row in said}) == len(said)
+    assert decided >= len(labels) >= 80
+    assert label_audit(staffed, people) == 0
+    assert open_audit(staffed, "demo").seal() == 80
+
+
+@pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
+def test_auditors_know_the_truth_and_the_lead_settles_where_they_differ(staffed: Resources) -> None:
+    audit_of_monday(staffed, several_labels_share=1.0)
+    contrary = [
+        replace(person, false_positive_rate=float(number == 0), false_negative_rate=0.0)
+        for number, person in enumerate(create_auditors(staffed.database, staffed.lanes))
+    ]
+    label_audit(staffed, contrary)
+    assert open_audit(staffed, "demo").progress().left == 0
+    truth = dict(known_labels(staffed.lake))
+    labels = audit_labels(staffed.database, "demo")
+    settled = {row["comment_id"]: row for row in labels if row["action"] == "adjudicate"}
+    assert settled.keys() == {row["comment_id"] for row in labels if not truth[row["comment_id"]]}
+    assert all(row["labeller"] == "sim-audit-lead" for row in settled.values())
+    assert all(row["label"] == truth[comment] for comment, row in settled.items())

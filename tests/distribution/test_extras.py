@@ -1,0 +1,124 @@
+"""Each extra brings what its part of the package imports, and a missing one is named."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from extras import PROJECT, ROOT, own_requirements, run_with
+from modwatch import installed
+
+#: Each test starts an interpreter, and some import torch.
+pytestmark = pytest.mark.usefixtures("services")
+
+# Left out: the embedded server of the demo, and programs that MLflow and Alembic run.
+_IMPORT_ALL = """
+import importlib, pkgutil
+for top in {packages}:
+    package = importlib.import_module(top)
+    for each in pkgutil.walk_packages(package.__path__, top + "."):
+        if not each.name.endswith((".embedded", ".pyfunc", ".migrations.env")):
+            importlib.import_module(each.name)
+"""
+_COMMAND = """
+import importlib
+sys.argv = ["modwatch", *{arguments}]
+module, _, function = "{script}".partition(":")
+getattr(importlib.import_module(module), function)()
+"""
+
+
+def command(extras: list[str], *arguments: str) -> "tuple[int, str, str]":
+    script = PROJECT["project"]["scripts"]["modwatch"]
+    done = run_with(extras, _COMMAND.format(arguments=list(arguments), script=script))
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("extras", "packages"),
+    [
+        ("", ["metrics", "routing", "audit"]),
+        ("console", ["review"]),
+        ("pipeline", ["ingest", "quality"]),
+        ("mlflow", ["tracking"]),
+        ("models,mlflow,pipeline", ["models", "scoring"]),
+        ("airflow,pipeline", ["orchestration"]),
+    ],
+)
+def test_an_extra_brings_what_its_packages_import(extras: str, packages: list[str]) -> None:
+    packages = [f"modwatch.{name}" for name in packages]
+    done = run_with(extras.split(",") if extras else [], _IMPORT_ALL.format(packages=packages))
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["settings"]])
+def test_without_extras_the_command_line_works(arguments: list[str]) -> None:
+    status, out, err = command([], *arguments)
+    assert (status, err) == (0, "")
+    assert out
+
+
+@pytest.mark.parametrize(
+    ("extras", "arguments", "extra"),
+    [
+        ([], ["console"], "console"),
+        ([], ["run", "ingest", "2026-01-05"], "pipeline"),
+        ([], ["audit", "list"], "pipeline"),
+        ([], ["queue", "verify-log"], "console"),
+        ([], ["demo", "--once"], "demo"),
+        (["pipeline"], ["demo", "--once"], "demo"),
+    ],
+)
+def test_a_missing_extra_is_named(extras: list[str], arguments: list[str], extra: str) -> None:
+    assert command(extras, *arguments) == (
+        1,
+        "",
+        f'modwatch: "{arguments[0]}" needs extra dependencies; '
+        f"run pip install 'modwatch[{extra}]'\n",
+    )
+
+
+def test_another_missing_module_is_no_missing_extra() -> None:
+    for name in ("modwatch.nothing", "nothing", None):
+        assert installed.missing_extra(ModuleNotFoundError(name=name), "run") is None
+
+
+def test_a_missing_object_store_is_found_in_the_cause() -> None:
+    error = ImportError("Install s3fs to access S3")
+    error.__cause__ = ModuleNotFoundError(name="s3fs")
+    assert installed.missing_extra(error, "run") == "s3"
+
+
+def test_every_import_outside_the_base_belongs_to_an_extra() -> None:
+    """Otherwise a user who lacks the package would read a traceback."""
+    known = {*installed._EXTRA_OF, *installed._SHARED}
+    base = {each.name.lower() for each in own_requirements([])} | {"pydantic_core"}
+    base |= {name.replace("-", "_") for name in base}
+    unknown = {
+        name
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for name in _imported(path)
+        if name not in known | base | {"modwatch"} | set(sys.stdlib_module_names)
+    }
+    # Come with MLflow, with Airflow and with the development tools.
+    assert unknown <= {"requests", "asgiref"}
+
+
+def _imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {each.name.partition(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+def test_no_distribution_is_named_twice() -> None:
+    project = PROJECT["project"]
+    parts = [project["dependencies"], *project["optional-dependencies"].values()]
+    names = [re.split(r"[\[<>=]", text)[0] for part in parts for text in part]
+    own = [name for name in names if name != "modwatch"]
+    assert sorted(own) == sorted(set(own))

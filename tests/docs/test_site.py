@@ -1,0 +1,118 @@
+"""The documentation site: it builds without warnings, follows the code and loads nothing."""
+
+import doctest
+import importlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from modwatch import errors
+from modwatch.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+_SPEC = importlib.util.spec_from_file_location("site_hooks", ROOT / ".ci" / "site.py")
+hooks = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(hooks)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, services: None) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+def words(site: Path, page: str) -> str:
+    """Return the text of a page."""
+    return unescape(re.sub(r"<[^>]+>", "", (site / page).read_text()))
+
+
+@pytest.mark.parametrize("name", ["metrics", "routing", "audit"])
+def test_the_reference_has_every_public_name(site: Path, name: str) -> None:
+    anchors = re.findall(r'id="([^"]+)"', (site / "api" / f"{name}.html").read_text())
+    public = importlib.import_module(f"modwatch.{name}").__all__
+    missing = [each for each in public if f"modwatch.{name}.{each}" not in anchors]
+    assert not missing, f"docs/api/{name}.md lacks {missing}"
+
+
+def test_the_reference_has_every_error(site: Path) -> None:
+    anchors = re.findall(r'id="([^"]+)"', (site / "api" / "errors.html").read_text())
+    named = {name for name, each in vars(errors).items() if isinstance(each, type)}
+    assert {f"modwatch.errors.{name}" for name in named} <= set(anchors)
+
+
+def test_the_settings_page_has_every_setting(site: Path) -> None:
+    text = words(site, "settings.html")
+    for name in Settings.model_fields:
+        assert f"MODWATCH_{name.upper()}" in text
+
+
+def test_the_command_page_has_every_command(site: Path) -> None:
+    text = words(site, "cli.html")
+    for name in ("console", "queue verify-log", "audit validate-dsa", "airflow dags-folder"):
+        assert f"usage: modwatch {name} " in text
+
+
+def test_the_navigation_has_every_decision(site: Path) -> None:
+    page = (site / "index.html").read_text()
+    for path in (ROOT / "docs" / "decisions").glob("0*.md"):
+        assert f"decisions/{path.stem}.html" in page
+
+
+@pytest.mark.parametrize(
+    ("html", "problem"),
+    [
+        ('<a href="none.html">x</a>', "links to none.html, which does not exist"),
+        ('<a href="other.html#none">x</a>', "links to other.html#none, which has no such heading"),
+        ('<a href="#none">x</a>', "links to #none, which has no such heading"),
+        ('<img src="images/none.png">', "links to images/none.png, which does not exist"),
+        ('<script src="https://cdn.example/x.js"></script>', "loads https://cdn.example/x.js"),
+        ('<script src="//cdn.example/x.js"></script>', "loads //cdn.example/x.js"),
+        ('<link rel="stylesheet" href="https://fonts.example/f">', "loads https://fonts.example/f"),
+        ("<style>@import 'https://fonts.example/f';</style>", "loads https://fonts.example/f"),
+        ("<style>a { background: url(//cdn.example/x) }</style>", "loads //cdn.example/x"),
+    ],
+)
+def test_a_broken_link_or_foreign_resource_is_found(
+    tmp_path: Path, html: str, problem: str
+) -> None:
+    (tmp_path / "other.html").write_text('<h1 id="here">Here</h1>')
+    (tmp_path / "page.html").write_text(html)
+    [found] = hooks.problems(tmp_path)
+    assert found.startswith(f"page.html {problem}")
+
+
+def test_a_sound_page_has_no_problem(tmp_path: Path) -> None:
+    (tmp_path / "other.html").write_text('<h1 id="here">Here</h1>')
+    links = ("other.html", "other.html#here", "#top", "https://example.org/paper", "mailto:a@b.org")
+    text = "".join(f'<a href="{link}">x</a>' for link in links)
+    (tmp_path / "page.html").write_text(f'<p id="top">{text}</p><img src="data:image/png;base64,">')
+    assert hooks.problems(tmp_path) == []
+
+
+def test_a_stylesheet_that_loads_a_font_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.css").write_text("@font-face { src: url('https://fonts.example/f.woff2') }")
+    [found] = hooks.problems(tmp_path)
+    assert found == "a.css loads https://fonts.example/f.woff2 from another host"
+
+
+def test_examples_and_comments_of_the_sources_become_markdown() -> None:
+    spec = importlib.util.spec_from_file_location("docstrings", ROOT / ".ci" / "docstrings.py")
+    docstrings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(docstrings)
+    assert doctest.testmod(docstrings) == (0, 2)

@@ -1,0 +1,171 @@
+"""Come in and go."""
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, text
+
+from modwatch.review import people
+from modwatch.review.console.app import create_app
+from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
+from modwatch.review.people import Moderator
+
+PASSWORD = "a long pass phrase"
+
+
+def fields(page: httpx.Response) -> dict[str, str]:
+    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.text))
+
+
+@pytest.fixture
+def known(engine: Engine, ann: Moderator) -> Moderator:
+    people.set_password(engine, ann.id, PASSWORD)
+    return ann
+
+
+def log_in(client: TestClient, password: str = PASSWORD, go_on: str = "") -> httpx.Response:
+    form = fields(client.get("/login", params={"next": go_on}))
+    return client.post("/login", data={**form, "pseudonym": "ann", "password": password})
+
+
+def test_by_name_and_password(client: TestClient, known: Moderator) -> None:
+    assert "Sign out" in log_in(client).text
+    assert client.get("/login", follow_redirects=False).status_code == 303
+
+
+def test_a_wrong_password_says_nothing_of_the_name(client: TestClient, known: Moderator) -> None:
+    answer = log_in(client, "wrong")
+    assert answer.status_code == 401
+    assert "Incorrect pseudonym or password" in answer.text
+
+
+def test_too_many_attempts_are_told_how_long_to_wait(client: TestClient, known: Moderator) -> None:
+    for _ in range(5):
+        log_in(client, "wrong")
+    answer = log_in(client)
+    assert answer.status_code == 429
+    assert int(answer.headers["Retry-After"]) > 0
+    assert re.search(r"Wait \d+ minute", answer.text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reached"),
+    [
+        ("preferences", "/preferences"),
+        ("https://elsewhere.invalid", "/"),
+        ("//elsewhere.invalid", "/"),
+        ("/\\elsewhere.invalid", "/"),
+        ("javascript:alert(1)", "/"),
+        ("day\r\nSet-Cookie: a=b", "/"),
+    ],
+)
+def test_one_goes_on_to_our_own_pages_alone(
+    client: TestClient, known: Moderator, asked: str, reached: str
+) -> None:
+    assert log_in(client, go_on=asked).url.path == reached
+
+
+def test_a_page_leads_to_the_log_in_and_back(client: TestClient, known: Moderator) -> None:
+    page = client.get("/preferences")
+    assert page.url.path == "/login"
+    form = {**fields(page), "pseudonym": "ann", "password": PASSWORD}
+    assert client.post("/login", data=form).url.path == "/preferences"
+
+
+def test_a_link_from_elsewhere_asks_once_more(client: TestClient, known: Moderator) -> None:
+    page = client.get("/day", headers={"Sec-Fetch-Site": "cross-site"})
+    assert 'http-equiv="refresh"' in page.text
+    assert "set-cookie" not in page.headers
+
+
+def test_a_session_in_use_is_replaced(engine: Engine, known: Moderator) -> None:
+    options = ConsoleOptions(rotate_after=dt.timedelta(hours=1))
+    with TestClient(create_app(engine, options)) as client:
+        log_in(client)
+        first = client.cookies[SESSION_COOKIE]
+        client.get("/day")
+        assert client.cookies[SESSION_COOKIE] == first
+        with engine.begin() as connection:
+            earlier = "UPDATE access_token SET created_at = created_at - interval '2 hours'"
+            connection.execute(text(earlier))
+        page = client.get("/day")
+        assert client.cookies[SESSION_COOKIE] != first
+        assert client.get("/preferences").status_code == 200
+        form = fields(page)
+        answer = client.post("/logout", data={"csrf": form["csrf"]})  # made for the new one
+        assert answer.url.path == "/login"
+        client.cookies.set(SESSION_COOKIE, first)
+        assert client.get("/day").url.path == "/login"
+
+
+def test_the_password_is_changed_and_every_session_ends(
+    client: TestClient, known: Moderator
+) -> None:
+    log_in(client)
+    csrf = re.findall(r'name="csrf" value="(\w+)"', client.get("/preferences").text)[0]
+    form = {"csrf": csrf, "old": "wrong", "new": "another pass phrase"}
+    assert "current password is incorrect" in client.post("/preferences/password", data=form).text
+    short = {**form, "old": PASSWORD, "new": "x"}
+    assert "Choose a longer password" in client.post("/preferences/password", data=short).text
+    answer = client.post("/preferences/password", data={**form, "old": PASSWORD})
+    assert answer.url.path == "/login"
+    assert "Sign out" in log_in(client, "another pass phrase").text
+
+
+def test_what_one_says_of_oneself_is_kept_apart(
+    client: TestClient, known: Moderator, engine: Engine
+) -> None:
+    log_in(client)
+    csrf = re.findall(r'name="csrf" value="(\w+)"', client.get("/preferences").text)[0]
+    page = client.post("/preferences/group", data={"csrf": csrf, "group": "a private thing"})
+    assert "a private thing" not in page.text
+    with engine.connect() as connection:
+        count = "SELECT count(*) FROM moderator_group"
+        assert connection.scalar(text(count)) == 1
+        client.post("/preferences/group", data={"csrf": csrf, "group": ""})
+        assert connection.scalar(text(count)) == 0
+
+
+def test_a_moderator_sees_no_lead_page(client: TestClient, known: Moderator) -> None:
+    page = log_in(client)
+    assert 'href="./lead"' not in page.text
+    assert 'href="./admin"' not in page.text
+    for path in ("/lead", "/admin"):
+        assert client.get(path, headers={"Accept": "text/html"}).status_code in (403, 404)
+
+
+@pytest.fixture
+def below(engine: Engine) -> Iterator[TestClient]:
+    outer = FastAPI()
+    outer.mount("/modwatch", create_app(engine))
+    with TestClient(outer) as client:
+        yield client
+
+
+def test_it_works_below_a_path(
+    below: TestClient, known: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(2)
+    page = below.get("/modwatch/preferences")
+    assert page.url.path == "/modwatch/login"
+    form = {**fields(page), "pseudonym": "ann", "password": PASSWORD}
+    page = below.post(str(page.url.copy_with(query=None)), data=form)
+    assert page.url.path == "/modwatch/preferences"
+    assert {cookie.path for cookie in below.cookies.jar} == {"/modwatch"}
+    page = below.get("/modwatch/")
+    assert "invented text of c0" in page.text
+    page = below.post("/modwatch/decide", data={**fields(page), "verdict": "1"})
+    assert page.url.path == "/modwatch/"
+    assert "invented text of c1" in page.text
+    for address in re.findall(r'(?:href|src|action)="([^"]*)"', page.text):
+        assert address.startswith(("./", "#"))
+
+
+def test_without_a_provider_its_pages_are_not_there(client: TestClient) -> None:
+    assert client.get("/oidc/start").status_code == 404
+    assert client.get("/oidc/callback").status_code == 404

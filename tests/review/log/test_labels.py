@@ -1,0 +1,56 @@
+from collections.abc import Callable
+from datetime import date
+
+import pyarrow as pa
+from sqlalchemy import Engine
+
+from modwatch.lake.schemas import LABELS
+from modwatch.review import queue
+from modwatch.review.people import Moderator
+from review.labelling import decide_all
+
+Fill = Callable[[int], None]
+
+
+def test_standing_labels_come_as_batches(
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill, day: date
+) -> None:
+    fill(5)
+    decide_all(engine, [ann, ben])
+    batches = list(queue.current_labels(engine, day))
+    table = pa.Table.from_batches(batches, schema=LABELS)
+    assert table.column("comment_id").to_pylist() == ["c0", "c1", "c2", "c3", "c4"]
+    assert table.column("label").to_pylist() == [0, 1, 0, 1, 0]
+    assert table.column("moderator").to_pylist() == ["ann", "ben", "ann", "ben", "ann"]
+    assert list(queue.current_labels(engine, date(2026, 1, 2))) == []
+
+
+def test_batches_have_the_size_that_was_asked_for(
+    engine: Engine, ann: Moderator, fill: Fill, day: date
+) -> None:
+    fill(5)
+    decide_all(engine, [ann])
+    assert [batch.num_rows for batch in queue.current_labels(engine, day, batch_size=2)] == [
+        2,
+        2,
+        1,
+    ]
+
+
+def test_skips_and_items_of_other_kinds_are_no_labels(
+    engine: Engine, ann: Moderator, fill: Fill, day: date, new_item: Callable[..., object]
+) -> None:
+    fill(1)
+    lease = queue.lease(engine, ann.id)
+    assert lease is not None
+    queue.skip(
+        engine,
+        moderator_id=ann.id,
+        item_id=lease.item.id,
+        lease_token=lease.token,
+        idempotency_key="s",
+    )
+    gold = new_item("c0", kind="gold")
+    queue.enqueue(engine, [gold], day, kinds=["gold"])  # type: ignore[list-item]
+    decide_all(engine, [ann])
+    assert list(queue.current_labels(engine, day)) == []

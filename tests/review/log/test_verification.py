@@ -1,0 +1,271 @@
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import Engine, text
+
+from modwatch.errors import QueueError
+from modwatch.review import queue
+from modwatch.review.log.export import export
+from modwatch.review.log.hashing import COVERED, GENESIS
+from modwatch.review.log.verification import verify_export, verify_log
+from modwatch.review.people import Moderator
+from review.labelling import decide_all
+
+Fill = Callable[[int], None]
+
+
+def tamper(engine: Engine, statements: str) -> None:
+    with engine.begin() as connection:
+        for table in ("decision", "review_item", "moderator"):
+            connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER ALL"))
+        for statement in statements.split("; "):
+            connection.execute(text(statement))
+        for table in ("decision", "review_item", "moderator"):
+            connection.execute(text(f"ALTER TABLE {table} ENABLE TRIGGER ALL"))
+
+
+def exported(engine: Engine, **options: bool) -> list[str]:
+    return b"".join(export(engine, "jsonl", **options)).decode().splitlines()  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def shift(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) -> str:
+    """Six decisions, by ann and ben in turn; returns their witness."""
+    fill(6)
+    decide_all(engine, [ann, ben], policy_version="1", policy_code="insult")
+    report = verify_log(engine)
+    assert (report.decisions, report.problems, report.unproven) == (6, (), 0)
+    return report.witness
+
+
+#: Another value of each covered column.
+CHANGES = {
+    "position": "position + 100",
+    "item_id": "item_id + 1",
+    "dt": "dt + 1",
+    "comment_id": "'c9'",
+    "kind": "'audit'",
+    "item_version": "item_version + 1",
+    "moderator_id": "77",
+    "action": "'correct'",
+    "label": "1 - label",
+    "policy_version": "'2'",
+    "policy_code": "NULL",
+    "reason": "'made up'",
+    "note": "note || ' '",
+    "seconds": "seconds + 1e-9",
+    "idempotency_key": "'another'",
+    "refers_to": "1",
+    "decided_at": "decided_at + interval '1 us'",
+    "previous_hash": "sha256('')",
+    "hash": "sha256('')",
+    "format": "1",
+}
+
+
+def test_every_covered_column_is_tampered_with() -> None:
+    assert set(COVERED) < set(CHANGES)
+
+
+@pytest.mark.parametrize("column", CHANGES)
+def test_a_change_of_any_column_is_found(engine: Engine, shift: str, column: str) -> None:
+    tamper(engine, f"UPDATE decision SET {column} = {CHANGES[column]} WHERE id = 3")
+    problems = verify_log(engine).problems
+    assert any(re.match("decision 3 .* was changed", problem) for problem in problems)
+    problems = verify_export(exported(engine, with_notes=True)).problems
+    if column != "moderator_id":  # that of nobody is not exported, so the row is missing
+        assert any(re.match("decision 3 .* was changed", problem) for problem in problems)
+    assert problems
+
+
+@pytest.mark.parametrize("column", ["dt", "decided_at"])
+def test_a_time_without_end_is_found(engine: Engine, shift: str, column: str) -> None:
+    tamper(engine, f"UPDATE decision SET {column} = 'infinity' WHERE id = 3")
+    assert re.match("decision 3 .* was changed", verify_log(engine).problems[0])
+
+
+@pytest.mark.parametrize("row", [3, 1, 5])
+def test_a_missing_row_is_found_wherever_it_stood(engine: Engine, shift: str, row: int) -> None:
+    tamper(engine, f"DELETE FROM decision WHERE id = {row}")
+    assert not verify_log(engine).intact
+    assert not verify_log(engine, shift).intact
+    assert not verify_export(exported(engine, with_notes=True), shift).intact
+
+
+@pytest.mark.parametrize(
+    ("tampering", "finding"),
+    [
+        ("DELETE FROM decision WHERE id = 3", "are missing before decision 5"),
+        ("DELETE FROM decision WHERE id = 6", "ends at position 2, but its recorded end is 3"),
+        (
+            "DELETE FROM decision WHERE moderator_id = 2",
+            "ends at position 0, but",
+        ),
+        (
+            "UPDATE decision SET position = -position; UPDATE decision SET position = 4 + position",
+            "was changed",
+        ),
+        ("UPDATE decision SET hash = previous_hash WHERE id = 3", "decision 5 .* does not follow"),
+        ("DELETE FROM decision_chain WHERE moderator_id = 1", r"recorded end is none"),
+        ("UPDATE decision_chain SET length = 2", "ends at position 3"),
+        (
+            "DELETE FROM decision WHERE moderator_id = 2; "
+            "DELETE FROM decision_chain WHERE moderator_id = 2",
+            "item 2 is decided, but the log has no label",
+        ),
+    ],
+)
+def test_each_is_found_in_its_own_words(
+    engine: Engine, shift: str, tampering: str, finding: str
+) -> None:
+    tamper(engine, tampering)
+    assert any(re.search(finding, problem) for problem in verify_log(engine).problems)
+
+
+def test_two_rows_that_changed_places_are_found(engine: Engine, shift: str) -> None:
+    """The number of a row, by which others refer to it, is in no hash; its place says it all."""
+    tamper(engine, SWAP)
+    assert any("are missing" in problem for problem in verify_log(engine).problems)
+    assert any("out of order" in problem for problem in verify_log(engine).problems)
+    assert not verify_export(exported(engine, with_notes=True)).intact
+
+
+SWAP = (
+    "ALTER TABLE decision ALTER id SET GENERATED BY DEFAULT; "
+    "CREATE TEMPORARY TABLE swapped AS SELECT * FROM decision WHERE id IN (1, 3); "
+    "DELETE FROM decision WHERE id IN (1, 3); UPDATE swapped SET id = 4 - id; "
+    "INSERT INTO decision SELECT * FROM swapped; DROP TABLE swapped; "
+    "ALTER TABLE decision ALTER id SET GENERATED ALWAYS"
+)
+
+#: Somebody who may do everything takes ben's last decision out, with all that would tell of it.
+FORGED = (
+    "DELETE FROM decision WHERE id = 6; "
+    "UPDATE review_item SET status = 'waiting', excluded = '{}' WHERE id = 6; "
+    "UPDATE decision_chain SET length = 2, hash = (SELECT hash FROM decision WHERE id = 4) "
+    "WHERE moderator_id = 2"
+)
+
+
+def test_a_forged_end_disagrees_with_what_was_witnessed(engine: Engine, shift: str) -> None:
+    before = verify_log(engine).head
+    tamper(engine, FORGED)
+    after = verify_log(engine)
+    assert after.intact  # by itself, the log cannot tell
+    assert after.head != before
+    (problem,) = verify_log(engine, shift).problems
+    assert problem.startswith(
+        "the chain of moderator 2 ends at position 2, but the witness covers it up"
+    )
+    lines = exported(engine, with_notes=True)
+    assert verify_export(lines).intact
+    assert not verify_export(lines, shift).intact
+
+
+def test_an_end_that_was_written_anew_disagrees_with_what_was_witnessed(
+    engine: Engine, shift: str, ben: Moderator
+) -> None:
+    tamper(engine, FORGED)
+    decide_all(engine, [ben], note="something else", policy_version="2")
+    assert verify_log(engine).intact
+    problems = verify_log(engine, shift).problems
+    assert [each for each in problems if "is not the decision that was witnessed" in each]
+
+
+def test_what_was_witnessed_stays_true_as_the_log_grows(
+    engine: Engine, shift: str, ann: Moderator, day: object, new_item: Callable[..., object]
+) -> None:
+    queue.enqueue(engine, [new_item("c7", kind="gold")], day, kinds=["gold"])  # type: ignore[list-item, arg-type]
+    lease = queue.lease(engine, ann.id)
+    assert lease is not None
+    queue.skip(
+        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="more",
+    )  # fmt: skip
+    report = verify_log(engine, shift)
+    assert (report.decisions, report.problems) == (7, ())
+    assert report.witness != shift
+
+
+def test_the_head_witnesses_every_decision(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    empty = queue.verify_log(engine).head
+    assert queue.verify_log(engine).head == empty
+    fill(1)
+    decide_all(engine, [ann])
+    assert queue.verify_log(engine).head != empty
+
+
+@pytest.mark.parametrize("witness", ["x", "[[1]]", '[[1, 2, "zz"]]', '{"1": 2}', "[" * 100_000])
+def test_a_witness_that_is_none_is_refused(engine: Engine, witness: str) -> None:
+    with pytest.raises(QueueError, match="the witness is not valid"):
+        verify_log(engine, witness)
+
+
+def test_the_problems_of_a_ruined_log_are_told_up_to_a_hundred(
+    engine: Engine, ann: Moderator, fill: Fill
+) -> None:
+    fill(120)
+    decide_all(engine, [ann])
+    tamper(engine, "UPDATE decision SET hash = sha256('')")
+    report = verify_log(engine)
+    assert (report.decisions, len(report.problems)) == (120, 100)
+
+
+def test_an_outsider_verifies_an_export_as_the_database_would(engine: Engine, shift: str) -> None:
+    report = verify_export(exported(engine, with_notes=True))
+    assert (report.decisions, report.problems, report.unproven) == (6, (), 0)
+    assert (report.head, report.witness) == (verify_log(engine).head, shift)
+
+
+def test_without_notes_rows_are_followed_and_not_recomputed(engine: Engine, shift: str) -> None:
+    lines = exported(engine)
+    report = verify_export(lines, shift)
+    assert (report.decisions, report.problems, report.unproven) == (6, (), 6)
+    assert report.head == verify_log(engine).head
+    assert not verify_export(lines[:2] + lines[3:]).intact
+
+
+def test_of_some_rows_each_is_recomputed(engine: Engine, shift: str) -> None:
+    lines = exported(engine, with_notes=True)
+    some = [lines[2], lines[3], lines[5]]
+    assert verify_export(some, partial=True).intact
+    assert not verify_export(some).intact
+    assert not verify_export([*some, lines[1]], partial=True).intact
+    forged = lines[2].replace('"label": 0', '"label": 1')
+    assert forged != lines[2]
+    assert not verify_export([forged], partial=True).intact
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x", "[]", "{}", "null", b"\xff", "[" * 100_000, '{"dt": 1}', "1" * 5_000],
+)
+def test_a_line_that_is_no_decision_is_told_by_its_number(
+    engine: Engine, shift: str, line: str | bytes
+) -> None:
+    lines = exported(engine, with_notes=True)
+    (problem,) = verify_export([*lines, "", line]).problems
+    assert problem == "line 8 is not a decision as Modwatch exports it"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("moderator_id", [1]), ("position", True), ("hash", "zz"), ("seconds", "x"),
+     ("note", "\ud800"), ("decided_at", "2026-01-01T00:00:00"), ("dt", None), ("format", 3),
+     ("label", {"a": 1})],
+)  # fmt: skip
+def test_a_value_of_the_wrong_type_is_a_problem(
+    engine: Engine, shift: str, name: str, value: object
+) -> None:
+    lines = exported(engine, with_notes=True)
+    lines[-1] = json.dumps(json.loads(lines[-1]) | {name: value})
+    assert not verify_export(lines).intact
+
+
+def test_an_empty_log_is_whole(engine: Engine) -> None:
+    report = verify_export([])
+    assert (report.decisions, report.intact, report.ends) == (0, True, {})
+    assert report.head == verify_log(engine).head
+    assert GENESIS.hex() not in report.witness

@@ -1,0 +1,348 @@
+"""The relay against the real queue, and against transactions that commit in every order."""
+
+import datetime as dt
+import random
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import Desk
+from sqlalchemy import Connection, Engine, select, text
+
+from modwatch.errors import DatabaseError, LeaseConflictError, QueueError
+from modwatch.review import people, queue
+from modwatch.review.log.decision_log import append
+from modwatch.review.log.hashing import COVERED
+from modwatch.review.outbox.decision_events import relay_decisions
+from modwatch.review.people import Moderator
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.dismissal import Criteria
+from modwatch.review.queue.items import NewItem
+from modwatch.review.tables import outbox_delivery, outbox_message
+
+Fill = Callable[[int], None]
+
+
+@pytest.fixture
+def desk(engine: Engine) -> Desk:
+    return Desk(engine=engine)
+
+
+@pytest.fixture
+def lea(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "lea", "lead")
+
+
+def messages(engine: Engine) -> list[Any]:
+    with engine.connect() as connection:
+        return list(connection.execute(select(outbox_message).order_by(outbox_message.c.id)))
+
+
+def told(engine: Engine) -> list[tuple[str, str, int | None]]:
+    """Relay, and return all events so far."""
+    relay_decisions(engine, [])
+    payloads = [row.payload for row in messages(engine)]
+    return [(each["comment_id"], each["event"], each["label"]) for each in payloads]
+
+
+def write(connection: Connection, desk: Desk, who: Moderator, comment_id: str) -> None:
+    """Log a label in a transaction that stays open."""
+    content = {
+        **dict.fromkeys(name for name in COVERED if name not in ("position", "moderator_id")),
+        "item_id": desk.item_id(comment_id),
+        "dt": dt.date(2026, 1, 1),
+        "comment_id": comment_id,
+        "kind": "review",
+        "item_version": 1,
+        "action": "label",
+        "label": 1,
+        "idempotency_key": comment_id,
+        "decided_at": dt.datetime(2026, 1, 2, tzinfo=dt.UTC),
+    }
+    append(connection, who.id, [content])
+
+
+def test_a_decision_becomes_one_message_for_each_channel(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
+) -> None:
+    fill(1)
+    done = desk.label(
+        ann.id, "c0", policy_version="7", policy_code="hate.slur", note="private thought"
+    )
+    categories = {"hate.slur": "ILLEGAL_OR_HARMFUL_SPEECH"}
+    assert relay_decisions(engine, ["platform", "archive"], category_of=categories.get) == 1
+    [row] = messages(engine)
+    assert (row.key, row.topic, row.series, row.sequence, row.dt) == (
+        f"decision-{done.id}", "decision", "2026-01-01/c0", 1, dt.date(2026, 1, 1),
+    )  # fmt: skip
+    assert row.payload == {
+        "schema_version": 1,
+        "event": "decided",
+        "comment_id": "c0",
+        "dt": "2026-01-01",
+        "label": 1,
+        "policy_version": "7",
+        "policy_code": "hate.slur",
+        "dsa_category": "ILLEGAL_OR_HARMFUL_SPEECH",
+        "decided_at": done.decided_at.isoformat(),
+        "decision_id": done.id,
+        "sequence": 1,
+    }
+    with engine.connect() as connection:
+        pending = connection.execute(
+            select(outbox_delivery.c.channel, outbox_delivery.c.message_id)
+        )
+        assert sorted(pending) == [("archive", row.id), ("platform", row.id)]
+
+
+def test_a_channel_misses_nothing_that_was_told_before_it_was_named(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
+) -> None:
+    fill(4)
+    for number, channels in enumerate([[], ["first"], [], ["first", "second"]]):
+        desk.label(ann.id, f"c{number}")
+        relay_decisions(engine, channels)
+    got = select(outbox_delivery.c.channel, outbox_delivery.c.message_id)
+    with engine.connect() as connection:
+        assert sorted(connection.execute(got)) == [
+            (channel, row.id) for channel in ("first", "second") for row in messages(engine)
+        ]
+    assert relay_decisions(engine, ["third"]) == 0
+    with engine.connect() as connection:
+        assert len(connection.execute(got).all()) == 12
+
+
+def test_the_fields_are_those_of_the_page(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "webhooks.md").read_text()
+    section = page.partition("## The event")[2].partition("\n## ")[0]
+    fill(1)
+    desk.label(ann.id, "c0")
+    relay_decisions(engine, [])
+    told = messages(engine)[0].payload
+    assert sorted(told) == sorted(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+
+
+def test_nothing_new_makes_nothing(engine: Engine, fill: Fill, desk: Desk, ann: Moderator) -> None:
+    assert relay_decisions(engine, ["platform"]) == 0
+    fill(1)
+    desk.label(ann.id, "c0")
+    assert [relay_decisions(engine, ["platform"]) for _ in range(2)] == [1, 0]
+
+
+def test_an_unknown_code_has_no_category(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
+) -> None:
+    fill(1)
+    desk.label(ann.id, "c0", policy_code="gone")
+    relay_decisions(engine, [], category_of=lambda _: None)
+    assert messages(engine)[0].payload["dsa_category"] is None
+
+
+def test_each_change_of_an_outcome_is_told_in_turn(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
+) -> None:
+    fill(1)
+    desk.undo(desk.label(ann.id, "c0", 1))
+    desk.label(ann.id, "c0", 0, policy_code="fine")
+    desk.correct(ann.id, "c0", 1, policy_code="spam")
+    desk.correct(ann.id, "c0", 1, policy_code="hate")
+    desk.correct(ann.id, "c0", 1, policy_code="hate")  # says nothing new
+    assert told(engine) == [
+        ("c0", "decided", 1),
+        ("c0", "withdrawn", None),
+        ("c0", "decided", 0),
+        ("c0", "changed", 1),
+        ("c0", "changed", 1),
+    ]
+    rows = messages(engine)
+    assert [row.sequence for row in rows] == [1, 2, 3, 4, 5]
+    assert rows[1].payload["policy_code"] is rows[1].payload["dsa_category"] is None
+
+
+def test_the_number_goes_on_over_several_calls(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
+) -> None:
+    fill(1)
+    done = desk.label(ann.id, "c0", 1)
+    assert told(engine) == [("c0", "decided", 1)]
+    desk.undo(done)
+    assert told(engine)[1:] == [("c0", "withdrawn", None)]
+    assert [row.sequence for row in messages(engine)] == [1, 2]
+
+
+def test_what_settles_nothing_is_not_told(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator, ben: Moderator
+) -> None:
+    fill(3)
+    desk.undo(desk.skip(ann.id, "c0"))
+    desk.undo(desk.escalate(ann.id, "c1"))
+    done = dismissal.start(engine, ben.id, Criteria(comment_ids=("c2",)), "too late", 1)
+    dismissal.resume(engine, done.id)
+    dismissal.cancel(engine, ben.id, done.id)
+    assert told(engine) == []
+
+
+def test_of_several_labels_the_last_word_is_told(
+    engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, ben: Moderator,
+    lea: Moderator, day: dt.date,
+) -> None:  # fmt: skip
+    queue.enqueue(engine, [new_item(name, labels_wanted=2) for name in ("c0", "c1")], day)
+    for name, labels in {"c0": (1, 1), "c1": (1, 0)}.items():
+        for who, value in zip((ann, ben), labels, strict=True):
+            desk.label(who.id, name, value)
+    assert told(engine) == [("c0", "decided", 1)]
+    desk.undo(desk.label(lea.id, "c1", 0))
+    assert told(engine)[1:] == [("c1", "decided", 0), ("c1", "withdrawn", None)]
+
+
+@pytest.mark.parametrize("kind", ["retest", "gold", "audit"])
+def test_what_measures_people_is_not_told(
+    engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, day: dt.date,
+    kind: str,
+) -> None:  # fmt: skip
+    queue.enqueue(engine, [new_item("c0", kind=kind)], day, kinds=[kind])
+    desk.label(ann.id, "c0", kind=kind)
+    assert told(engine) == []
+
+
+def test_of_two_items_of_a_comment_the_last_word_counts(
+    engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, ben: Moderator,
+    day: dt.date,
+) -> None:  # fmt: skip
+    queue.enqueue(engine, [new_item("c0")], day)
+    queue.enqueue(engine, [new_item("c0", kind="imported")], day, kinds=["imported"])
+    desk.label(ann.id, "c0", 1)
+    later = desk.label(ben.id, "c0", 0, kind="imported")
+    desk.undo(later)
+    assert told(engine) == [("c0", "decided", 1), ("c0", "changed", 0), ("c0", "changed", 1)]
+
+
+def test_no_transaction_that_commits_late_is_skipped(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator, ben: Moderator
+) -> None:
+    fill(3)
+    carl = people.create_moderator(engine, "carl", "moderator")
+    with ExitStack() as open_still:
+        early = open_still.enter_context(engine.connect())
+        late = open_still.enter_context(engine.connect())
+        write(early, desk, ann, "c0")
+        write(late, desk, ben, "c1")
+        late.commit()
+        assert told(engine) == []  # `early` may still write in front of it
+        desk.label(carl.id, "c2")
+        assert told(engine) == []
+        early.commit()
+    assert [name for name, _, _ in told(engine)] == ["c0", "c1", "c2"]
+    assert relay_decisions(engine, []) == 0
+
+
+def test_what_is_rolled_back_holds_nothing_up(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator, ben: Moderator
+) -> None:
+    fill(2)
+    with engine.connect() as connection:
+        write(connection, desk, ann, "c0")
+        desk.label(ben.id, "c1")
+        assert told(engine) == []
+        connection.rollback()
+    assert told(engine) == [("c1", "decided", 1)]
+
+
+def test_several_relays_at_once_tell_everything_once(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
+) -> None:
+    fill(40)
+    for number in range(40):
+        desk.label(ann.id, f"c{number}")
+    with ThreadPoolExecutor(4) as pool:
+        done = [pool.submit(relay_decisions, engine, ["platform"], batch=3) for _ in range(4)]
+        assert sum(each.result(60) for each in done) == 40
+    assert [row.payload["comment_id"] for row in messages(engine)] == [f"c{n}" for n in range(40)]
+
+
+def test_a_failure_half_way_tells_nothing_twice(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
+) -> None:
+    fill(4)
+    for number in range(4):
+        desk.label(ann.id, f"c{number}", policy_code=f"code{number}")
+
+    def broken(code: str) -> str | None:
+        if code == "code3":
+            raise RuntimeError
+        return None
+
+    with pytest.raises(RuntimeError):
+        relay_decisions(engine, [], category_of=broken, batch=2)
+    assert len(messages(engine)) == 2
+    assert [name for name, _, _ in told(engine)] == ["c0", "c1", "c2", "c3"]
+
+
+def test_it_stops_when_it_is_told_to(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
+) -> None:
+    fill(3)
+    for number in range(3):
+        desk.label(ann.id, f"c{number}")
+    assert relay_decisions(engine, [], batch=1, go_on=lambda: False) == 1
+    assert relay_decisions(engine, [], batch=1) == 2
+
+
+def test_a_log_that_was_moved_is_an_error_and_no_silence(
+    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
+) -> None:
+    fill(1)
+    desk.label(ann.id, "c0")
+    relay_decisions(engine, [])
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE outbox_cursor SET transaction_id = '99999999999'"))
+    with pytest.raises(DatabaseError, match="pg_resetwal"):
+        relay_decisions(engine, [])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_last_word_is_what_stands_in_the_queue(
+    engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, ben: Moderator,
+    lea: Moderator, day: dt.date, seed: int,
+) -> None:  # fmt: skip
+    """Whatever people do, in any order, with relays in between."""
+    draw = random.Random(seed)
+    names = [f"c{n}" for n in range(6)]
+    items = [new_item(name, labels_wanted=n % 3 + 1) for n, name in enumerate(names)]
+    queue.enqueue(engine, items, day)
+    mine = [person.id for person in (ann, ben, lea)]
+    done: list[Any] = []
+    for _ in range(80):
+        who, name, value = draw.choice(mine), draw.choice(names), draw.randint(0, 1)
+        try:
+            match draw.choice(["label", "label", "undo", "correct", "escalate", "skip", "relay"]):
+                case "label":
+                    done.append(desk.label(who, name, value))
+                case "escalate":
+                    done.append(desk.escalate(who, name))
+                case "skip":
+                    done.append(desk.skip(who, name))
+                case "undo" if done:
+                    desk.undo(done.pop())
+                case "correct":
+                    desk.correct(who, name, value)
+                case _:
+                    relay_decisions(engine, [], batch=draw.randint(1, 5))
+        except (AssertionError, QueueError, LeaseConflictError):
+            pass  # it was not to be had
+    with engine.connect() as connection:
+        actions = set(connection.scalars(text("SELECT action FROM decision")))
+    assert {"label", "adjudicate", "undo", "correct"} <= actions
+    last = {name: label for name, _, label in told(engine)}
+    stands = {row["comment_id"]: row["label"] for part in queue.current_labels(engine, day)
+              for row in part.to_pylist()}  # fmt: skip
+    assert stands == {name: label for name, label in last.items() if label is not None}
+    for name in names:
+        mine_only = [row for row in messages(engine) if row.payload["comment_id"] == name]
+        assert [row.sequence for row in mine_only] == list(range(1, len(mine_only) + 1))

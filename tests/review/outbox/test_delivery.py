@@ -1,0 +1,385 @@
+"""Deliveries to a real server that is down, slow, full, gone, or talks nonsense."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from desk import Desk, shift_deliveries
+from receivers import Webhook, closed_port, webhook
+from sqlalchemy import Engine, select, text
+
+from modwatch.review.outbox.decision_events import relay_decisions
+from modwatch.review.outbox.delivery import CLAIM, LONGEST_PAUSE, DecisionWebhook, Round, deliver
+from modwatch.review.outbox.delivery_status import dead_letters, resend
+from modwatch.review.outbox.messages import OutboxMessage
+from modwatch.review.people import Moderator
+from modwatch.review.tables import outbox_delivery
+from modwatch.webhooks import Answer
+
+SECRET = "s3cret"
+SENT = Answer(status=200)
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+@pytest.fixture
+def desk(engine: Engine) -> Desk:
+    return Desk(engine=engine)
+
+
+@pytest.fixture
+def decide(
+    engine: Engine, fill: Callable[[int], None], desk: Desk, ann: Moderator
+) -> Callable[[int], None]:
+    """Label so many comments, and make them messages."""
+
+    def label(n: int) -> None:
+        fill(n)
+        for number in range(n):
+            desk.label(ann.id, f"c{number}")
+        assert relay_decisions(engine, ["platform"]) == n
+
+    return label
+
+
+def hook(url: str, **changes: Any) -> DecisionWebhook:
+    return DecisionWebhook(url=url, secret=SECRET, timeout=0.3, **changes)
+
+
+def give(engine: Engine, url: str, **options: Any) -> Round:
+    return deliver(engine, "platform", hook(url), **options)
+
+
+def row(engine: Engine, number: int = 1) -> Any:
+    """Return a delivery, and the seconds until it is due."""
+    with engine.connect() as connection:
+        return connection.execute(
+            select(
+                outbox_delivery,
+                text("extract(epoch FROM next_attempt_at - now()) AS due_in"),
+            ).where(outbox_delivery.c.message_id == number)
+        ).one()
+
+
+def answer(status: int, headers: str = "") -> bytes:
+    return f"HTTP/1.1 {status} Said\r\n{headers}Content-Length: 0\r\n\r\n".encode()
+
+
+def test_what_is_due_is_posted_in_order_and_once(
+    engine: Engine, decide: Callable[[int], None]
+) -> None:
+    decide(3)
+    with webhook() as server:
+        assert give(engine, server.url) == Round(claimed=3, sent=3, failed=0, dead=0, pause=None)
+        assert give(engine, server.url).claimed == 0
+    assert [each.json["comment_id"] for each in server.requests] == ["c0", "c1", "c2"]
+    assert server.keys == [f"decision-{each.json['decision_id']}" for each in server.requests]
+    assert row(engine).delivered_at is not None
+
+
+def test_another_channel_is_another_matter(engine: Engine, decide: Callable[[int], None]) -> None:
+    decide(1)
+    assert deliver(engine, "archive", lambda _: SENT).claimed == 0
+    assert deliver(engine, "platform", lambda _: SENT).sent == 1
+
+
+@pytest.mark.parametrize("trouble", [500, 503, 408, 425, 429, None, b"", b"garbage\r\n\r\n"])
+def test_what_passes_is_tried_again_later_under_the_same_key(
+    engine: Engine, decide: Callable[[int], None], trouble: int | bytes | None
+) -> None:
+    decide(1)
+    with webhook(trouble) as server:
+        assert give(engine, server.url) == Round(claimed=1, sent=0, failed=1, dead=0, pause=None)
+        waiting = row(engine)
+        assert waiting.attempts == 1
+        assert 0 < waiting.due_in <= 1
+        assert waiting.last_problem.replace("answer ", "").isalnum()
+        assert give(engine, server.url).claimed == 0  # not yet
+        shift_deliveries(engine, 1)
+        assert give(engine, server.url).sent == 1
+    assert len(set(server.keys)) == 1
+    assert len({each.body for each in server.requests}) == 1
+    assert row(engine).last_problem is None
+
+
+@pytest.mark.parametrize("refusal", [301, 308, 400, 401, 404, 410, 422])
+def test_a_definite_refusal_is_a_dead_letter_at_once(
+    engine: Engine, decide: Callable[[int], None], refusal: int
+) -> None:
+    decide(1)
+    with webhook(refusal) as server:
+        assert give(engine, server.url).dead == 1
+        shift_deliveries(engine, 100)
+        assert give(engine, server.url).claimed == 0
+    [letter] = dead_letters(engine, "platform")
+    assert (letter.attempts, letter.last_problem) == (1, f"answer {refusal}")
+
+
+def test_a_redirect_is_not_followed(engine: Engine, decide: Callable[[int], None]) -> None:
+    decide(1)
+    with webhook() as elsewhere, webhook(answer(307, f"Location: {elsewhere.url}\r\n")) as server:
+        assert give(engine, server.url).dead == 1
+    assert elsewhere.requests == []
+
+
+def test_the_pauses_double_up_to_ten_minutes(engine: Engine, decide: Callable[[int], None]) -> None:
+    decide(1)
+    pauses = []
+    for _ in range(14):
+        assert deliver(
+            engine, "platform", lambda _: Answer(status=500, problem="answer 500")
+        ).failed
+        pauses.append(float(row(engine).due_in))
+        shift_deliveries(engine, 0.5)
+    for number, pause in enumerate(pauses):
+        whole = min(600, 2**number)
+        assert whole / 2 - 1 <= pause <= whole
+    assert len({round(pause / min(600, 2**n), 3) for n, pause in enumerate(pauses)}) > 5  # jitter
+
+
+@pytest.mark.parametrize(("said", "pause"), [(30, 30), (10**6, LONGEST_PAUSE.total_seconds())])
+def test_a_receiver_may_ask_for_a_pause_within_limits(
+    engine: Engine, decide: Callable[[int], None], said: int, pause: float
+) -> None:
+    decide(3)
+    with webhook(answer(429, f"Retry-After: {said}\r\n")) as server:
+        done = give(engine, server.url)
+        assert (done.claimed, done.failed, done.pause) == (3, 1, pause)
+        assert len(server.requests) == 1  # the others were not even tried
+    assert pause - 5 < row(engine).due_in <= pause
+    assert (row(engine, 2).attempts, row(engine, 2).due_in <= 0) == (0, True)
+
+
+def test_a_receiver_that_is_down_is_left_alone_after_three(
+    engine: Engine, decide: Callable[[int], None]
+) -> None:
+    decide(5)
+    done = give(engine, f"http://127.0.0.1:{closed_port()}/")
+    assert (done.claimed, done.failed) == (5, 3)
+    assert row(engine).last_problem == "ConnectionRefusedError"
+    with webhook() as server:
+        assert give(engine, server.url).sent == 2  # what was put back is due at once
+
+
+def test_after_a_day_it_is_given_up(engine: Engine, decide: Callable[[int], None]) -> None:
+    decide(1)
+
+    def fails(_: OutboxMessage) -> Answer:
+        return Answer(status=None, problem="TimeoutError")
+
+    for _ in range(12):
+        assert deliver(engine, "platform", fails).failed == 1
+        shift_deliveries(engine, 1)
+    shift_deliveries(engine, 13)
+    assert deliver(engine, "platform", fails).dead == 1
+    [letter] = dead_letters(engine, "platform")
+    assert (letter.attempts, letter.last_problem) == (13, "TimeoutError")
+
+
+def test_nothing_is_given_up_because_nobody_tried(
+    engine: Engine, decide: Callable[[int], None]
+) -> None:
+    decide(1)
+    shift_deliveries(engine, 1000)
+    assert deliver(engine, "platform", lambda _: Answer(status=500, problem="answer 500")).dead == 0
+
+
+def test_a_receiver_that_was_down_for_an_hour_gets_all_in_order(
+    engine: Engine, decide: Callable[[int], None], desk: Desk, ann: Moderator
+) -> None:
+    decide(4)
+    for number in range(4):
+        desk.correct(ann.id, f"c{number}", 0)
+    relay_decisions(engine, ["platform"])
+    down = f"http://127.0.0.1:{closed_port()}/"
+    for _ in range(60):
+        give(engine, down)
+        shift_deliveries(engine, 1 / 60)
+    shift_deliveries(engine, 0.2)
+    with webhook() as server:
+        assert sum(give(engine, server.url).sent for _ in range(3)) == 8
+    for number in range(4):
+        mine = [each.json for each in server.requests if each.json["comment_id"] == f"c{number}"]
+        assert [(each["sequence"], each["label"]) for each in mine] == [(1, 1), (2, 0)]
+    assert Counter(server.keys).most_common(1)[0][1] == 1
+
+
+def test_a_later_message_of_a_comment_waits_for_the_earlier(
+    engine: Engine, decide: Callable[[int], None], desk: Desk, ann: Moderator
+) -> None:
+    decide(2)
+    desk.correct(ann.id, "c0", 0)
+    relay_decisions(engine, ["platform"])
+    with webhook(500) as server:
+        assert give(engine, server.url).claimed == 2
+        assert give(engine, server.url).claimed == 0
+        shift_deliveries(engine, 1)
+        assert [give(engine, server.url).sent for _ in range(2)] == [1, 1]
+    told = [(each.json["comment_id"], each.json["sequence"]) for each in server.requests]
+    assert told == [("c0", 1), ("c1", 1), ("c0", 1), ("c0", 2)]
+
+
+def test_a_dead_letter_holds_nothing_up(
+    engine: Engine, decide: Callable[[int], None], desk: Desk, ann: Moderator
+) -> None:
+    decide(1)
+    desk.correct(ann.id, "c0", 0)
+    relay_decisions(engine, ["platform"])
+    with webhook(400) as server:
+        assert give(engine, server.url).dead == 1
+        assert give(engine, server.url).sent == 1
+        assert resend(engine, "platform") == 1
+        assert give(engine, server.url).sent == 1
+    assert [each.json["sequence"] for each in server.requests] == [1, 2, 1]
+
+
+def test_several_at_once_send_nothing_twice(
+    engine: Engine, decide: Callable[[int], None], desk: Desk, ann: Moderator
+) -> None:
+    decide(40)
+    for number in range(40):
+        desk.correct(ann.id, f"c{number}", 0)
+    relay_decisions(engine, ["platform"])
+
+    def until_done(url: str) -> int:
+        sent, idle = 0, 0
+        while idle < 20:
+            done = give(engine, url, most=3)
+            sent, idle = sent + done.sent, 0 if done.claimed else idle + 1
+        return sent
+
+    with webhook() as server, ThreadPoolExecutor(4) as pool:
+        sent = [pool.submit(until_done, server.url) for _ in range(4)]
+        shares = [each.result(60) for each in sent]
+    assert sum(shares) == len(server.requests) == len(set(server.keys)) == 80
+    assert sum(share > 0 for share in shares) > 1
+    for number in range(40):
+        mine = [each.json for each in server.requests if each.json["comment_id"] == f"c{number}"]
+        assert [each["sequence"] for each in mine] == [1, 2]
+
+
+def test_no_transaction_is_open_while_a_receiver_takes_its_time(
+    engine: Engine, decide: Callable[[int], None]
+) -> None:
+    decide(2)
+    locks: list[int] = []
+
+    def slow(_: OutboxMessage) -> Answer:
+        with engine.begin() as connection:
+            connection.execute(text("SET LOCAL lock_timeout = '1s'"))
+            connection.execute(text("SELECT FROM outbox_delivery FOR UPDATE"))
+            locks.append(1)
+        assert deliver(engine, "platform", pytest.fail).claimed == 0  # both are claimed
+        return SENT
+
+    assert deliver(engine, "platform", slow).sent == 2
+    assert len(locks) == 2
+
+
+def test_a_claim_that_ran_out_undoes_nothing(engine: Engine, decide: Callable[[int], None]) -> None:
+    """A process stands still for long, and wakes up to a failure after another one succeeded."""
+    decide(1)
+
+    def stands_still(_: OutboxMessage) -> Answer:
+        shift_deliveries(engine, CLAIM.total_seconds() / 3600)
+        assert deliver(engine, "platform", lambda _: SENT).sent == 1
+        return Answer(status=410, problem="answer 410")
+
+    assert deliver(engine, "platform", stands_still).dead == 0
+    assert row(engine).delivered_at is not None
+    assert (row(engine).dead_at, row(engine).last_problem) == (None, None)
+
+
+def test_it_stops_between_two_messages(engine: Engine, decide: Callable[[int], None]) -> None:
+    decide(3)
+    stop, sent = threading.Event(), []
+
+    def once(message: OutboxMessage) -> Answer:
+        sent.append(message.key)
+        stop.set()
+        return SENT
+
+    done = deliver(engine, "platform", once, go_on=lambda: not stop.is_set())
+    assert (done.sent, len(sent)) == (1, 1)
+    assert deliver(engine, "platform", lambda _: SENT).sent == 2
+
+
+def test_a_clock_that_ran_ahead_delays_nothing(
+    engine: Engine, decide: Callable[[int], None]
+) -> None:
+    decide(1)
+    shift_deliveries(engine, -24 * 365)
+    assert deliver(engine, "platform", lambda _: SENT).sent == 1
+
+
+_CHILD = """
+import sys, time
+from modwatch.review.database import connect
+from modwatch.review.outbox.delivery import DecisionWebhook
+from modwatch.review.outbox.delivery import deliver
+
+send = DecisionWebhook(url=sys.argv[2], secret="s3cret")
+
+def post(message):
+    answer = send(message)
+    print(answer.status, flush=True)
+    time.sleep(60)
+
+deliver(connect(sys.argv[1]), "platform", post)
+"""
+
+
+@pytest.fixture
+def killed_after_post(database_url: str) -> Iterator[Callable[[str], None]]:
+    def run(url: str) -> None:
+        arguments = [sys.executable, "-c", _CHILD, database_url, url]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout
+            assert child.stdout.readline().strip() == "200"
+            os.kill(child.pid, signal.SIGKILL)
+
+    return run
+
+
+def test_killed_between_post_and_mark_it_is_sent_again_under_the_same_key(
+    engine: Engine, decide: Callable[[int], None], killed_after_post: Callable[[str], None]
+) -> None:
+    decide(3)
+    with webhook() as server:
+        killed_after_post(server.url)
+        assert len(server.requests) == 1
+        assert row(engine).delivered_at is None
+        assert give(engine, server.url).claimed == 0  # the claim still runs
+        shift_deliveries(engine, CLAIM.total_seconds() / 3600)
+        assert give(engine, server.url).sent == 3
+    assert Counter(Counter(server.keys).values()) == {1: 2, 2: 1}
+    assert server.keys[0] == server.keys[1]
+    assert server.requests[0].body == server.requests[1].body
+
+
+@pytest.mark.parametrize("trouble", [500, 410, None, b"token=hunter2\r\n\r\n"])
+def test_no_secret_is_told(
+    engine: Engine, decide: Callable[[int], None], caplog: pytest.LogCaptureFixture,
+    trouble: int | bytes | None,
+) -> None:  # fmt: skip
+    decide(1)
+    caplog.set_level(logging.DEBUG)
+    with webhook(trouble) as server:
+        assert isinstance(server, Webhook)
+        told = f"{give(engine, server.url)!r} {hook(server.url)!r}"
+    records = " ".join(str(vars(record)) for record in caplog.records)
+    told += f" {records} {row(engine)!r} {dead_letters(engine, 'platform')!r}"
+    assert "platform" in records
+    assert "hunter2" not in told
+    assert SECRET not in told

@@ -1,0 +1,58 @@
+import pytest
+from sqlalchemy import Engine, delete, update
+from sqlalchemy.exc import DBAPIError
+
+from modwatch.review import people
+from modwatch.review.people import Moderator, record_event
+from modwatch.review.tables import account_event
+from review.labelling import open_queues
+
+
+def test_every_change_says_who_and_whom(engine: Engine, ann: Moderator) -> None:
+    admin = people.create_moderator(engine, "zoe", "admin")
+    by = {"actor_id": admin.id}
+    token = people.issue_token(engine, ann.id, name="script", scopes=["review"], **by)
+    people.change_role(engine, ann.id, "lead", **by)
+    open_queues(engine, "a", "b")
+    people.set_queues(engine, ann.id, {"b", "a"}, **by)
+    people.set_password(engine, ann.id, "correct horse battery", **by)
+    people.disable(engine, ann.id, **by)
+    people.enable(engine, ann.id, **by)
+    people.revoke_token(engine, token)
+    found = people.events(engine, subject_id=ann.id)
+    assert [(event.action, event.actor, dict(event.details)) for event in reversed(found)] == [
+        ("create", None, {"role": "moderator", "by_oidc": False}),
+        ("issue_token", "zoe", {"token": 1, "name": "script", "scopes": ["review"]}),
+        ("change_role", "zoe", {"role": "lead", "was": "moderator"}),
+        ("set_queues", "zoe", {"queues": ["a", "b"]}),
+        ("set_password", "zoe", {}),
+        ("disable", "zoe", {}),
+        ("enable", "zoe", {}),
+        ("revoke_token", "ann", {"token": 1, "name": "script"}),
+    ]
+    assert token not in str(found)
+    assert "horse" not in str(found)
+
+
+def test_what_changes_nothing_is_no_event(engine: Engine, ann: Moderator) -> None:
+    people.create_moderator(engine, "ann", "moderator")
+    people.change_role(engine, ann.id, "moderator")
+    people.enable(engine, ann.id)
+    people.save_preferences(engine, ann.id, {"theme": "dark"})
+    assert [event.action for event in people.events(engine)] == ["create"]
+
+
+def test_pages_follow_each_other(engine: Engine, ann: Moderator) -> None:
+    with engine.begin() as connection:
+        for number in range(5):
+            record_event(connection, "export", actor_id=ann.id, number=number)
+    first = people.events(engine, actor_id=ann.id, limit=3)
+    rest = people.events(engine, actor_id=ann.id, before=first[-1].id)
+    assert [event.details["number"] for event in first + rest] == [4, 3, 2, 1, 0]
+    assert {event.subject for event in rest} == {None}
+
+
+def test_events_are_never_changed(engine: Engine, ann: Moderator) -> None:
+    for statement in (update(account_event).values(action="x"), delete(account_event)):
+        with pytest.raises(DBAPIError, match="append-only"), engine.begin() as connection:
+            connection.execute(statement)

@@ -1,0 +1,294 @@
+"""Agreement from the log: which judgements count, and that intervals hold what is true."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import pytest
+from sqlalchemy import Engine, text
+
+from modwatch.errors import QueueError
+from modwatch.review import people, queue
+from modwatch.review.people import Moderator
+from modwatch.review.quality_control.agreement import (
+    AgreementReport,
+    agreement_by_group,
+    agreement_report,
+)
+from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
+from modwatch.review.quality_control.queueing import queue_quality_control
+from modwatch.review.queue.amendments import correct, undo
+from modwatch.review.queue.items import NewItem
+from review.labelling import label_all
+
+Make = Callable[..., NewItem]
+
+#: What a person makes of a comment of this id.
+Judge = Callable[[str], int]
+
+TODAY = datetime.now(UTC).date()
+
+
+def truth(comment_id: str) -> int:
+    """Return what everybody should say: every third comment is toxic."""
+    return int(int("".join(filter(str.isdigit, comment_id)) or 0) % 3 == 0)
+
+
+def erring(rate: float, seed: int) -> Judge:
+    """Return somebody who errs at `rate`, each time anew."""
+    rng = np.random.default_rng(seed)
+    return lambda comment_id: truth(comment_id) ^ int(rng.random() < rate)
+
+
+def report(engine: Engine, first: date = TODAY, **more: object) -> AgreementReport:
+    """Return the report up to tomorrow: a test may run at midnight."""
+    return agreement_report(engine, first, TODAY + timedelta(1), **more)  # type: ignore[arg-type]
+
+
+def check(engine: Engine, day: date = TODAY, *, retest: float = 0.0, gold: float = 0.0) -> None:
+    queue_quality_control(engine, day, retest_share=retest, gold_share=gold, salt="s", least_days=0)
+
+
+def panel(n: int) -> list[GoldComment]:
+    return [
+        GoldComment(comment_id=f"g{k}", text=f"invented {k}", label=truth(f"g{k}"), source="panel")
+        for k in range(n)
+    ]
+
+
+@pytest.fixture
+def stream(engine: Engine, new_item: Make) -> Callable[..., None]:
+    days: Iterator[date] = (date(2025, 1, 1) + timedelta(k) for k in range(1000))
+
+    def put(n: int, *kinds: str, **fields: object) -> None:
+        day = next(days)
+        items = [
+            new_item(f"c{day:%m%d}{k:04}", k + 1, kind=kind, **fields)
+            for k in range(n)
+            for kind in kinds or ("review",)
+        ]
+        queue.enqueue(engine, items, day)
+
+    return put
+
+
+def test_nothing_compared_is_insufficient_throughout(engine: Engine) -> None:
+    found = report(engine)
+    figures = (
+        found.second_opinions, found.second_opinions_kappa, found.several_labels_alpha,
+        found.gold_accuracy, found.retest_consistency, found.retest_disagreement,
+    )  # fmt: skip
+    assert {(each.status, each.value, each.n) for each in figures} == {("insufficient", None, 0)}
+    assert found.gold_by_person == found.retests_by_person == ()
+    with pytest.raises(QueueError, match="swap the days"):
+        agreement_report(engine, TODAY, TODAY - timedelta(1))
+
+
+def test_first_and_second_opinion_are_compared(
+    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
+) -> None:
+    stream(40, "review", "second_opinion")
+    stream(7)  # without a second opinion
+    label_all(engine, ann, truth)
+    wrong = iter([True] * 10 + [False] * 30)
+    label_all(engine, ben, lambda comment_id: truth(comment_id) ^ next(wrong))
+    found = report(engine)
+    assert (found.second_opinions.value, found.second_opinions.n) == (0.75, 40)
+    assert 0 < found.second_opinions_kappa.value < 0.75
+    assert found.several_labels_alpha.n == 0
+    before = agreement_report(engine, TODAY - timedelta(9), TODAY - timedelta(2))
+    assert before.second_opinions.n == 0
+    assert report(engine, queues=["general"]).second_opinions.n == 40
+    assert report(engine, queues=["another"]).second_opinions.n == 0
+
+
+def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_said(
+    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
+) -> None:
+    stream(3, "review", "second_opinion")
+    first, second, _ = label_all(engine, ann, lambda _: 1)
+    lease = undo(engine, moderator_id=ann.id, decision_id=first.id, idempotency_key="undo")
+    queue.decide(
+        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=0,
+        idempotency_key="anew",
+    )  # fmt: skip
+    correct(
+        engine, moderator_id=ann.id, item_id=second.item_id, label=0, version=2,
+        idempotency_key="corrected", reason="slip",
+    )  # fmt: skip
+    label_all(engine, ben, lambda _: 1)
+    found = report(engine, minimum=1).second_opinions
+    # The one said anew differs; the corrected one was the same at first.
+    assert (found.value, found.n) == (pytest.approx(2 / 3), 3)
+
+
+def test_several_labels_of_an_item_and_no_adjudication(
+    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
+) -> None:
+    lea = people.create_moderator(engine, "lea", "lead")
+    stream(40, labels_wanted=2)
+    stream(5)  # of one label
+    label_all(engine, ann, truth)
+    wrong = iter([True] * 4 + [False] * 45)
+    label_all(engine, ben, lambda comment_id: truth(comment_id) ^ next(wrong))
+    before = report(engine).several_labels_alpha
+    assert before.n == 40
+    assert 0.6 < before.value < 0.9
+    while (lease := queue.lease_escalated(engine, lea.id)) is not None:
+        queue.decide(
+            engine, moderator_id=lea.id, item_id=lease.item.id, lease_token=lease.token, label=1,
+            idempotency_key=lease.token,
+        )  # fmt: skip
+    assert report(engine).several_labels_alpha == before
+
+
+def test_gold_that_is_retired_or_answered_anew_counts_no_more(
+    engine: Engine, ann: Moderator, stream: Callable[..., None]
+) -> None:
+    stream(10)
+    label_all(engine, ann, truth)
+    add_gold(engine, panel(10))
+    check(engine, gold=1.0)
+    done = label_all(engine, ann, lambda comment_id: 0)
+    assert len(done) == 10
+    found = report(engine, minimum=1)
+    assert (found.gold_accuracy.value, found.gold_accuracy.n) == (0.6, 10)
+    retire_gold(engine, ["g0", "g3", "g6", "g9"])
+    assert report(engine, minimum=1).gold_accuracy.value == 1
+    # Another answer of today judges nobody of yesterday; the same one brings the answer back.
+    add_gold(engine, [GoldComment(comment_id="g0", text="i", label=0, source="new panel")])
+    assert report(engine, minimum=1).gold_accuracy.n == 6
+    add_gold(engine, panel(4)[3:])
+    assert report(engine, minimum=1).gold_accuracy.n == 7
+
+
+def test_a_persons_figures_are_kept_back_below_the_minimum(
+    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
+) -> None:
+    add_gold(engine, panel(80))
+    for person, n in ((ann, 40), (ben, 20)):
+        stream(n)
+        label_all(engine, person, truth)
+    check(engine, gold=1.0)
+    for person in (ann, ben):
+        label_all(engine, person, truth)
+    a, b = report(engine).gold_by_person
+    assert (a.pseudonym, a.agreement.value, a.agreement.n) == ("ann", 1, 40)
+    assert (b.pseudonym, b.agreement.value) == ("ben", None)
+    assert b.agreement.reason == "20 pairs of labels; 30 are needed"
+    assert report(engine).gold_accuracy.n == 60
+
+
+def test_retests_compare_a_person_with_themselves(
+    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
+) -> None:
+    stream(30, stratum=0)
+    label_all(engine, ann, truth)
+    stream(10, stratum=2, inclusion_probability=0.1)
+    label_all(engine, ben, lambda _: 1)
+    check(engine, retest=1.0)
+    assert len(label_all(engine, ann, lambda comment_id: 1 - truth(comment_id))) == 30
+    assert len(label_all(engine, ben, lambda _: 1)) == 10
+    found = report(engine, minimum=10)
+    assert [(each.pseudonym, each.agreement.value) for each in found.retests_by_person] == [
+        ("ann", 0),
+        ("ben", 1),
+    ]
+    assert (found.retest_consistency.value, found.retest_disagreement.value) == (0.25, 0.75)
+
+
+def test_groups_are_shown_from_a_size_on(
+    engine: Engine, stream: Callable[..., None], ann: Moderator
+) -> None:
+    add_gold(engine, panel(60))
+    staff = [people.create_moderator(engine, f"person {k}", "moderator") for k in range(13)]
+    for k, person in enumerate(staff):
+        # Six in the first; four and two in small ones; one says nothing.
+        group = "north" if k < 6 else "south" if k < 10 else "east" if k < 12 else None
+        people.describe_group(engine, person.id, group)
+        stream(8)
+        label_all(engine, person, truth)
+    people.describe_group(engine, ann.id, "south")  # never answered, so does not count
+    check(engine, gold=1.0)
+    for k, person in enumerate(staff):
+        label_all(engine, person, truth if k < 6 else lambda comment_id: 1 - truth(comment_id))
+    period = (TODAY, TODAY + timedelta(1))
+    shown = agreement_by_group(engine, *period, least_people=5)
+    assert [(each.group, each.people) for each in shown] == [("north", 6), ("smaller groups", 6)]
+    assert [each.gold_accuracy.value for each in shown] == [1, 0]
+    assert {each.retest_consistency.reason for each in shown} == {"fewer than 5 people contributed"}
+    (together,) = agreement_by_group(engine, *period, least_people=7)
+    assert (together.group, together.people) == ("smaller groups", 12)
+    assert agreement_by_group(engine, *period, least_people=13) == []
+    with pytest.raises(QueueError, match="at least 5"):
+        agreement_by_group(engine, *period, least_people=4)
+
+
+def test_gold_accuracy_covers_what_is_true_of_each_person(
+    engine: Engine, stream: Callable[..., None]
+) -> None:
+    add_gold(engine, panel(400))
+    rates = np.random.default_rng(1).uniform(0, 0.3, 20)
+    staff = [people.create_moderator(engine, f"person {k:02}", "moderator") for k in range(20)]
+    for person in staff:
+        stream(50)
+        label_all(engine, person, truth)
+    check(engine, gold=1.0)
+    for k, person in enumerate(staff):
+        assert len(label_all(engine, person, erring(rates[k], k))) == 50
+    found = report(engine)
+    covered = [
+        each.agreement.low <= 1 - rate <= each.agreement.high
+        for each, rate in zip(found.gold_by_person, rates, strict=True)
+    ]
+    assert sum(covered) >= 18
+    assert found.gold_accuracy.n == 1000
+    assert found.gold_accuracy.low <= 1 - rates.mean() <= found.gold_accuracy.high
+
+
+def test_agreement_and_error_cover_what_is_true(
+    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
+) -> None:
+    """Two people who err at 10 %: κ, α, r and the error rate behind them."""
+    error, toxic = 0.1, 1 / 3
+    judges = {ann.id: erring(error, 11), ben.id: erring(error, 12)}
+    stream(250, "review", "second_opinion")
+    stream(250, labels_wanted=2)
+    for person in (ann, ben):
+        label_all(engine, person, judges[person.id])
+    for k in range(5):
+        check(engine, TODAY + timedelta(k), retest=1.0)
+        label_all(engine, ann, judges[ann.id])
+    found = report(engine)
+    r, said = 2 * error * (1 - error), toxic * (1 - error) + (1 - toxic) * error
+    kappa = 1 - r / (2 * said * (1 - said))
+    true = {
+        "second_opinions": 1 - r, "second_opinions_kappa": kappa, "several_labels_alpha": kappa,
+        "retest_consistency": 1 - r, "retest_disagreement": r,
+    }  # fmt: skip
+    for name, value in true.items():
+        figure = getattr(found, name)
+        assert figure.low <= value <= figure.high, name
+        assert figure.n == 250
+
+
+def test_the_log_is_read_by_its_days(
+    engine: Engine, ann: Moderator, stream: Callable[..., None]
+) -> None:
+    stream(5)
+    label_all(engine, ann, truth)
+    add_gold(engine, panel(5))
+    check(engine, gold=1.0)
+    label_all(engine, ann, truth)
+    with engine.begin() as connection:  # nothing but a test may
+        connection.execute(text("ALTER TABLE decision DISABLE TRIGGER ALL"))
+        connection.execute(text("UPDATE decision SET decided_at = '2026-03-05 23:59:59.999999+00'"))
+        connection.execute(text("ALTER TABLE decision ENABLE TRIGGER ALL"))
+        connection.execute(text("UPDATE gold_comment SET added_at = '2026-01-01'"))
+    fifth = date(2026, 3, 5)
+    for first, last, n in (
+        (fifth, fifth, 5),
+        (fifth + timedelta(1), fifth + timedelta(2), 0),
+        (fifth - timedelta(2), fifth - timedelta(1), 0),
+    ):
+        assert agreement_report(engine, first, last).gold_accuracy.n == n

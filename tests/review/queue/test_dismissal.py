@@ -1,0 +1,318 @@
+import threading
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Engine, event, text
+
+from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.review import people, queue
+from modwatch.review.people import Moderator
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.dismissal import Criteria, Dismissal
+from modwatch.review.queue.items import NewItem
+from review.labelling import held, label
+
+Fill = Callable[[int], None]
+New = Callable[..., NewItem]
+
+GENERAL = Criteria(queue="general")
+
+
+@pytest.fixture
+def cora(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "cora", "lead")
+
+
+def close(
+    engine: Engine, lead: Moderator, criteria: Criteria = GENERAL, batch: int = 2
+) -> Dismissal:
+    found = dismissal.matching(engine, criteria)
+    begun = dismissal.start(engine, lead.id, criteria, "a spam wave", found)
+    return dismissal.resume(engine, begun.id, batch=batch)
+
+
+def statuses(engine: Engine) -> dict[str, str]:
+    with engine.connect() as connection:
+        rows = connection.execute(
+            text("SELECT comment_id || ' ' || kind, status FROM review_item ORDER BY id")
+        )
+        return {row[0]: row[1] for row in rows}
+
+
+def actions(engine: Engine) -> list[tuple[str, str]]:
+    with engine.connect() as connection:
+        rows = connection.execute(
+            text(
+                "SELECT d.action, comment_id FROM decision d JOIN moderator m "
+                "ON m.id = d.moderator_id WHERE pseudonym = 'cora' ORDER BY d.id"
+            )
+        )
+        return [(row[0], row[1]) for row in rows]
+
+
+def test_all_that_match_are_closed_and_logged(engine: Engine, cora: Moderator, fill: Fill) -> None:
+    fill(5)
+    done = close(engine, cora)
+    assert (done.state, done.matched, done.closed) == ("closed", 5, 5)
+    assert set(statuses(engine).values()) == {"closed"}
+    assert actions(engine) == [("close", f"c{i}") for i in range(5)]
+    assert queue.verify_log(engine).intact
+    assert queue.lease(engine, cora.id) is None
+    assert dismissal.latest(engine) == [done]
+
+
+def test_a_cancel_brings_all_back(
+    engine: Engine, cora: Moderator, ann: Moderator, fill: Fill
+) -> None:
+    fill(5)
+    done = close(engine, cora)
+    back = dismissal.cancel(engine, cora.id, done.id, batch=2)
+    assert (back.state, back.closed, back.cancelled_by) == ("brought back", 0, cora.id)
+    assert set(statuses(engine).values()) == {"waiting"}
+    assert [action for action, _ in actions(engine)] == ["close"] * 5 + ["reopen"] * 5
+    with engine.connect() as connection:
+        pairs = connection.execute(
+            text(
+                "SELECT o.item_id = c.item_id FROM decision o JOIN decision c "
+                "ON c.id = o.refers_to AND c.action = 'close' WHERE o.action = 'reopen'"
+            )
+        ).scalars()
+        assert pairs.all() == [True] * 5
+    assert dismissal.cancel(engine, cora.id, done.id) == back  # twice is once
+    assert queue.verify_log(engine).intact
+    label(engine, ann, held(engine, ann))
+
+
+def test_a_cancel_by_another_lead_is_theirs(engine: Engine, cora: Moderator, fill: Fill) -> None:
+    fill(1)
+    dan = people.create_moderator(engine, "dan", "lead")
+    back = dismissal.cancel(engine, dan.id, close(engine, cora).id)
+    assert (back.moderator_id, back.cancelled_by) == (cora.id, dan.id)
+    assert actions(engine) == [("close", "c0")]
+    assert queue.verify_log(engine).intact
+
+
+def test_what_is_held_decided_or_measured_stays(
+    engine: Engine, cora: Moderator, ann: Moderator, ben: Moderator, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(3)], day)
+    queue.enqueue(engine, [new_item("g", 9, kind="gold")], day, kinds=["gold"])
+    queue.enqueue(engine, [new_item("a", 9, kind="audit")], day, kinds=["audit"])
+    queue.enqueue(engine, [new_item("i", 9, kind="imported")], day, kinds=["imported"])
+    label(engine, ann, held(engine, ann))
+    taken = held(engine, ben)
+    assert close(engine, cora).closed == 2
+    assert statuses(engine) == {
+        "c0 review": "decided",
+        "c1 review": "waiting",
+        "c2 review": "closed",
+        "g gold": "waiting",
+        "a audit": "waiting",
+        "i imported": "closed",
+    }
+    label(engine, ben, taken)
+
+
+def test_decided_between_two_batches_is_left_alone(
+    engine: Engine, cora: Moderator, ann: Moderator, fill: Fill
+) -> None:
+    fill(4)
+    lease = held(engine, ann)
+    queue.release(engine, ann.id, lease.item.id, lease.token)
+    begun = dismissal.start(engine, cora.id, GENERAL, "spam", 4)
+    again = held(engine, ann)
+    label(engine, ann, again)
+    done = dismissal.resume(engine, begun.id, batch=1)
+    assert (done.matched, done.closed) == (4, 3)
+    assert list(statuses(engine).values()).count("decided") == 1
+
+
+def test_what_comes_later_is_left_alone(
+    engine: Engine, cora: Moderator, new_item: New, day: date, fill: Fill
+) -> None:
+    fill(2)
+    begun = dismissal.start(engine, cora.id, GENERAL, "spam", 2)
+    queue.enqueue(engine, [new_item("later")], day + timedelta(days=1))
+    assert dismissal.resume(engine, begun.id).closed == 2
+    assert statuses(engine)["later review"] == "waiting"
+
+
+def test_another_number_than_told_is_refused(engine: Engine, cora: Moderator, fill: Fill) -> None:
+    fill(3)
+    with pytest.raises(LeaseConflictError, match="3 items match now instead of 2"):
+        dismissal.start(engine, cora.id, GENERAL, "spam", 2)
+    assert dismissal.latest(engine) == []
+
+
+def test_a_double_click_is_one_closing(engine: Engine, cora: Moderator, fill: Fill) -> None:
+    fill(3)
+    first = dismissal.start(engine, cora.id, GENERAL, "spam", 3)
+    assert dismissal.start(engine, cora.id, GENERAL, "spam", 3).id == first.id
+    dismissal.resume(engine, first.id)
+    with pytest.raises(LeaseConflictError):
+        dismissal.start(engine, cora.id, GENERAL, "spam", 3)
+
+
+def test_a_killed_process_leaves_whole_batches(engine: Engine, cora: Moderator, fill: Fill) -> None:
+    fill(5)
+    begun = dismissal.start(engine, cora.id, GENERAL, "spam", 5)
+    commits = 0
+
+    def die_in_the_third(*_: object) -> None:
+        nonlocal commits
+        commits += 1
+        if commits == 3:
+            raise KeyboardInterrupt
+
+    event.listen(engine, "commit", die_in_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        dismissal.resume(engine, begun.id, batch=1)
+    event.remove(engine, "commit", die_in_the_third)
+    left = dismissal.progress(engine, begun.id)
+    assert (left.state, left.closed) == ("closing", 2)
+    assert queue.verify_log(engine).intact
+    assert dismissal.resume(engine, begun.id).closed == 5
+    assert len(actions(engine)) == 5
+
+
+def test_a_cancel_stops_one_that_runs(engine: Engine, cora: Moderator, fill: Fill) -> None:
+    fill(60)
+    begun = dismissal.start(engine, cora.id, GENERAL, "spam", 60)
+    runner = threading.Thread(target=dismissal.resume, args=(engine, begun.id), kwargs={"batch": 1})
+    runner.start()
+    while not dismissal.progress(engine, begun.id).closed:
+        pass
+    dismissal.cancel(engine, cora.id, begun.id, batch=7)
+    runner.join()
+    assert dismissal.progress(engine, begun.id).state == "brought back"
+    assert set(statuses(engine).values()) == {"waiting"}
+    assert queue.verify_log(engine).intact
+
+
+def test_two_at_once_close_each_item_once(engine: Engine, cora: Moderator, fill: Fill) -> None:
+    fill(40)
+    dan = people.create_moderator(engine, "dan", "lead")
+    ids = [dismissal.start(engine, lead.id, GENERAL, "spam", 40).id for lead in (cora, dan)]
+    threads = [
+        threading.Thread(target=dismissal.resume, args=(engine, id_), kwargs={"batch": 3})
+        for id_ in (*ids, *ids)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done = [dismissal.progress(engine, id_) for id_ in ids]
+    assert sum(each.closed for each in done) == 40
+    assert queue.verify_log(engine).decisions == 40
+    assert queue.verify_log(engine).intact
+
+
+def test_people_decide_while_a_closing_runs(
+    engine: Engine, cora: Moderator, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(120)
+
+    def work(person: Moderator) -> None:
+        while lease := queue.lease(engine, person.id):
+            label(engine, person, lease)
+
+    begun = dismissal.start(engine, cora.id, GENERAL, "spam", 120)
+    threads = [threading.Thread(target=work, args=(person,)) for person in (ann, ben)]
+    for thread in threads:
+        thread.start()
+    dismissal.resume(engine, begun.id, batch=5)
+    for thread in threads:
+        thread.join()
+    counts = queue.counts(engine)
+    assert counts.closed + counts.decided == queue.verify_log(engine).decisions == 120
+    assert queue.verify_log(engine).intact
+
+
+def test_second_opinions_go_and_come_with_their_items(
+    engine: Engine, cora: Moderator, new_item: New, day: date
+) -> None:
+    items = [new_item("c1", kind=kind) for kind in ("review", "second_opinion")]
+    queue.enqueue(engine, [*items, new_item("c2", 2)], day)
+    done = close(engine, cora, Criteria(comment_ids=("c1",)))
+    assert statuses(engine) == {
+        "c1 review": "closed",
+        "c1 second_opinion": "withdrawn",
+        "c2 review": "waiting",
+    }
+    dismissal.cancel(engine, cora.id, done.id)
+    assert statuses(engine)["c1 second_opinion"] == "blocked"
+
+
+@pytest.mark.parametrize(
+    ("criteria", "expected"),
+    [
+        (Criteria(queue="general"), {"a", "b", "c"}),
+        (Criteria(reason="toxicity"), {"b"}),
+        (Criteria(language="de"), {"c"}),
+        (Criteria(platform="forum"), {"a"}),
+        (Criteria(first_day=date(2026, 1, 2)), {"b", "c"}),
+        (Criteria(last_day=date(2026, 1, 1)), {"a"}),
+        (Criteria(first_day=date(2026, 1, 2), reason="toxicity"), {"b"}),
+        (Criteria(comment_ids=("a", "c", "nowhere")), {"a", "c"}),
+        (Criteria(queued_before=datetime(2020, 1, 1, tzinfo=UTC)), set()),
+        (Criteria(queued_before=datetime(2999, 1, 1, tzinfo=UTC)), {"a", "b", "c"}),
+        (Criteria(queue="' OR 1=1 --"), set()),
+        (Criteria(comment_ids=("'); DROP TABLE decision; --",)), set()),
+    ],
+)
+def test_criteria(
+    engine: Engine, cora: Moderator, new_item: New, criteria: Criteria, expected: set[str]
+) -> None:
+    queue.enqueue(engine, [new_item("a", platform="forum")], date(2026, 1, 1))
+    more = [new_item("b", reason="toxicity"), new_item("c", 2, language="de")]
+    queue.enqueue(engine, more, date(2026, 1, 2))
+    assert dismissal.matching(engine, criteria) == len(expected)
+    close(engine, cora, criteria)
+    closed = {key.split()[0] for key, status in statuses(engine).items() if status == "closed"}
+    assert closed == expected
+
+
+@pytest.mark.parametrize(
+    ("criteria", "problem"),
+    [
+        (Criteria(), "without criteria"),
+        (Criteria(queue="a\0b"), "NUL"),
+        (Criteria(comment_ids=("\ud800",)), "surrogate"),
+        (Criteria(comment_ids=("c",) * 10_001), "at most 10000"),
+        (Criteria(queued_before=datetime(2026, 1, 1)), "time zone"),  # noqa: DTZ001
+    ],
+)
+def test_impossible_criteria(engine: Engine, criteria: Criteria, problem: str) -> None:
+    with pytest.raises(QueueError, match=problem):
+        dismissal.matching(engine, criteria)
+
+
+@pytest.mark.parametrize("reason", ["", "  ", "x" * 401, "a\0b"])
+def test_a_closing_needs_a_reason(engine: Engine, cora: Moderator, fill: Fill, reason: str) -> None:
+    fill(1)
+    with pytest.raises(QueueError):
+        dismissal.start(engine, cora.id, GENERAL, reason, 1)
+
+
+def test_an_unknown_closing(engine: Engine, cora: Moderator) -> None:
+    for refused in (dismissal.progress, dismissal.resume):
+        with pytest.raises(ItemNotFoundError, match="dismissal 7 does not exist"):
+            refused(engine, 7)
+    with pytest.raises(ItemNotFoundError):
+        dismissal.cancel(engine, cora.id, 7)
+
+
+@given(
+    st.builds(
+        Criteria,
+        queue=st.none() | st.text(),
+        first_day=st.none() | st.dates(),
+        queued_before=st.none() | st.datetimes(timezones=st.just(UTC)),
+        comment_ids=st.none() | st.lists(st.text()).map(tuple),
+    )
+)
+def test_criteria_survive_being_written_down(criteria: Criteria) -> None:
+    assert Criteria.of_json(criteria.as_json()) == criteria

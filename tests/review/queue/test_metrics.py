@@ -1,0 +1,134 @@
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import date, timedelta
+
+from sqlalchemy import Engine, text
+
+from modwatch.review import people, queue
+from modwatch.review.people import Moderator
+from modwatch.review.queue import QueueAges, QueueCounts
+from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.metrics import DayQueue, day_queue
+
+
+def test_an_empty_queue(engine: Engine) -> None:
+    assert set(asdict(queue.counts(engine)).values()) == {0}
+    assert queue.queue_ages(engine) == QueueAges(items=0, median_seconds=None, oldest_seconds=None)
+
+
+def test_each_item_is_counted_once(
+    engine: Engine, ann: Moderator, fill: Callable[[int], None], day: date
+) -> None:
+    fill(4)
+    decided = queue.lease(engine, ann.id)
+    assert decided is not None
+    queue.decide(
+        engine,
+        moderator_id=ann.id,
+        item_id=decided.item.id,
+        lease_token=decided.token,
+        label=0,
+        idempotency_key="k",
+    )
+    queue.lease(engine, ann.id)
+    expected = QueueCounts(
+        waiting=2, leased=1, decided=1, withdrawn=0, blocked=0, escalated=0, closed=0
+    )
+    assert queue.counts(engine) == queue.counts(engine, day) == expected
+    assert queue.counts(engine, day + timedelta(days=1)).waiting == 0
+
+
+def test_every_status_has_its_place(
+    engine: Engine, ann: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(8)
+    places = ("blocked", "escalated", "decided", "withdrawn", "closed")
+    with engine.begin() as connection:
+        for rank, status in enumerate(places, 1):
+            connection.execute(
+                text("UPDATE review_item SET status = :status WHERE rank = :rank"),
+                {"status": status, "rank": rank},
+            )
+    found = asdict(queue.counts(engine))
+    assert found == dict.fromkeys(places, 1) | {"waiting": 3, "leased": 0}
+    lead = people.create_moderator(engine, "cora", "lead")
+    assert queue.lease_escalated(engine, lead.id) is not None
+    queue.lease(engine, ann.id)
+    found = asdict(queue.counts(engine))
+    assert (found["waiting"], found["leased"], found["escalated"]) == (2, 2, 0)
+    assert sum(found.values()) == 8
+    assert queue.queue_ages(engine).items == 4  # blocked ones cannot be decided
+
+
+def test_an_expired_lease_counts_as_waiting(
+    engine: Engine, ann: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(1)
+    queue.lease(engine, ann.id, timedelta(0))
+    assert queue.counts(engine).waiting == 1
+
+
+def test_ages_are_those_of_undecided_items(engine: Engine, fill: Callable[[int], None]) -> None:
+    fill(3)
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE review_item SET queued_at = now() - rank * interval '1 hour'")
+        )
+        connection.execute(text("UPDATE review_item SET status = 'withdrawn' WHERE rank = 3"))
+    ages = queue.queue_ages(engine)
+    assert ages.items == 2
+    assert ages.median_seconds is not None
+    assert ages.oldest_seconds is not None
+    assert abs(ages.median_seconds - 5_400) < 60
+    assert abs(ages.oldest_seconds - 7_200) < 60
+
+
+def label_next(engine: Engine, person: Moderator) -> None:
+    held = queue.lease(engine, person.id)
+    assert held is not None
+    queue.decide(
+        engine,
+        moderator_id=person.id,
+        item_id=held.item.id,
+        lease_token=held.token,
+        label=1,
+        idempotency_key=held.token,
+    )
+
+
+def test_a_day_without_items(engine: Engine, day: date) -> None:
+    assert day_queue(engine, day) == DayQueue(
+        waiting=0, decided=0, age_median=None, age_oldest=None, decision_median=None
+    )
+
+
+def test_a_day_is_timed_by_what_waits_and_what_is_decided(
+    engine: Engine,
+    ann: Moderator,
+    fill: Callable[[int], None],
+    new_item: Callable[..., NewItem],
+    day: date,
+) -> None:
+    fill(5)
+    queue.enqueue(engine, [new_item("elsewhere")], day + timedelta(days=1))
+    queue.enqueue(engine, [new_item("known", kind="gold")], day, kinds=["gold"])
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE review_item SET queued_at = now() - rank * interval '1 hour'")
+        )
+        connection.execute(text("UPDATE review_item SET status = 'withdrawn' WHERE rank = 5"))
+        connection.execute(
+            text(
+                "UPDATE review_item SET rank = 9, serve_by = now() + interval '9 days' "
+                "WHERE kind = 'gold' OR comment_id = 'elsewhere'"
+            )
+        )
+    for _ in range(2):  # the first two, one and two hours old
+        label_next(engine, ann)
+    queue.lease(engine, ann.id)
+    found = day_queue(engine, day)
+    assert (found.waiting, found.decided) == (2, 2)
+    times = (found.age_median, found.age_oldest, found.decision_median)
+    for seconds, hours in zip(times, (3.5, 4, 1.5), strict=True):
+        assert isinstance(seconds, float)
+        assert abs(seconds - 3_600 * hours) < 60

@@ -1,0 +1,306 @@
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, text
+
+from modwatch.errors import ItemNotFoundError, QueueError
+from modwatch.review import people, queue
+from modwatch.review.people import Moderator
+from modwatch.review.queue import amendments
+from modwatch.review.queue.items import NewItem
+from modwatch.review.reporting import search
+from modwatch.review.reporting.search import SearchQuery, Viewer
+from review.labelling import label_next
+
+New = Callable[..., NewItem]
+
+ADMIN = Viewer(moderator_id=0, everybody=True, scores=True, reviews=False)
+LEAD = replace(ADMIN, reviews=True)
+AUDITOR = replace(ADMIN, scores=False, audits=True)
+
+INJECTIONS = [
+    "' OR '1'='1", "'; DROP TABLE decision; --", "\" OR 1=1 --", "%", "_", "\\", "%%%%", "\\%",
+    "1) OR (1=1", ":name", "%(name)s", "$1", "{0}",
+    "' UNION SELECT password_hash FROM moderator --",
+]  # fmt: skip
+
+
+def own(person: Moderator) -> Viewer:
+    return Viewer(moderator_id=person.id, everybody=False, scores=False, reviews=True)
+
+
+def found(engine: Engine, viewer: Viewer = ADMIN, **query: object) -> list[str]:
+    result = search.find(engine, SearchQuery(**query), viewer)  # type: ignore[arg-type]
+    return [item.comment_id for item in result.items]
+
+
+@pytest.fixture
+def days(day: date) -> dict[str, date]:
+    return {"first_day": day, "last_day": day + timedelta(days=2)}
+
+
+def test_every_field(
+    engine: Engine, ann: Moderator, new_item: New, day: date, days: dict[str, date]
+) -> None:
+    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    queue.enqueue(engine, [new_item("c")], day + timedelta(days=1))
+    label_next(engine, ann, policy_code="harassment.threat")
+    assert found(engine) == ["c", "b", "a"]
+    assert found(engine, comment_id="b") == ["b"]
+    assert found(engine, text="TEXT OF B", **days) == ["b"]
+    assert found(engine, pseudonym="ann") == ["a"]
+    assert found(engine, pseudonym="nobody") == []
+    assert found(engine, first_day=day + timedelta(days=1)) == ["c"]
+    assert found(engine, last_day=day) == ["b", "a"]
+    assert found(engine, status="decided") == ["a"]
+    assert found(engine, queue="elsewhere") == []
+    assert found(engine, policy_code="harassment.threat", **days) == ["a"]
+    assert found(engine, policy_code="harassment", **days) == []
+    assert found(engine, status="decided", comment_id="b") == []
+
+
+@pytest.mark.parametrize("term", INJECTIONS)
+@pytest.mark.parametrize(
+    "field", ["comment_id", "text", "pseudonym", "status", "queue", "policy_code"]
+)
+def test_whatever_is_searched_for_is_a_value(
+    engine: Engine, new_item: New, day: date, days: dict[str, date], field: str, term: str
+) -> None:
+    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    assert found(engine, **{field: term}, **days) == []
+    assert queue.counts(engine).waiting == 2
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_text_is_found_by_any_part_of_it(
+    engine: Engine, new_item: New, day: date, part: str
+) -> None:
+    queue.enqueue(engine, [new_item("a", text=f"before {part} after")], day)
+    same_day = {"first_day": day, "last_day": day}
+    assert found(engine, text=part[:512], **same_day) == ["a"]
+    assert found(engine, text=(part + "%")[-512:], **same_day) == []
+
+
+def test_pages_hold_everything_once(engine: Engine, new_item: New, day: date) -> None:
+    queue.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(7)], day)
+    seen, cursor = [], None
+    for _ in range(4):
+        page = search.find(engine, SearchQuery(), ADMIN, limit=2, cursor=cursor)
+        seen += [item.comment_id for item in page.items]
+        cursor = page.cursor
+        # What comes while somebody turns pages shifts none of them.
+        queue.enqueue(engine, [new_item("new")], day + timedelta(days=len(seen)))
+    assert seen == [f"c{i}" for i in reversed(range(7))]
+    assert cursor is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        SearchQuery(text="x"),
+        SearchQuery(policy_code="x", first_day=date(2026, 1, 1)),
+        SearchQuery(text="x", first_day=date(2026, 1, 1), last_day=date(2026, 2, 1)),
+        SearchQuery(first_day=date(2026, 1, 2), last_day=date(2026, 1, 1)),
+        SearchQuery(comment_id=""),
+        SearchQuery(comment_id="x" * 513),
+        SearchQuery(pseudonym="a\0b"),
+        SearchQuery(queue="\ud800"),
+    ],
+)
+def test_impossible_searches(engine: Engine, query: SearchQuery) -> None:
+    with pytest.raises(QueueError) as refusal:
+        search.find(engine, query, ADMIN)
+    assert "\0" not in str(refusal.value)
+
+
+def test_a_month_of_texts_may_be_searched(engine: Engine) -> None:
+    assert found(engine, text="x", first_day=date(2026, 1, 1), last_day=date(2026, 1, 31)) == []
+    assert found(engine, text="x", comment_id="a") == []
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "²", "9" * 30, "1; DROP TABLE decision"])
+def test_a_cursor_is_ours_or_refused(engine: Engine, cursor: str) -> None:
+    with pytest.raises(QueueError, match="cursor"):
+        search.find(engine, SearchQuery(), ADMIN, cursor=cursor)
+
+
+def test_a_long_search_is_refused_kindly(engine: Engine, new_item: New, day: date) -> None:
+    long = [new_item(f"c{i}", i + 1, text="ab" * 20_000) for i in range(300)]
+    queue.enqueue(engine, long, day)
+    query = SearchQuery(text="a_%" * 60, first_day=day, last_day=day)
+    with pytest.raises(QueueError, match="choose fewer days"):
+        search.find(engine, query, ADMIN, patience=timedelta(milliseconds=1))
+    assert search.find(engine, SearchQuery(comment_id="c7"), ADMIN).items  # the next is as patient
+    with engine.connect() as connection:
+        assert connection.scalar(text("SHOW statement_timeout")) == "0"
+
+
+def test_a_history_tells_all_in_order(
+    engine: Engine, ann: Moderator, new_item: New, day: date
+) -> None:
+    cora = people.create_moderator(engine, "cora", "lead")
+    queue.enqueue(engine, [new_item("a")], day)
+    first = label_next(engine, ann, 1, note="a <b>note</b>", policy_code="x").id
+    lease = amendments.undo(engine, moderator_id=ann.id, decision_id=first, idempotency_key="u")
+    queue.decide(
+        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=0,
+        idempotency_key="k",
+    )  # fmt: skip
+    version = search.history(engine, LEAD, comment_id="a").items[0].version
+    amendments.correct(
+        engine, moderator_id=cora.id, item_id=lease.item.id, label=1, version=version,
+        idempotency_key="c", reason="appeal", others_too=True,
+    )  # fmt: skip
+    later = [new_item("a", kind="imported", reason="imported")]
+    queue.enqueue(engine, later, day, kinds=["imported"])
+    told = search.history(engine, LEAD, item_id=lease.item.id)
+    assert told == search.history(engine, LEAD, comment_id="a")
+    assert [(each.action, each.pseudonym, each.label) for each in told.events] == [
+        ("queued", None, None), ("label", "ann", 1), ("undo", "ann", None), ("label", "ann", 0),
+        ("correct", "cora", 1), ("queued", None, None),
+    ]  # fmt: skip
+    assert told.events[1].note == "a <b>note</b>"
+    assert told.events[4].reason == "appeal"
+    assert told.events[2].refers_to == told.events[1].decision_id
+    assert [item.label for item in told.items] == [1, None]
+    assert "invented text" not in repr(told)
+
+
+@pytest.mark.parametrize(
+    "which", [{}, {"item_id": 1}, {"comment_id": "x"}, {"comment_id": "' OR 1=1 --"}]
+)
+def test_no_such_history(engine: Engine, which: dict[str, object]) -> None:
+    with pytest.raises(ItemNotFoundError):
+        search.history(engine, ADMIN, **which)  # type: ignore[arg-type]
+
+
+SECRET = ("kind", "reason", "prob", "uncertainty", "review_score", "model_version")
+
+
+def test_an_auditor_sees_no_score_and_no_reason(
+    engine: Engine, ann: Moderator, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("a")], day)
+    label_next(engine, ann)
+    told_all = search.history(engine, AUDITOR, comment_id="a")
+    for told in (search.find(engine, SearchQuery(), AUDITOR), told_all):
+        (item,) = told.items
+        assert [getattr(item, name) for name in SECRET] == [None] * len(SECRET)
+        assert item.label == 1
+    assert told_all.events[0].reason is None
+    assert search.find(engine, SearchQuery(), ADMIN).items[0].prob == pytest.approx(0.3)
+
+
+def test_labels_are_kept_from_an_auditor_who_may_audit_the_comment(
+    engine: Engine, ann: Moderator, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    label_next(engine, ann, policy_code="x", note="toxic!")
+    label_next(engine, ann)
+    queue.enqueue(engine, [new_item("a", kind="audit")], day, kinds=["audit"])
+    told = search.history(engine, AUDITOR, comment_id="a")
+    assert [(each.label, each.note, each.policy_code) for each in told.events] == [(None,) * 3] * 3
+    assert {item.label for item in told.items} == {None}
+    assert search.history(engine, AUDITOR, comment_id="b").items[0].label == 1
+    assert search.history(engine, LEAD, comment_id="a").items[0].label == 1
+
+
+def test_whoever_may_be_served_a_blind_item_does_not_learn_which_it_is(
+    engine: Engine, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    queue.enqueue(engine, [new_item("g", 3, kind="gold", reason="gold")], day, kinds=["gold"])
+    by_id = {item.comment_id: item for item in search.find(engine, SearchQuery(), LEAD).items}
+    assert [getattr(by_id["g"], name) for name in SECRET] == [None] * len(SECRET)
+    assert by_id["a"].reason == "uncertainty"
+    assert search.find(engine, SearchQuery(comment_id="g"), ADMIN).items[0].kind == "gold"
+
+
+def test_whoever_holds_a_blind_item_sees_no_label_of_its_comment(
+    engine: Engine, ann: Moderator, new_item: New, day: date
+) -> None:
+    cora = people.create_moderator(engine, "cora", "lead")
+    viewer = replace(LEAD, moderator_id=cora.id)
+    both = [new_item("a", kind=kind) for kind in ("review", "second_opinion")]
+    queue.enqueue(engine, both, day)
+    label_next(engine, ann)
+    assert search.history(engine, viewer, comment_id="a").items[0].label == 1
+    lease = queue.lease(engine, cora.id)
+    assert lease is not None
+    assert search.history(engine, viewer, comment_id="a").items[0].label is None
+    queue.release(engine, cora.id, lease.item.id, lease.token)
+    assert search.history(engine, viewer, comment_id="a").items[0].label == 1
+
+
+def test_a_moderator_sees_their_own_decisions_of_two_weeks(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("a", labels_wanted=2), new_item("b", 2)], day)
+    label_next(engine, ann, 1)
+    label_next(engine, ben, 1)
+    assert found(engine, own(ann)) == ["a"]
+    assert found(engine, own(ann), comment_id="b") == []
+    told = search.history(engine, own(ann), comment_id="a")
+    assert [(each.pseudonym, each.label) for each in told.events] == [("ann", 1)]
+    with pytest.raises(ItemNotFoundError):
+        search.history(engine, own(ann), comment_id="b")
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE decision DISABLE TRIGGER ALL"))
+        connection.execute(text("UPDATE decision SET decided_at = decided_at - interval '14 days'"))
+        connection.execute(text("ALTER TABLE decision ENABLE TRIGGER ALL"))
+    assert found(engine, own(ann)) == []  # a retest of it may come now
+    with pytest.raises(ItemNotFoundError):
+        search.history(engine, own(ann), comment_id="a")
+
+
+def test_queues_of_others_are_not_there(engine: Engine, new_item: New, day: date) -> None:
+    queue.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET queue = 'de' WHERE comment_id = 'b'"))
+    viewer = replace(LEAD, queues=frozenset({"de"}))
+    assert found(engine, viewer) == ["b"]
+    assert found(engine, viewer, queue="general") == []
+    for which in ({"comment_id": "a"}, {"item_id": 1}):
+        with pytest.raises(ItemNotFoundError):
+            search.history(engine, viewer, **which)  # type: ignore[arg-type]
+
+
+def test_a_moderator_is_told_nothing_that_others_did_with_their_items(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date, days: dict[str, date]
+) -> None:
+    items = [new_item("a", labels_wanted=2), new_item("b", 2, labels_wanted=2)]
+    queue.enqueue(engine, items, day)
+    for person, code in ((ann, "fine"), (ben, "hate")):
+        for _ in range(2):
+            label_next(engine, person, 1 if person is ann else 0, policy_code=code)
+    mine = search.find(engine, SearchQuery(**days), own(ann)).items
+    assert {item.label for item in mine} == {1}
+    assert found(engine, own(ann), pseudonym="ben") == []
+    assert found(engine, own(ann), policy_code="hate", **days) == []
+    assert sorted(found(engine, own(ann), pseudonym="ann")) == sorted(
+        item.comment_id for item in mine
+    )
+    for name in ("status", "version", "queued_at", "due_at", "reason", "kind"):
+        assert {getattr(item, name) for item in mine} == {None}, name
+    with pytest.raises(QueueError, match="status"):
+        found(engine, own(ann), status="escalated")
+
+
+def test_the_next_of_several_does_not_read_what_the_first_said(
+    engine: Engine, ann: Moderator, new_item: New, day: date
+) -> None:
+    lea = people.create_moderator(engine, "lea", "lead")
+    queue.enqueue(engine, [new_item("a", labels_wanted=2)], day)
+    label_next(engine, ann, 1, policy_code="hate")
+    viewer = replace(LEAD, moderator_id=lea.id)
+    assert [event.label for event in search.history(engine, viewer, comment_id="a").events] == [
+        None, 1,
+    ]  # fmt: skip
+    assert queue.lease(engine, lea.id) is not None
+    for event in search.history(engine, viewer, comment_id="a").events:
+        assert (event.label, event.policy_code) == (None, None)

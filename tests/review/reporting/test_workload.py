@@ -1,0 +1,243 @@
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from sqlalchemy import Engine, text
+
+from modwatch.review import people, queue
+from modwatch.review.people import Moderator
+from modwatch.review.queue import amendments, dismissal
+from modwatch.review.queue.dismissal import Criteria
+from modwatch.review.queue.items import NewItem
+from modwatch.review.reporting import workload
+from modwatch.review.reporting.workload import LaneState
+from review.labelling import held, label_next
+
+Fill = Callable[[int], None]
+New = Callable[..., NewItem]
+
+
+@pytest.fixture
+def cora(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "cora", "lead")
+
+
+def escalate(engine: Engine, person: Moderator, note: str = "what is this?") -> int:
+    lease = held(engine, person)
+    return queue.escalate(
+        engine,
+        moderator_id=person.id,
+        item_id=lease.item.id,
+        lease_token=lease.token,
+        idempotency_key=lease.token,
+        reason="unclear",
+        note=note,
+    ).id
+
+
+def undo(engine: Engine, person: Moderator, decision_id: int) -> None:
+    lease = amendments.undo(
+        engine, moderator_id=person.id, decision_id=decision_id, idempotency_key=f"u{decision_id}"
+    )
+    queue.release(engine, person.id, lease.item.id, lease.token)
+
+
+def age_items(engine: Engine) -> None:
+    """Let item n be n hours old, and promised within two and a half hours."""
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "UPDATE review_item SET queued_at = now() - rank * interval '1 hour', "
+                "due_at = now() - rank * interval '1 hour' + interval '2.5 hours'"
+            )
+        )
+
+
+def only(engine: Engine) -> LaneState:
+    (state,) = workload.overview(engine)
+    return state
+
+
+def near(found: float | None, hours: float) -> bool:
+    return found is not None and abs(found - 3_600 * hours) < 60
+
+
+def test_an_empty_queue(engine: Engine, day: date) -> None:
+    assert workload.overview(engine) == []
+    assert workload.holders(engine) == []
+    assert workload.escalations(engine) == []
+    assert workload.throughput(engine, day, day) == []
+
+
+def test_each_item_counts_once_and_ages_are_of_what_can_be_decided(
+    engine: Engine, ann: Moderator, fill: Fill
+) -> None:
+    fill(6)
+    age_items(engine)
+    label_next(engine, ann)  # one hour old
+    escalate(engine, ann)  # two
+    held(engine, ann)  # three
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET status = 'blocked' WHERE rank = 6"))
+    state = only(engine)
+    counted = (state.waiting, state.leased, state.escalated, state.blocked, state.decided_today)
+    assert counted == (2, 1, 1, 1, 1)
+    assert state.undecided == 4
+    assert state.overdue == 3  # three, four and five hours old; the blocked one does not count
+    assert near(state.oldest_seconds, 5)
+    assert near(state.median_seconds, 3.5)  # of 2, 3, 4 and 5
+    assert near(state.oldest_escalated_seconds, 2)
+
+
+def test_an_item_taken_back_keeps_its_age(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    age_items(engine)
+    undo(engine, ann, label_next(engine, ann).id)
+    state = only(engine)
+    assert (state.waiting, state.decided_today) == (1, 0)
+    assert near(state.oldest_seconds, 1)
+    label_next(engine, ann)
+    assert (only(engine).decided_today, only(engine).oldest_seconds) == (1, None)
+
+
+def test_an_item_brought_back_keeps_its_age(engine: Engine, cora: Moderator, fill: Fill) -> None:
+    fill(1)
+    age_items(engine)
+    all_of_it = Criteria(queue="general")
+    done = dismissal.resume(engine, dismissal.start(engine, cora.id, all_of_it, "spam", 1).id)
+    assert workload.overview(engine) == []
+    dismissal.cancel(engine, cora.id, done.id)
+    assert near(only(engine).oldest_seconds, 1)
+
+
+def test_queued_anew_keeps_its_age(engine: Engine, fill: Fill, new_item: New, day: date) -> None:
+    fill(1)
+    age_items(engine)
+    queue.enqueue(engine, [new_item("c0", prob=0.9)], day)
+    assert near(only(engine).oldest_seconds, 1)
+
+
+def test_an_expired_lease_waits_again(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(1)
+    queue.lease(engine, ann.id, timedelta(0))
+    assert (only(engine).waiting, only(engine).leased) == (1, 0)
+    assert workload.holders(engine) == []
+
+
+def test_yesterdays_decisions_are_not_todays(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    fill(2)
+    label_next(engine, ann)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE decision DISABLE TRIGGER ALL"))
+        connection.execute(text("UPDATE decision SET decided_at = decided_at - interval '1 day'"))
+        connection.execute(text("ALTER TABLE decision ENABLE TRIGGER ALL"))
+    label_next(engine, ann)
+    assert only(engine).decided_today == 1
+
+
+def test_queues_and_reasons_are_told_apart(
+    engine: Engine, ann: Moderator, new_item: New, day: date
+) -> None:
+    items = [new_item("a"), new_item("b", 2, reason="toxicity"), new_item("c", 3)]
+    queue.enqueue(engine, items, day)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET queue = 'de' WHERE comment_id = 'c'"))
+        connection.execute(text("INSERT INTO lane VALUES ('de', 'uncertainty')"))
+    found = [(state.queue, state.reason, state.waiting) for state in workload.overview(engine)]
+    assert found == [
+        ("de", "uncertainty", 1),
+        ("general", "toxicity", 1),
+        ("general", "uncertainty", 1),
+    ]
+    assert [state.queue for state in workload.overview(engine, queues=["de"])] == ["de"]
+    assert workload.overview(engine, queues=[]) == []
+    lease = queue.lease(engine, ann.id, queues=["de"])
+    assert lease is not None
+    assert [each.queue for each in workload.holders(engine, queues=["de"])] == ["de"]
+    assert workload.holders(engine, queues=["general"]) == []
+
+
+def test_who_holds_what_and_taking_it_back(
+    engine: Engine, ann: Moderator, ben: Moderator, cora: Moderator, fill: Fill
+) -> None:
+    fill(4)
+    first, second = held(engine, ann), held(engine, ann)
+    other = held(engine, ben)
+    found = workload.holders(engine)
+    assert [(each.pseudonym, each.item_id) for each in found] == [
+        ("ann", first.item.id), ("ann", second.item.id), ("ben", other.item.id),
+    ]  # fmt: skip
+    assert (found[0].claimed_at, found[0].leased_until) == (first.claimed_at, first.expires_at)
+    one = workload.release_all(engine, ann.id, actor_id=cora.id, item_id=second.item.id)
+    assert (one, workload.release_all(engine, ann.id, actor_id=cora.id)) == (1, 1)
+    assert workload.release_all(engine, ann.id, actor_id=cora.id) == 0
+    assert [each.pseudonym for each in workload.holders(engine)] == ["ben"]
+    with engine.connect() as connection:
+        events = connection.execute(
+            text(
+                "SELECT actor_id, subject_id, details FROM account_event "
+                "WHERE action = 'leases_released' ORDER BY id"
+            )
+        ).all()
+    assert events == [
+        (cora.id, ann.id, {"items": [second.item.id]}),
+        (cora.id, ann.id, {"items": [first.item.id]}),
+    ]
+    assert held(engine, ben).item.id == first.item.id
+    assert queue.verify_log(engine).decisions == 0
+
+
+def test_an_escalation_says_why_by_whom_and_how_old(
+    engine: Engine, ann: Moderator, cora: Moderator, fill: Fill
+) -> None:
+    fill(3)
+    age_items(engine)
+    undo(engine, ann, escalate(engine, ann, "a mistake"))
+    escalate(engine, ann, "not a mistake")
+    (found,) = workload.escalations(engine)
+    assert (found.comment_id, found.reason, found.note) == ("c0", "unclear", "not a mistake")
+    assert (found.pseudonym, found.held_by, found.overdue) == ("ann", None, False)
+    assert near(found.age_seconds, 1)
+    assert "not a mistake" not in repr(found)
+    queue.lease_escalated(engine, cora.id)
+    assert workload.escalations(engine)[0].held_by == "cora"
+
+
+def test_labels_that_disagree_are_escalated_by_nobody(
+    engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date
+) -> None:
+    queue.enqueue(engine, [new_item("c", labels_wanted=2)], day)
+    label_next(engine, ann, 1)
+    label_next(engine, ben, 0)
+    (found,) = workload.escalations(engine)
+    assert (found.reason, found.note, found.pseudonym, found.escalated_at) == (None,) * 4
+
+
+def test_throughput(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) -> None:
+    fill(9)
+    for value, seconds in ((1, 2), (0, 4), (0, 12)):
+        label_next(engine, ann, value, seconds=seconds)
+    undo(engine, ann, label_next(engine, ann, 1, seconds=1_000).id)
+    escalate(engine, ben)
+    lease = held(engine, ben)
+    queue.skip(
+        engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="s",
+    )  # fmt: skip
+    now = datetime.now(UTC)
+    today = now.date()
+    days = workload.throughput(engine, today, today)
+    assert [(each.pseudonym, each.labels, each.skips, each.escalations) for each in days] == [
+        ("ann", 3, 0, 0), ("ben", 0, 1, 1),
+    ]  # fmt: skip
+    assert days[0].median_seconds == 4
+    assert days[0].share_toxic == pytest.approx(1 / 3)
+    assert (days[1].median_seconds, days[1].share_toxic) == (None, None)
+    assert days[0].at == datetime(today.year, today.month, today.day, tzinfo=UTC)
+    hours = workload.throughput(engine, today, today, grain="hour")
+    assert sum(each.labels for each in hours) == 3
+    assert all(each.at.minute == 0 and now - each.at < timedelta(hours=2) for each in hours)
+    yesterday = today - timedelta(days=1)
+    assert workload.throughput(engine, yesterday, yesterday) == []
+    assert workload.throughput(engine, today, today, queues=["elsewhere"]) == []
+    assert workload.throughput(engine, today, today, queues=["general"]) == days

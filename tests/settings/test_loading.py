@@ -1,0 +1,249 @@
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from modwatch.errors import SettingsError
+from modwatch.quality.thresholds import Thresholds
+from modwatch.settings import Settings, load_settings
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what a test sets is set."""
+    for name in [name for name in os.environ if name.startswith("MODWATCH_")]:
+        monkeypatch.delenv(name)
+
+
+def test_without_any_variable_the_synthetic_community_is_the_source() -> None:
+    settings = load_settings()
+    assert settings.source.kind == "community"
+    assert settings.lake_root == str(Path("var") / "lake")
+    assert settings.checks_root == str(Path("var") / "lake" / "_checks")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("REVIEW_FRACTION", "0", "a number in (0, 1], got 0"),
+        ("REVIEW_FRACTION", "-0.1", "a number in (0, 1], got -0.1"),
+        ("REVIEW_FRACTION", "1.5", "a number in (0, 1], got 1.5"),
+        ("REVIEW_FRACTION", "nan", "a number in (0, 1], got nan"),
+        ("REVIEW_FRACTION", "one half", "a number in (0, 1], got 'one half'"),
+        ("REVIEW_FRACTION", "", "a number in (0, 1], got ''"),
+        ("SLICE_SHARE", "1", "a number in [0, 1), got 1"),
+        ("TOXIC_SHARE", "2", "a number in [0, 1], got 2"),
+        ("STRATEGY", "guessing", "uncertainty, toxicity or hybrid, got guessing"),
+        ("SHARD_ROWS", "0", "an integer of at least 1, got 0"),
+        ("WINDOW_DAYS", "1.5", "an integer of at least 1, got 1.5"),
+        ("HISTORY_DAYS", "1", "an integer of at least 3, got 1"),
+        ("HISTORY_DAYS", "2", "an integer of at least 3, got 2"),
+        ("LEASE_MINUTES", "0", "a number greater than 0, got 0"),
+        ("REQUIRE_CODE", "maybe", "true or false, got maybe"),
+        ("FIRST_DAY", "yesterday", "a date such as 2026-01-31, got yesterday"),
+        ("LAST_DAY", "2026-02-30", "a date such as 2026-01-31, got 2026-02-30"),
+        ("SOURCE__KIND", "pigeons", "files, sql, replay or community, got pigeons"),
+        ("ALERT_MAIL_TO", '{"hunter2": 1}', 'a JSON list such as ["a", "b"]'),
+        ("OIDC_ROLES", '["hunter2"]', 'a JSON map such as {"a": "b"}'),
+        ("OIDC_ROLES", '{"a": 1}', 'a JSON map such as {"a": "b"}'),
+    ],
+)
+def test_the_error_for_an_invalid_value_names_variable_range_and_value(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, expected: str
+) -> None:
+    monkeypatch.setenv(f"MODWATCH_{variable}", value)
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert str(caught.value) == f"MODWATCH_{variable} must be {expected}"
+
+
+def test_all_invalid_variables_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODWATCH_FIRST_DAY", "today")
+    monkeypatch.setenv("MODWATCH_SHARD_ROWS", "few")
+    with pytest.raises(SettingsError, match=r"FIRST_DAY must be .*; MODWATCH_SHARD_ROWS must be "):
+        load_settings()
+
+
+def test_the_shortest_history_suits_validation() -> None:
+    shortest = Thresholds().min_trailing_days
+    assert Settings(history_days=shortest).history_days == shortest
+    with pytest.raises(ValidationError):
+        Settings(history_days=shortest - 1)
+
+
+@pytest.mark.parametrize("value", ["0.000001", "0.05", "1"])
+def test_every_review_fraction_above_0_up_to_1_will_do(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("MODWATCH_REVIEW_FRACTION", value)
+    assert load_settings().review_fraction == float(value)
+
+
+def test_a_required_variable_of_the_source_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODWATCH_SOURCE__KIND", "files")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert str(caught.value) == (
+        "MODWATCH_SOURCE__KIND=files requires MODWATCH_SOURCE__PATH; set it "
+        "(File, folder or glob; `{dt}` stands for the day)"
+    )
+    monkeypatch.setenv("MODWATCH_SOURCE__PATH", "incoming")
+    assert load_settings().source.path == "incoming"
+
+
+def test_a_variable_of_another_source_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODWATCH_SOURCE__KIND", "community")
+    monkeypatch.setenv("MODWATCH_SOURCE__QUERY", "SELECT 1")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert str(caught.value) == (
+        "MODWATCH_SOURCE__QUERY does not apply to MODWATCH_SOURCE__KIND=community; unset it"
+    )
+
+
+def test_a_source_needs_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODWATCH_SOURCE__PATH", "incoming")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert str(caught.value) == (
+        "MODWATCH_SOURCE__KIND is not set; set it to files, sql, replay or community"
+    )
+
+
+@pytest.mark.parametrize("value", ['{"kind": "sql", "url": "x://mod:hunter2@db', '["hunter2"]'])
+def test_an_invalid_source_in_json_is_not_quoted(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("MODWATCH_SOURCE", value)
+    with pytest.raises(SettingsError, match="MODWATCH_SOURCE__KIND must be files") as caught:
+        load_settings()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_days_out_of_order_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODWATCH_FIRST_DAY", "2026-01-05")
+    monkeypatch.setenv("MODWATCH_LAST_DAY", "2026-01-04")
+    with pytest.raises(SettingsError, match=r"MODWATCH_FIRST_DAY is after MODWATCH_LAST_DAY"):
+        load_settings()
+
+
+WEBHOOK = {"WEBHOOK_URL": "https://hook/x", "WEBHOOK_SECRET": "hunter2"}
+MAIL = {
+    "SMTP_URL": "smtp://mod:hunter2@mail",
+    "MAIL_FROM": "modwatch@example.org",
+    "MAIL_TO": '["ops@example.org"]',
+}
+
+
+def set_alerts(monkeypatch: pytest.MonkeyPatch, values: dict[str, str]) -> None:
+    for name, value in values.items():
+        monkeypatch.setenv(f"MODWATCH_ALERT_{name}", value)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({**WEBHOOK, "WEBHOOK_URL": "file:///etc/hunter2"}, "MODWATCH_ALERT_WEBHOOK_URL"),
+        ({**WEBHOOK, "WEBHOOK_URL": "https://hunter2\r\nX: y"}, "MODWATCH_ALERT_WEBHOOK_URL"),
+        ({**WEBHOOK, "WEBHOOK_SECRET": ""}, "MODWATCH_ALERT_WEBHOOK_SECRET"),
+        ({**MAIL, "MAIL_FROM": ""}, "MODWATCH_ALERT_MAIL_FROM"),
+        ({**MAIL, "MAIL_TO": "[]"}, "MODWATCH_ALERT_MAIL_TO"),
+        ({**MAIL, "MAIL_TO": '["a@b\\nBcc: c@d"]'}, "MODWATCH_ALERT_MAIL_TO"),
+        ({"TIMEOUT": "0"}, "MODWATCH_ALERT_TIMEOUT"),
+    ],
+)
+def test_half_a_channel_is_rejected(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, str], said: str
+) -> None:
+    set_alerts(monkeypatch, values)
+    with pytest.raises(SettingsError, match=said) as caught:
+        load_settings()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_whole_channels_are_taken_and_shown_without_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    set_alerts(monkeypatch, WEBHOOK | MAIL)
+    settings = load_settings()
+    assert settings.alert_mail_to == ("ops@example.org",)
+    assert "hunter2" not in repr(settings)
+
+
+def test_secrets_stand_in_no_representation_and_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODWATCH_DATABASE_URL", "postgresql://mod:hunter2@db/x")
+    monkeypatch.setenv("MODWATCH_SAMPLING_SALT", "hunter2")
+    monkeypatch.setenv("MODWATCH_SOURCE__KIND", "sql")
+    monkeypatch.setenv("MODWATCH_SOURCE__URL", "postgresql://mod:hunter2@db/x")
+    with pytest.raises(SettingsError) as caught:  # the query is missing
+        load_settings()
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    monkeypatch.setenv("MODWATCH_SOURCE__QUERY", "SELECT 1")
+    settings = load_settings()
+    assert "hunter2" not in repr(settings)
+    assert "hunter2" not in settings.model_dump_json()
+
+
+def test_lists_and_maps_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODWATCH_SOURCE__KIND", "files")
+    monkeypatch.setenv("MODWATCH_SOURCE__PATH", "x")
+    monkeypatch.setenv("MODWATCH_SOURCE__COLUMNS", '{"text": "body"}')
+    assert load_settings().source.columns == {"text": "body"}
+
+
+@pytest.mark.parametrize("variable", ["MODWATCH_ALERT_MAIL_TO", "MODWATCH_SOURCE__COLUMNS"])
+def test_what_is_no_json_is_named_and_not_quoted(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "hunter2@example.org")
+    with pytest.raises(SettingsError, match=f"{variable} is not JSON; use a JSON ") as caught:
+        load_settings()
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_settings_do_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load_settings()
+    with pytest.raises(ValidationError):
+        settings.review_fraction = 0.5
+    monkeypatch.setenv("MODWATCH_REVIEW_FRACTION", "0.5")
+    assert settings.review_fraction == 0.05
+
+
+def test_the_lake_may_lie_elsewhere() -> None:
+    settings = Settings(home=Path("h"), lake="s3://bucket/lake/")
+    assert settings.lake_root == "s3://bucket/lake/"
+    assert settings.checks_root == "s3://bucket/lake/_checks"
+    assert settings.models_folder == Path("h") / "models"
+
+
+@pytest.mark.parametrize(
+    ("variable", "nearest"),
+    [
+        ("MODWATCH_REVIEW_FRACTON", "MODWATCH_REVIEW_FRACTION"),
+        ("MODWATCH_SOURCE__PATHS", "MODWATCH_SOURCE__PATH"),
+        ("MODWATCH_SOURCE__TIMESTAMP", "MODWATCH_SOURCE__TIMESTAMP_COLUMN"),
+        ("MODWATCH_SOURCE_KIND", "MODWATCH_SOURCE__KIND"),
+        ("modwatch_shard_row", "MODWATCH_SHARD_ROWS"),
+    ],
+)
+def test_a_misspelt_variable_is_rejected_with_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, variable: str, nearest: str
+) -> None:
+    monkeypatch.setenv(variable, "x")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert str(caught.value) == f"{variable} is not a setting of Modwatch; did you mean {nearest}?"
+
+
+def test_a_variable_like_no_other_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODWATCH_XYZZY", "x")
+    with pytest.raises(SettingsError, match="MODWATCH_XYZZY is not a setting of Modwatch; unset"):
+        load_settings()
+
+
+def test_maps_may_be_given_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODWATCH_OIDC_ROLES__staff", "moderator")
+    assert load_settings().oidc_roles == {"staff": "moderator"}

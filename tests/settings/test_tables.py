@@ -1,0 +1,65 @@
+import datetime
+from itertools import pairwise
+from pathlib import Path
+
+from modwatch.settings import Settings, SqlSourceSettings, current_settings_table, settings_table
+
+
+def test_the_table_has_every_setting_once() -> None:
+    rows = settings_table().splitlines()[2:]
+    names = [row.split("`")[1] for row in rows]
+    for name in Settings.model_fields:
+        if name != "source":
+            assert names.count(f"MODWATCH_{name.upper()}") == 1
+    assert names.count("MODWATCH_SOURCE__KIND") == 1
+    assert datetime.date(2010, 1, 1).isoformat() in next(r for r in rows if "FIRST_DAY" in r)
+
+
+def row(settings: Settings, variable: str) -> list[str]:
+    """Return variable, value and origin; the value is empty when there are two words only."""
+    lines = [line for line in current_settings_table(settings).splitlines() if variable in line]
+    assert len(lines) == 1
+    heads = current_settings_table(settings).splitlines()[0]
+    starts = [heads.index(head) for head in ("variable", "value", "origin", "meaning")]
+    return [lines[0][a:b].strip() for a, b in pairwise(starts)]
+
+
+def test_current_values_come_with_their_origin() -> None:
+    settings = Settings(review_fraction=0.2, home=Path("h"))
+    assert row(settings, "MODWATCH_REVIEW_FRACTION") == [
+        "MODWATCH_REVIEW_FRACTION",
+        "0.2",
+        "environment",
+    ]
+    assert row(settings, "MODWATCH_SLICE_SHARE")[1:] == ["0.1", "default"]
+    assert row(settings, "MODWATCH_LAKE ")[1:] == ["", "default"]
+    assert row(settings, "MODWATCH_SOURCE__KIND")[1:] == ["community", "default"]
+
+
+def test_secrets_are_masked() -> None:
+    source = SqlSourceSettings(url="x://mod:hunter2@db/x", query="SELECT 1\n  WHERE :start")
+    settings = Settings(
+        database_url="postgresql://mod:hunter2@db/x",
+        sampling_salt="hunter2",
+        mlflow_url="https://mod:hunter2@mlflow/x",
+        oidc_client_secret="",
+        source=source,
+    )
+    assert "hunter2" not in current_settings_table(settings)
+    assert row(settings, "MODWATCH_SAMPLING_SALT")[1:] == ["****", "environment"]
+    assert row(settings, "MODWATCH_MLFLOW_URL")[1:] == ["https://****@mlflow/x", "environment"]
+    assert row(settings, "MODWATCH_OIDC_CLIENT_SECRET")[1:] == ["", "environment"]
+    assert row(settings, "MODWATCH_ALERT_WEBHOOK_SECRET")[1:] == ["", "default"]
+    assert row(settings, "MODWATCH_SOURCE__URL")[1:] == ["****", "environment"]
+    assert row(settings, "MODWATCH_SOURCE__QUERY")[1] == "SELECT 1 WHERE :start"
+
+
+def test_only_the_variables_of_the_source_are_shown() -> None:
+    table = current_settings_table(Settings())
+    assert "MODWATCH_SOURCE__SEED" in table
+    assert "MODWATCH_SOURCE__PATH" not in table
+
+
+def test_maps_are_shown_as_json() -> None:
+    settings = Settings(oidc_roles={"staff": "moderator"})
+    assert row(settings, "MODWATCH_OIDC_ROLES")[1] == '{"staff": "moderator"}'
