@@ -28,6 +28,9 @@ demo: install
 # The linters run beside each other; -O prints the output of each as a whole.
 LINTERS := lint-format lint-style lint-types lint-imports
 
+# One thread a process: tests run beside each other, and BLAS would start one for every core.
+test unit-tests: export OMP_NUM_THREADS := 1
+
 check:
 	@$(MAKE) --no-print-directory install
 	@$(MAKE) --no-print-directory -j 4 -O $(LINTERS)

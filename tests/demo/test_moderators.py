@@ -163,6 +163,7 @@ def test_a_visitor_may_decide_and_not_for_ever(staffed: Resources) -> None:
         assert connection.scalar(query) == datetime.timedelta(hours=12)
 
 
+@pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
 def test_auditors_are_hired_once_for_a_queue_of_their_own(staffed: Resources) -> None:
     first, again = (
         [
