@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from modwatch.audit.estimates import AuditEstimator, SideShare
-from modwatch.audit.required_labels import required_labels
+from modwatch.audit.sample_size import required_labels
 from modwatch.audit.stratified import Ints, StratumCounts
 
 TABLE_2 = {

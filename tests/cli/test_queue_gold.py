@@ -70,9 +70,9 @@ def test_a_file_is_added_once_and_retired_by_id(
             "line 3",
         ),
         ("gold.csv", f"{HEADER}\ng1,{PRIVATE},1,p\n{PRIVATE}\n", "line 3"),
-        ("gold.csv", f"{PRIVATE},{PRIVATE}\n1,2\n", "the comment_id of line 2"),
+        ("gold.csv", f"{PRIVATE},{PRIVATE}\n1,2\n", "invalid comment_id of line 2"),
         ("gold.csv", f"{HEADER}\ng1,{PRIVATE},7,p\n", "must be 0 or 1"),
-        ("gold.jsonl", f'{{"text": "{PRIVATE}"}}\n', "the comment_id of line 1"),
+        ("gold.jsonl", f'{{"text": "{PRIVATE}"}}\n', "invalid comment_id of line 1"),
         ("gold.jsonl", f"{PRIVATE}\n", "line 1"),
         ("gold.txt", PRIVATE, "is unknown"),
     ],
@@ -103,7 +103,7 @@ def test_what_people_agreed_on_becomes_gold(capsys: pytest.CaptureFixture[str]) 
         ann, ben = (create_moderator(at.database, name, "moderator") for name in ("ann", "ben"))
         item = str(label_next(at.database, ann).item_id)
     assert main(["queue", "gold", "from-decisions", item]) == 1
-    assert f"item {item} is not a decided comment" in told(capsys)
+    assert f"item {item} is not a decided review item" in told(capsys)
     with open_resources() as at:
         label_next(at.database, ben)
     assert main(["queue", "gold", "from-decisions", item]) == 0

@@ -46,13 +46,13 @@ from modwatch.audit.intervals import IntervalOptions, interval
 from modwatch.audit.labels import AuditLabel, final_labels
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
 from modwatch.audit.recalibration import prior_shift, shifted
-from modwatch.audit.required_labels import (
+from modwatch.audit.results import Evidence
+from modwatch.audit.results import computed as compute_result
+from modwatch.audit.sample_size import (
     optimal_shares,
     required_labels,
     required_labels_stratified,
 )
-from modwatch.audit.results import Evidence
-from modwatch.audit.results import computed as compute_result
 from modwatch.audit.sensitivity import Corrected, corrected, rogan_gladen
 from modwatch.audit.strata import Strata
 from modwatch.audit.strata import strata as stratify

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from modwatch.audit.plan import AuditPlan, PlannedStratum
-from modwatch.audit.required_labels import LABELS_AN_HOUR
+from modwatch.audit.sample_size import LABELS_AN_HOUR
 
 _RESULT_HEADER = "| metric | value | confidence interval | labels |"
 _METRICS = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged")

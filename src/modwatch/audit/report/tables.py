@@ -14,7 +14,7 @@ from modwatch.audit.report.metrics import (
     of_metric,
     title,
 )
-from modwatch.audit.required_labels import LABELS_AN_HOUR
+from modwatch.audit.sample_size import LABELS_AN_HOUR
 
 #: Maximum length of a column heading.
 _HEADING = 40

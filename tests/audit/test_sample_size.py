@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from simulated_audits import draw_positives
 
-from modwatch.audit.required_labels import (
+from modwatch.audit.sample_size import (
     optimal_shares,
     required_labels,
     required_labels_stratified,
