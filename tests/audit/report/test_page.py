@@ -50,12 +50,20 @@ def estimated(auditor: Auditor) -> str:
     return render_report(auditor.plan, computed(read_evidence(auditor.folder)), auditor.chain)
 
 
+def numbered_hashes(page: str) -> str:
+    """Return the page with its hashes numbered: processors differ in the last digit of a result."""
+    numbers: dict[str, int] = {}
+    return re.sub(
+        "[0-9a-f]{64}", lambda found: f"hash {numbers.setdefault(found[0], len(numbers))}", page
+    )
+
+
 def test_page_of_an_audit_with_everything(
     adaptive: Auditor, result: Document, earlier: Earlier
 ) -> None:
     page = render_report(adaptive.plan, result, adaptive.chain, earlier(4), service="Example Forum")
 
-    assert page == GOLDEN.read_text("utf-8"), (
+    assert numbered_hashes(page) == numbered_hashes(GOLDEN.read_text("utf-8")), (
         f"the report changed; if that is meant, write the new text to {GOLDEN}"
     )
 
