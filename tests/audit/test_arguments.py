@@ -13,7 +13,7 @@ from modwatch.errors import DesignError, MetricInputError, ModwatchError
     [[1.5], [-1], [np.nan], [np.inf], ["3"], ["many"], [None], [[1], [1, 2]], [2.0**60], [1j]],
 )
 def test_what_is_no_whole_number_is_refused(values):
-    with pytest.raises(MetricInputError, match=r"^labels (must|holds|has rows)"):
+    with pytest.raises(MetricInputError, match=r"^labels (must|contains|should|has rows)"):
         arguments.whole_numbers("labels", values)
 
 
@@ -30,7 +30,7 @@ def test_whole_numbers_keep_their_shape():
 
 @pytest.mark.parametrize("values", [[1.1], [-0.1], [np.nan], [[0.5]], ["x"], 0.5])
 def test_what_is_no_share_is_refused(values):
-    with pytest.raises(MetricInputError, match=r"^rate (must|h)"):
+    with pytest.raises(MetricInputError, match=r"^rate (must|contains|should)"):
         arguments.shares("rate", values)
 
 

@@ -166,7 +166,7 @@ def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        *(({"audit": name}, "the name may only contain")
+        *(({"audit": name}, "the name of the audit may only contain")
           for name in ("", "A", "ä", "a b", "../x", "-a", "_", "a" * 101, "a\n", "a\u0660")),
         ({"population": (a_day(1), a_day(0))}, "the days are not in order"),
         ({"population": (a_day(0), a_day(0))}, "the days are not in order"),

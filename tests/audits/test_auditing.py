@@ -285,8 +285,8 @@ def test_an_edited_plan_draws_nothing(at: Resources) -> None:
             "there is no comment",
         ),
         ({"labels": 9}, DesignError, "too few for"),
-        ({"audit": "Über"}, AuditError, "the name may only contain"),
-        ({"audit": "../x"}, AuditError, "the name may only contain"),
+        ({"audit": "Über"}, AuditError, "the name of the audit may only contain"),
+        ({"audit": "../x"}, AuditError, "the name of the audit may only contain"),
         ({"labels": 0}, DesignError, "too few"),
     ],
 )
