@@ -119,5 +119,5 @@ def test_arrays_that_do_not_fit_are_refused(changes):
 
 @pytest.mark.parametrize("score", [[np.nan], [-0.1], [1.5]])
 def test_a_score_outside_has_no_stratum(score):
-    with pytest.raises(MetricInputError, match=r"score (must|holds)"):
+    with pytest.raises(MetricInputError, match=r"score (must|contains)"):
         Strata(method="quantile", edges=(0.5,)).assign(score)
