@@ -23,6 +23,7 @@ _EXTRA_OF = {
     "starlette": "console",
     "tokenizers": "models",
     "torch": "models",
+    "tqdm": "pipeline",
     "transformers": "models",
     "uvicorn": "console",
 }

@@ -106,7 +106,7 @@ def test_what_is_published_cannot_be_given_up(small: Resources) -> None:
 
 
 def test_what_is_not_there_is_not_given_up(small: Resources) -> None:
-    with pytest.raises(AuditError, match="there is no plan"):
+    with pytest.raises(AuditError, match="has no plan"):
         open_audit(small, "small").cancel(actor="eve")
 
 

@@ -54,7 +54,7 @@ def test_a_shift(client: TestClient, token: str, engine: Engine, fill: Fill, day
     assert shown(page) == "c2"
     page = verdict(client, page, "0")
     assert "Queue is empty" in page.text
-    labels = [row for batch in queue.decisions(engine, day) for row in batch.to_pylist()]
+    labels = [row for batch in queue.current_labels(engine, day) for row in batch.to_pylist()]
     assert [(row["comment_id"], row["label"]) for row in labels] == [("c0", 1), ("c2", 0)]
     page = client.post("/logout", data=fields(page))
     assert "Access token" in page.text
