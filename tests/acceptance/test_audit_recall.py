@@ -206,7 +206,7 @@ def test_an_audit_that_is_stopped_goes_on_with_what_there_is(
     assert (progress.items, progress.decided + progress.withdrawn) == (120, 120)
     assert 50 <= progress.decided <= 60
     report = (airflow.evidence("stopped") / files.REPORT).read_text()
-    assert f"The labelling was closed with the note: “{stopping(HALF)}”." in report
+    assert f"Note on the labelling: “{stopping(HALF)}”." in report
 
 
 def test_whoever_labelled_signs_nothing(airflow: Audits, at_the_end_of: Wait) -> None:
