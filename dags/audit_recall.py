@@ -1,58 +1,58 @@
 """
 # audit_recall
 
-Estimates precision and recall of the automated decisions of a period, from a blind, stratified
-sample that people label. Writes a report with confidence intervals, and the CSV files for the
-Digital Services Act.
+Audits the automated decisions of a period: people label a blind, stratified sample of its comments,
+and precision and recall are estimated with confidence intervals. The results are a report and, if
+the form names a service, the files for the Digital Services Act.
 
-**Schedule:** monthly, on the first day at 07:00 UTC, for the month before, until
-`MODWATCH_LAST_DAY`; the audit then waits for approval. For other periods, press *Trigger* and fill
-in the form; an empty form audits the month before. Several audits can run at the same time.
+Press *Trigger* and fill in the form; empty fields audit the month before. On the first of every
+month at 07:00 UTC an audit of the month before is planned automatically and waits for approval,
+unless `MODWATCH_LAST_DAY` ends the schedules. Several audits can run at once.
 
-| task | what happens | evidence |
+| task | what it does | stored in the evidence |
 |---|---|---|
-| `plan` | freezes population, strata, numbers of labels and seed | `plan.json` |
-| `approve` | **a person approves the plan**, or cancels the audit | who and when |
-| `draw` | draws the sample and queues it for blind labelling | `sample-1.csv`, `population-1.csv` |
-| `label` | people label in the console; the task is deferred for days | `labels-1.csv` |
-| `draw_again`, `label_again` | second stage, if the plan has one | the same files of stage 2 |
-| `estimate` | computes all estimates | `result.json` |
-| `sign_off` | **a person signs the result**, or cancels the audit | who and when |
-| `publish` | writes report and DSA files (the latter if the form names a service) | the files |
-| `track` | logs the audit to MLflow, experiment *modwatch-audits* | |
+| `plan` | seals period, strata, sample sizes and seed | `plan.json` |
+| `approve` | **asks for approval of the plan** | who, and when |
+| `draw` | draws the sample by the plan and queues it, blind | `sample-1.csv`, `population-1.csv` |
+| `label` | waits, deferred, while people label in the console | `labels-1.csv` |
+| `draw_again`, `label_again` | the second stage, if the plan has one | the files of stage 2 |
+| `estimate` | computes the metrics | `result.json` |
+| `sign_off` | **asks for a signature of the result** | who, and when |
+| `publish` | writes the report and the DSA files | `report.html`, CSV files |
+| `track` | shows the audit in MLflow, experiment *modwatch-audits* | |
 
-Open *Required Actions* to respond to `approve` and `sign_off`; the channels of alerts are notified.
-While people label, the log of `label` shows the progress. Its required action allows you to stop
-labelling early, with wider intervals, or to cancel the audit. Otherwise the task ends when all
-comments are labelled, or at the deadline of the plan.
+Questions are listed under *Required Actions* and sent to the alert channels; each can also cancel
+the audit. While people label, the log of `label` shows the progress; its question stops the
+labelling early, with wider intervals. Otherwise the task continues when all comments are labelled,
+or at the deadline of the plan with the labels so far.
 
-The evidence is in `_audits/NAME` beside the tables. `modwatch audit verify NAME` verifies it;
-`modwatch audit verify --files FOLDER` verifies it without the databases of Modwatch.
+The evidence is in `_audits/NAME` beside the Delta tables. `modwatch audit verify NAME` verifies it;
+`modwatch audit verify --files FOLDER` does so anywhere, from the files alone.
 
 Every task can be killed, retried and cleared: sealed files do not change.
 
 ## Triage
 
-- **a task is skipped**: the audit was cancelled; the last line of `chain.jsonl` says by whom. The
-  evidence is kept. Trigger a new audit.
+- **A task is skipped**: somebody cancelled the audit; the last line of `chain.jsonl` says who. Its
+  evidence stays. Trigger another.
 - **`plan` fails with AuditError**: the period has no comments, a day without scores, or several
-  model versions (the message names the day), or the name is taken. Run *score_comments* for that
-  day, or choose another period or name.
-- **`plan` fails with DesignError**: the number of labels is too small for the number of strata; the
-  message gives the minimum.
-- **`label` keeps waiting although everybody has finished**: some comments may be escalated to a
-  lead; the log counts them. If the log says that the progress is unknown, the database cannot be
-  reached; the task tries again automatically.
-- **`label` fails with AuditError**: a person labelled a comment that they had decided as a
-  moderator, or a label was changed after it was sealed. `modwatch audit status NAME` lists the
-  former. Undo these labels in the console and clear the task, or cancel the audit.
-- **`label` asks again whether to stop**: its process was killed while it carried out the response.
-  Respond again.
-- **`sign_off` fails with AuditError**: the person who signed has labelled for the audit. Clear the
-  task, and let another person sign.
-- **an estimate is *insufficient***: the report gives the number of labels that would be required.
+  models; the message names the day. Run *score_comments* for it, or choose another period. Or the
+  name is in use: choose another.
+- **`plan` fails with DesignError**: there are too few labels for the strata; the message says how
+  many are required.
+- **`label` waits although everybody is done**: comments may be escalated to a lead; its log counts
+  them. If the log says that the progress could not be read, the database is down; the task polls
+  again.
+- **`label` fails with AuditError**: somebody labelled a comment that they had decided as a
+  moderator, or a label was changed. `modwatch audit status NAME` lists the former: have those
+  labels undone in the console and clear the task, or cancel the audit.
+- **`label` asks again whether to stop**: its process was killed while it acted on an answer. Answer
+  again.
+- **`sign_off` fails with AuditError**: the signer labelled for the audit. Clear the task, and let
+  somebody else answer.
+- **A metric is *insufficient***: the report says how many labels are required.
 - **`publish` fails with AuditError**: a file, a label or a day was changed after it was sealed; the
-  message names it. Sealed evidence cannot be corrected: cancel the audit and trigger a new one.
+  message names it. Cancel the audit and trigger another.
 - **`track` fails with TrackingError**: MLflow cannot be reached. The task is retried automatically.
 """
 

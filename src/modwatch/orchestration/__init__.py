@@ -1,4 +1,4 @@
-"""What the DAG files share: the schedule, the day of a run, what is worth a retry, and alarms."""
+"""Shared by the DAG files: schedules, the day of a run, retries and failure alerts."""
 
 import datetime
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ from airflow.sdk import (
 
 from modwatch.settings import load_settings
 
-#: Errors that trying again cannot mend: somebody must act first.
-_NEEDS_A_PERSON = [
+#: Errors that a retry cannot fix.
+_NOT_RETRIED = [
     "modwatch.errors.AuditError",
     "modwatch.errors.DayRejectedError",
     "modwatch.errors.DesignError",
@@ -28,14 +28,14 @@ _NEEDS_A_PERSON = [
 
 
 class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
-    """Tells the channels of alerts that a task has failed for good: once a run and task.
+    """Sends an alert when a task has failed after its retries: once per run and task.
 
-    What is told are names, the day and the address of the log. The text of the exception stays in
-    the log: it may quote what it failed on.
+    The alert has names, the day and the URL of the log, but not the text of the exception, which
+    may quote data.
     """
 
     def notify(self, context: Mapping[str, Any]) -> None:
-        """Send the alert; raises AlertError when a channel did not take it."""
+        """Send the alert; AlertError if a channel failed."""
         from modwatch.alerts.delivery import report_failure
         from modwatch.alerts.messages import failure_alert
         from modwatch.resources import open_resources
@@ -50,18 +50,18 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
             error=type(error).__name__ if known else "an unknown error",
             log_url=task.log_url,
         )
-        with open_resources() as at:
-            report_failure(lambda: at.database, at.alert_channels, failure, day)
+        with open_resources() as resources:
+            report_failure(lambda: resources.database, resources.alert_channels, failure, day)
 
 
-#: What every task of every DAG has; `tests/dags/test_policy.py` holds them to it.
+#: Defaults of every task; `tests/dags/test_policy.py` checks that no DAG overrides them.
 TASK_DEFAULTS: dict[str, Any] = {
     "owner": "modwatch",
     "retries": 2,
     "retry_delay": datetime.timedelta(seconds=30),
     "execution_timeout": datetime.timedelta(hours=2),
     "retry_policy": ExceptionRetryPolicy(
-        rules=[RetryRule(exception=list(_NEEDS_A_PERSON), action=RetryAction.FAIL)]
+        rules=[RetryRule(exception=list(_NOT_RETRIED), action=RetryAction.FAIL)]
     ),
     "on_failure_callback": [TaskFailureNotifier()],
 }
@@ -84,10 +84,10 @@ def daily_schedule(cron: str) -> dict[str, Any]:
 
 
 def monthly_schedule(cron: str) -> dict[str, Any]:
-    """Return the schedule arguments of a DAG that covers one month a run, or what a form says.
+    """Return the schedule arguments of a DAG that covers one month a run, or the form's period.
 
-    Runs do not wait for each other: an audit takes days. Where the schedules have a last day, this
-    one has no schedule, and people ask: after the end of a DAG, Airflow makes runs without tasks.
+    Runs can overlap, because an audit takes days. If the schedules have a last day, this one has no
+    schedule: after the end date of a DAG, Airflow creates runs without tasks.
     """
     given = daily_schedule(cron)
     schedule = None if given["end_date"] else given["schedule"]

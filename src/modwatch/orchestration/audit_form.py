@@ -1,4 +1,4 @@
-"""The form with which an auditor asks for an audit: help texts and limits."""
+"""The form of the DAG `audit_recall`: fields, help texts and limits."""
 
 import datetime
 from collections.abc import Mapping
@@ -8,38 +8,38 @@ from airflow.sdk import Param
 
 _ONE_DAY = datetime.timedelta(days=1)
 
-# Fields without a section are those that Airflow shows at once.
+# Airflow shows fields without a section first; the others are collapsed.
 _DESIGN, _PEOPLE = "Design", "People"
 
-#: The fields; all may be left as they are. `requested` says what becomes of them.
+#: The fields, all optional; `modwatch.audits.request.requested` reads them.
 FORM: dict[str, Param] = {
     "audit": Param(
         None,
         type=["null", "string"],
         pattern="^[a-z0-9][a-z0-9_-]{0,99}$",
         title="Name",
-        description="Lower-case letters, digits, - and _. Made of period and time when empty.",
+        description="Lower-case letters, digits, - and _. Default: period and time.",
     ),
     "first": Param(
         None,
         type=["null", "string"],
         format="date",
         title="First day",
-        description="UTC. When both days are empty: the whole month before.",
+        description="UTC. If both days are empty, the previous month is audited.",
     ),
     "last": Param(
         None,
         type=["null", "string"],
         format="date",
         title="Last day",
-        description="Included. All days must have been scored by the same model.",
+        description="Inclusive. One model must have scored all days.",
     ),
     "service": Param(
         None,
         type=["null", "string"],
         maxLength=200,
         title="Service",
-        description="Its name, for the report and the files for the Digital Services Act.",
+        description="Name of the service, for the report and the Digital Services Act files.",
     ),
     "labels": Param(
         1000,
@@ -47,16 +47,17 @@ FORM: dict[str, Param] = {
         minimum=20,
         maximum=1_000_000,
         title="Comments to label",
-        description="Of all stages together. With 1 % missed and 1,000 labels, the interval of the "
-        "missed share reaches about half of it down and three quarters up; four times the labels "
-        "about halve it. Whoever is asked to approve sees the hours.",
+        description="All stages together. Example: if 1 % of the unflagged comments are harmful, "
+        "1,000 labels give an interval of about 0.5 % to 1.75 % for that share; four times as many "
+        "labels halve its width. The approval page shows the working hours.",
     ),
     "method": Param(
         "neyman",
         type="string",
         enum=["neyman", "quantile", "equal_width", "sqrt_mass"],
-        title="Strata",
-        description="How the scores are cut into strata. Leave it unless you compare methods.",
+        title="Stratification",
+        description="How scores are divided into strata. Keep the default unless you compare "
+        "methods.",
         section=_DESIGN,
     ),
     "bins": Param(
@@ -65,15 +66,16 @@ FORM: dict[str, Param] = {
         minimum=1,
         maximum=64,
         title="Number of strata",
-        description="Of comments that were not flagged.",
+        description="Among unflagged comments.",
         section=_DESIGN,
     ),
     "allocation": Param(
         "neyman",
         type="string",
         enum=["neyman", "proportional", "equal"],
-        title="Labels by stratum",
-        description="neyman: more where the scores expect mistakes, with a floor everywhere.",
+        title="Allocation",
+        description="neyman: more labels where errors are likely by the scores, with a minimum in "
+        "each stratum.",
         section=_DESIGN,
     ),
     "floor": Param(
@@ -81,8 +83,8 @@ FORM: dict[str, Param] = {
         type="number",
         minimum=0,
         maximum=1,
-        title="Floor",
-        description="Part of the labels that is spread evenly, against scores that are wrong.",
+        title="Minimum share",
+        description="Share of the labels allocated proportionally, in case the scores are wrong.",
         section=_DESIGN,
     ),
     "flagged_share": Param(
@@ -90,8 +92,9 @@ FORM: dict[str, Param] = {
         type=["null", "number"],
         exclusiveMinimum=0,
         exclusiveMaximum=1,
-        title="Part for flagged comments",
-        description="Of the labels, in (0, 1). Empty: what serves recall best.",
+        title="Share for flagged comments",
+        description="Share of the labels, in (0, 1). Default: the share with the most precise "
+        "recall.",
         section=_DESIGN,
     ),
     "expected_prevalence": Param(
@@ -99,9 +102,9 @@ FORM: dict[str, Param] = {
         type=["null", "number"],
         exclusiveMinimum=0,
         exclusiveMaximum=1,
-        title="Expected share missed",
-        description="Of harmful comments among those not flagged, if known, such as from the "
-        "last audit. It only shares the labels out better; no figure depends on it.",
+        title="Expected prevalence",
+        description="Share of harmful comments among unflagged ones, if known, for example from "
+        "the last audit. It improves the allocation; estimates do not depend on it.",
         section=_DESIGN,
     ),
     "second_stage_share": Param(
@@ -110,7 +113,7 @@ FORM: dict[str, Param] = {
         minimum=0,
         exclusiveMaximum=1,
         title="Second stage",
-        description="Part of the labels kept for a second draw, which learns from the first.",
+        description="Share of the labels for a second draw, allocated by the results of the first.",
         section=_DESIGN,
     ),
     "level": Param(
@@ -118,8 +121,8 @@ FORM: dict[str, Param] = {
         type="number",
         minimum=0.6,
         maximum=0.9999,
-        title="Confidence",
-        description="Level of the intervals.",
+        title="Confidence level",
+        description="Of the intervals.",
         section=_DESIGN,
     ),
     "sides": Param(
@@ -127,7 +130,7 @@ FORM: dict[str, Param] = {
         type="string",
         enum=["both", "lower", "upper"],
         title="Sides",
-        description="both: an interval. lower or upper: one bound at that level.",
+        description="both: a two-sided interval. lower or upper: a one-sided bound.",
         section=_DESIGN,
     ),
     "seed": Param(
@@ -135,8 +138,8 @@ FORM: dict[str, Param] = {
         type=["null", "string"],
         maxLength=200,
         title="Seed",
-        description="Makes the draw. Best from a public source that nobody controls; made at "
-        "random when empty.",
+        description="Seed of the draw, preferably from a public source that nobody controls. "
+        "Default: random.",
         section=_DESIGN,
     ),
     "several_labels_share": Param(
@@ -144,8 +147,9 @@ FORM: dict[str, Param] = {
         type="number",
         minimum=0,
         maximum=1,
-        title="Part labelled by several",
-        description="Of the comments. Tells how often people err; a lead settles differences.",
+        title="Share with several labels",
+        description="Share of the comments labelled by several people, to estimate the annotator "
+        "error rate. A lead resolves disagreements.",
         section=_PEOPLE,
     ),
     "labels_an_item": Param(
@@ -153,8 +157,8 @@ FORM: dict[str, Param] = {
         type="integer",
         minimum=2,
         maximum=9,
-        title="How many people that are",
-        description="Labels of each of those comments.",
+        title="Labels per comment",
+        description="For the comments with several labels.",
         section=_PEOPLE,
     ),
     "deadline_days": Param(
@@ -162,9 +166,9 @@ FORM: dict[str, Param] = {
         type="integer",
         minimum=1,
         maximum=365,
-        title="Days to label",
-        description="Of each stage. What is not labelled then is left out, and after a first stage "
-        "that is not complete there is no second.",
+        title="Deadline in days",
+        description="Per stage. Comments without labels are left out then, and an incomplete first "
+        "stage has no second.",
         section=_PEOPLE,
     ),
     "remind_days": Param(
@@ -173,7 +177,7 @@ FORM: dict[str, Param] = {
         minimum=1,
         maximum=365,
         title="Days between reminders",
-        description="While labels are missing, on every channel of alerts.",
+        description="Sent to every alert channel while labels are missing.",
         section=_PEOPLE,
     ),
 }
@@ -182,7 +186,7 @@ FORM: dict[str, Param] = {
 def filled_in(
     form: Mapping[str, Any], *, covers: datetime.datetime | None, run: str, asked: datetime.datetime
 ) -> dict[str, Any]:
-    """Return the form with period and name, where they were left empty.
+    """Return the form with the default period and name where they are empty.
 
     `covers` is a moment of the month that a scheduled run covers; a run by hand covers the month
     before `asked`. The name is the same whenever the run asks again.
