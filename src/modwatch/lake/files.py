@@ -1,5 +1,6 @@
 """A folder of small files at any fsspec URL: local, in memory, or in an object store."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ class Folder:
         """Write a file atomically; return its path or URL."""
         fs, root = self._open()
         target = f"{root}/{name}"
-        with self._mapped(target, "written"):
+        with self._mapped(name, "written"):
             fs.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
             fs.pipe_file(f"{target}.part", content)
             fs.mv(f"{target}.part", target)
@@ -38,7 +39,7 @@ class Folder:
         """Return the content of a file, or None when it does not exist."""
         fs, root = self._open()
         target = f"{root}/{name}"
-        with self._mapped(target, "read"):
+        with self._mapped(name, "read"):
             try:
                 return bytes(fs.cat_file(target))
             except FileNotFoundError:
@@ -48,7 +49,7 @@ class Folder:
         """Remove a file, if it exists."""
         fs, root = self._open()
         target = f"{root}/{name}"
-        with self._mapped(target, "removed"):
+        with self._mapped(name, "removed"):
             if fs.exists(target):
                 fs.rm_file(target)
 
@@ -56,7 +57,7 @@ class Folder:
         """Return the names of the files and folders in the folder, or in its subfolder `below`."""
         fs, root = self._open()
         target = f"{root}/{below}".rstrip("/")
-        with self._mapped(target, "read"):
+        with self._mapped(below, "read"):
             paths = fs.ls(target, detail=False, refresh=True) if fs.exists(target) else []
         return sorted(PurePosixPath(path).name for path in paths)
 
@@ -67,12 +68,19 @@ class Folder:
         return fs, root.rstrip("/")
 
     @contextmanager
-    def _mapped(self, target: str, doing: str) -> Iterator[None]:
+    def _mapped(self, name: str, doing: str) -> Iterator[None]:
         """Raise errors of the file system as LakeError."""
         try:
             yield
-        except OSError as exc:
+        except _storage_errors() as exc:
+            place = f"{self.root.rstrip('/')}/{name}".rstrip("/")
             raise LakeError(
-                f"the {self.holds} at {target} could not be {doing} ({type(exc).__name__}); "
+                f"the {self.holds} at {place} could not be {doing} ({type(exc).__name__}); "
                 "check MODWATCH_LAKE, its permissions and free space"
             ) from exc
+
+
+def _storage_errors() -> tuple[type[Exception], ...]:
+    """Return what file systems raise; that of S3 does not turn all of it into OSError."""
+    s3 = sys.modules.get("botocore.exceptions")
+    return (OSError, s3.BotoCoreError) if s3 else (OSError,)
