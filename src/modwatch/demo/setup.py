@@ -73,6 +73,7 @@ def started(data: DemoData, narrator: Narrator) -> Iterator[Demo]:
         narrator.say("starting PostgreSQL and migrating the databases")
         server = exits.enter_context(embedded(home / "postgres"))
         os.environ["MODWATCH_DATABASE_URL"] = server.url("modwatch")
+        settings = load_settings()  # now with the database
         airflow = AirflowHome.create(
             home / "airflow",
             url=settings.airflow_url,
