@@ -42,8 +42,8 @@ class Coin:
         return Predictions(prob=prob, model_variance=zero, mutual_information=zero)
 
 
-class CoinWiring(Resources):
-    """The wiring with the coin in place of the registry."""
+class CoinResources(Resources):
+    """The resources with the coin in place of the registry."""
 
     def champion_version(self) -> str:
         return "1"
@@ -77,7 +77,7 @@ def measured(name: str, settings: Settings, results: "multiprocessing.Queue") ->
     call = ours.get(name) or getattr(daily, name)
     begun = time.perf_counter()
     with open_resources(settings) as at:
-        rows = call(CoinWiring(settings, at._exit), DAY)
+        rows = call(CoinResources(settings, at._exit), DAY)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     results.put((rows, time.perf_counter() - begun, peak))
 

@@ -171,7 +171,7 @@ class Resources:
 
 @contextmanager
 def open_resources(settings: Settings | None = None) -> Iterator[Resources]:
-    """Open the wiring of `settings`, or of the environment; close what was opened at the end.
+    """Open the resources of `settings`, or of the environment; close what was opened at the end.
 
     Raises:
         SettingsError: a setting is impossible.

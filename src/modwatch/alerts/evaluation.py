@@ -29,6 +29,7 @@ from modwatch.alerts.messages import (
 )
 from modwatch.alerts.metrics import metric_values
 from modwatch.alerts.rules import AlertRule
+from modwatch.days import trailing
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import ALERTS
 from modwatch.quality.store import CheckStore
@@ -82,7 +83,7 @@ def evaluate(
     """
     last = outbox.latest(database, _TOPIC)
     today = _last_day(lake, day, last)
-    window = [today - back * _ONE_DAY for back in range(window_days - 1, -1, -1)]
+    window = trailing(today, window_days)
     values = metric_values(lake, checks, window[0] - _LOOK_BACK, today)
     watching = [each for rule in rules for each in _series(rule, values, today, last)]
     new = [message for each in watching for message in _alerts(each, last.get(each.name), today)]

@@ -55,9 +55,9 @@ def _validation(
 ) -> Iterator[MetricValue]:
     """Yield whether each validated day was rejected and, if it was not, whether it has warnings."""
     for day in (day for day in checks.days() if first <= day <= last):
-        verdicts = [found for suite in get_args(Suite) if (found := checks.load(suite, day))]
-        statuses = {verdict.status for verdict in verdicts}
-        n = max((verdict.rows for verdict in verdicts), default=0)
+        results = [each for suite in get_args(Suite) if (each := checks.load(suite, day))]
+        statuses = {result.status for result in results}
+        n = max((result.rows for result in results), default=0)
         rejected, warned = float("rejected" in statuses), float("warned" in statuses)
         yield MetricValue(day=day, metric="checks_rejected", value=rejected, n=n)
         if not rejected:

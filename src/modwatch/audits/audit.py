@@ -128,8 +128,8 @@ class Audit:
                 audit was planned before by another request.
             DesignError: fewer labels than the strata need.
         """
-        if self.store.chain(self.name):
-            if request.origin != self.chain[0].note or not request.fits(self.plan):
+        if chain := self.store.chain(self.name):
+            if request.origin != chain[0].note or not request.fits(self.plan):
                 raise AuditError(
                     f"audit {self.name!r} was planned by another request; choose another name"
                 )

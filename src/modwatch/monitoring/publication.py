@@ -86,7 +86,7 @@ def publish(
     """
     content = _read(lake, checks, day, window)
     design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
-    # Not `tables.day_scores`, which also loads the ids of all comments.
+    # Not `lake.day_scores`, which also loads the ids of all comments.
     scores = lake.table("scores", day, columns=["prob", "flagged"], role="champion")
     models = lake.read("scores", day, columns=["threshold", "model_version"], role="champion")
     model = next((batch.slice(0, 1).to_pylist()[0] for batch in models if len(batch)), None)

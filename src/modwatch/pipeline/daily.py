@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from modwatch.metrics.drift import Reference
     from modwatch.resources import Resources
 
-_ONE_DAY = datetime.timedelta(days=1)
-
 
 class Shard(TypedDict):
     """Arguments of a mapped scoring task; small enough for XCom."""

@@ -4,14 +4,8 @@ The page has no scripts and no text of a comment. Its Content-Security-Policy al
 sheet, by its hash, and nothing else.
 """
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from modwatch.audit.evidence import Event, file_digest, sealed_files
 from modwatch.audit.files import PLAN, RESULT
@@ -22,6 +16,7 @@ from modwatch.audit.report.metrics import Result
 from modwatch.audit.report.tables import Table
 from modwatch.audit.results import to_json
 from modwatch.errors import AuditError
+from modwatch.html import render_html
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,19 +72,7 @@ def render_report(
     """
     _verify_input(plan, result, chain)
     page = _page(plan, result, chain, tuple(earlier), service)
-    environment = Environment(
-        loader=PackageLoader("modwatch.audit.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    # Our own style sheet; escaping would change its hash.
-    style = Markup(resources.files(__package__).joinpath("templates/page.css").read_text("utf-8"))  # noqa: S704
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    template = environment.get_template("page.html")
-    return template.render(page=page, style=style, style_hash=f"sha256-{digest}")
+    return render_html("modwatch.audit.report", "page.html", page=page)
 
 
 def _verify_input(plan: AuditPlan, result: Result, chain: Sequence[Event]) -> None:
