@@ -3,7 +3,7 @@
 #   make demo                      the synthetic community, 7 days x 2,000 comments
 #   make demo DATA=wikipedia_talk  real comments, 10 days x 1,000 (needs the published data)
 #   make demo ONCE=1               stop everything at the end; non-zero status if anything failed
-#   make check                     linters, types, unit tests: no server, no browser
+#   make check                     linters, types, unit tests: no server, browser, training, simulation
 #   make test                      everything that CI runs
 #   make docs                      the documentation site, into build/docs
 #   make format | make lock        for developers; `make lock UPGRADE="pandas numpy"` or UPGRADE=--all
@@ -30,6 +30,13 @@ LINTERS := lint-format lint-style lint-types lint-imports
 
 # One thread a process: tests run beside each other, and BLAS would start one for every core.
 test unit-tests: export OMP_NUM_THREADS := 1
+# PyTorch takes six seconds in each worker, and a model is trained.
+unit-tests: SLOW_TO_IMPORT := tests/acceptance tests/models tests/pipeline tests/scoring \
+    src/modwatch/models src/modwatch/scoring
+unit-tests: export HYPOTHESIS_PROFILE := quick
+
+# Tests and demo start hundreds of Python processes; without bytecode each compiles all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 check:
 	@$(MAKE) --no-print-directory install
@@ -54,7 +61,8 @@ lint-imports:
 	@$(BIN)/lint-imports
 
 unit-tests:
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -q -m "not services and not acceptance"
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -q \
+	    -m "not services and not simulation" $(addprefix --ignore=,$(SLOW_TO_IMPORT))
 
 docs: install
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

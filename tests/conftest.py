@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -33,7 +34,9 @@ _SMALL_DAY = 400
 
 # Machines are busy: how long an example takes says nothing about the code.
 hypothesis.settings.register_profile("modwatch", deadline=None)
-hypothesis.settings.load_profile("modwatch")
+# Fewer examples, for `make check`.
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=15)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "modwatch"))
 
 
 def pytest_unconfigure() -> None:

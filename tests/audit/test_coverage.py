@@ -57,6 +57,7 @@ def coverage(population, sides, metric, method):
     return float(((figure.low <= truth) & (truth <= figure.high))[enough].mean())
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("prevalence", "score", "hidden", "labels"),
     [
@@ -72,6 +73,7 @@ def test_the_default_interval_holds_the_truth(prevalence, score, hidden, labels,
     assert 0.93 <= coverage(*made, metric, "inversion") <= 0.995
 
 
+@pytest.mark.simulation
 def test_korn_graubard_misses_what_a_sharp_score_is_blind_to():
     """The reason for the default: a fifth of the positives are where the score sees none."""
     made = audits(0.005, "sharp", 0.2, 1_000)

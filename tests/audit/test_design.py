@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.audit.allocation import MINIMUM
@@ -59,7 +60,7 @@ def test_labels_and_comments_are_all_accounted_for(flagged, unflagged, times, mo
             assert side.score == pytest.approx(mean)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.floats(0.2, 6), st.floats(0.5, 0.99), st.integers(200, 5000))
 def test_flagged_comments_get_their_part(power, precise, labels):
     unflagged = ScoreCounts.of(np.linspace(0.001, 0.8, 20_000) ** power)

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from simulated_audits import draw_positives
 
@@ -61,7 +62,7 @@ def test_a_census_gives_the_plain_figures_without_width(tp, fp, fn, tn):
         assert figure.error == pytest.approx(0, abs=1e-12)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     counts(most=8),
     counts(most=8),
@@ -84,7 +85,7 @@ def test_the_ends_are_around_any_figure(flagged, unflagged, metric, method, side
     assert (told.value is None) == (told.status == "insufficient") == bool(told.reason)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(counts(most=8), st.sampled_from(METRICS), st.booleans(), st.integers(0, 100))
 def test_a_side_without_labels_or_comments_gives_no_numbers_that_are_none(
     labelled, metric, flagged, others

@@ -6,7 +6,8 @@ import numpy as np
 import polars
 import pytest
 import svy
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -121,7 +122,7 @@ RULES = [
 ]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(counts(most=20), st.sampled_from(RULES))
 def test_any_counts_have_an_interval_around_the_estimate(made, rule):
     weighted = made.weighted()

@@ -4,7 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
@@ -158,7 +159,7 @@ def test_a_stratum_full_of_positives_does_not_open_the_interval():
     assert 0.15 < low < 0.2
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(counts(), st.sampled_from([0.0, 0.3, 0.9]), st.sampled_from([0.005, 0.025, 0.2]))
 def test_any_counts_have_an_interval_around_the_estimate(made, hidden, tail):
     weighted = made.weighted()
@@ -171,7 +172,7 @@ def test_any_counts_have_an_interval_around_the_estimate(made, hidden, tail):
         assert low < high
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(counts(most=10))
 def test_ends_of_smaller_tails_lie_outside(made):
     weighted = made.weighted()
@@ -186,7 +187,7 @@ def test_ends_of_smaller_tails_lie_outside(made):
     assert (one[0][0], one[1][1]) == pytest.approx(ends[2])
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(counts(most=10))
 def test_repetitions_at_once_are_those_one_by_one(made):
     every = np.stack([made.positives, made.labels - made.positives, made.labels, 0 * made.labels])

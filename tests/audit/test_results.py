@@ -251,6 +251,7 @@ def audits(comments: Comments) -> list[Audits]:
     ]
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("stages", [1, 2])
 def test_figures_are_free_of_bias_also_of_a_language(
     comments: Comments, audits: list[Audits], stages: int
@@ -259,11 +260,13 @@ def test_figures_are_free_of_bias_also_of_a_language(
         assert_unbiased(found, truth_of(comments, language))
 
 
+@pytest.mark.simulation
 def test_an_adaptive_audit_misses_by_less_than_its_first_stage(audits: list[Audits]) -> None:
     one, two = (np.std([each["unflagged"] for each in found[None]]) for found in audits)
     assert two < 0.9 * one
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("plan", [ONE, ADAPTIVE], ids=["one stage", "adaptive"])
 def test_figures_are_free_of_bias_when_half_of_the_labels_is_missing(
     comments: Comments, plan: dict[str, Any]
@@ -286,6 +289,7 @@ def test_two_stages_have_the_weights_of_the_plan() -> None:
     assert float(found.rate) == pytest.approx(0.25 * 1 / 10 + 0.75 * (1 + 90 * 4 / 30) / 100)
 
 
+@pytest.mark.simulation
 def test_a_stratum_that_the_first_stage_drew_whole_and_half_labelled_is_told_by_it(
     comments: Comments,
 ) -> None:

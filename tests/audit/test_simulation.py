@@ -106,6 +106,7 @@ def test_the_pilot_is_part_of_the_audit():
     assert (made.positives[:-1] == 0).all()
 
 
+@pytest.mark.simulation
 def test_pooling_a_pilot_misses_positives():
     """Rare positives in half of the strata: where the pilot missed them fewer labels go."""
     generator = np.random.default_rng(1)

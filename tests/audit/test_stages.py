@@ -79,6 +79,7 @@ def test_too_few_labels_for_the_strata_are_refused():
         next_stage(first, 3)
 
 
+@pytest.mark.simulation
 def test_two_stages_are_free_of_bias_and_pooling_them_is_not():
     """Eight strata; the second stage of each of 3,000 audits goes by the first."""
     generator = np.random.default_rng(9)

@@ -200,6 +200,7 @@ def test_the_intervals_cover(prevalence, error, n):
     assert np.mean([row[1] for row in covered if row]) >= 0.92
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("accuracy", [0.8, 0.95, 0.99])
 def test_the_interval_of_shares_covers(accuracy):
     rng = np.random.default_rng(4)

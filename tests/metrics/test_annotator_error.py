@@ -180,6 +180,7 @@ def test_the_interval_of_gold_holds_the_rate_as_often_as_it_says():
         assert held >= 0.94
 
 
+@pytest.mark.simulation
 @given(st.floats(0, 0.4), st.floats(0, 0.4), st.floats(0, 1))
 def test_gold_of_any_make_up_tells_the_rate_of_the_comments_measured(toxic, other, share):
     n = 10**6
@@ -204,6 +205,7 @@ def test_gold_by_label_takes_answers_enough_of_either():
     assert error_rates_from_gold(none, prevalence=0.05).pooled.status == "insufficient"
 
 
+@pytest.mark.simulation
 def test_the_interval_by_label_holds_the_rate_as_often_as_it_says():
     rng, held = np.random.default_rng(3), []
     toxic, other, share = 0.1, 0.02, 0.1

@@ -8,7 +8,8 @@ import pytest
 from brute_force import alphas, columns, every_review, places, repeated, reviewed_part, rows, times
 from brute_force import auprc as literal_auprc
 from brute_force import auroc as literal_auroc
-from hypothesis import example, given, settings
+from examples import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -66,7 +67,7 @@ def test_counts_are_those_of_the_definition(drawn, alpha):
     assert same(c.review_effectiveness(*args, **at), share)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(rows.map(lambda drawn: drawn[:5]), alphas)
 def test_ties_count_as_the_mean_over_every_order_of_the_rows(drawn, alpha):
     label, prob, score = columns(drawn)
@@ -82,7 +83,7 @@ def test_ties_count_as_the_mean_over_every_order_of_the_rows(drawn, alpha):
         assert c.review_effectiveness(*args, **at) == pytest.approx(expected)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(rows.map(lambda drawn: drawn[:5]), alphas)
 def test_with_ties_the_roc_area_is_that_mean_less_what_the_orders_share(drawn, alpha):
     # Two rows of m tied ones, a share s of them reviewed, are both left out with the chance
@@ -190,7 +191,7 @@ def test_the_curve_equals_the_single_metrics(drawn, strategy, times):
             assert same(None if value is pd.NA else value, expected)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(0, 2**32 - 1))
 def test_scikit_learn_agrees_on_relabelled_copies(seed):
     rng = np.random.default_rng(seed)

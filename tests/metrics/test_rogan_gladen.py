@@ -231,6 +231,7 @@ def sampled_day(rng, error, size=2000, reviewed=100, sampled=400, pairs=150):
     return table_of(*rows), both, true
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("error", [0.02, 0.1])
 def test_a_planted_error_is_taken_out_and_the_interval_covers(error):
     rng = np.random.default_rng(11)

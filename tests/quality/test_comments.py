@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from published import real_data
 
@@ -95,7 +96,7 @@ def test_the_order_of_batches_does_not_choose_who_keeps_an_id(landed, validate):
     assert reasons(checked[0]) == reasons(checked[1]) == ["", "", "duplicate_id", "duplicate_id"]
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["a", "b", "c", None]), st.sampled_from(["x", " ", "y\x00"])),

@@ -3,6 +3,7 @@
 from datetime import date, timedelta
 
 import numpy as np
+import pytest
 
 from modwatch.ingest.community import Community
 from modwatch.quality import validate_comments, validate_scores
@@ -18,6 +19,7 @@ def scores_of(batch, scores, rng, day):
     return scores(batch["comment_id"].to_pylist(), prob, dt=day)
 
 
+@pytest.mark.simulation
 def test_thirty_normal_days_of_a_community_pass_without_a_warning(scores):
     rng, community = np.random.default_rng(0), Community(seed=8, comments_per_day=600)
     trailing, failed, compared = [], [], 0

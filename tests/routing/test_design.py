@@ -131,6 +131,7 @@ def test_slice_comments_lie_anywhere_in_the_queue():
     assert share.min() > 0
 
 
+@pytest.mark.simulation
 def test_the_weighted_slice_is_unbiased_over_draws():
     rng = np.random.default_rng(7)
     prob = rng.beta(0.5, 2, 400).round(2)  # ties everywhere, at the capacity too

@@ -76,6 +76,7 @@ def test_neither_side_is_preferred(one, other, half):
     assert len(there[1]) == len(back[1])
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("among", [2 * len(COMPARED)])
 def test_days_without_change_stay_without_in_nineteen_of_twenty(among):
     """Two days of 400 labelled comments each, many times: every question may fail once in 320."""

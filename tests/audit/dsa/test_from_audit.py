@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.dsa.half_year import GOLDEN, MEASURES, audited, cells, part_8
@@ -153,7 +154,7 @@ def measures(draw: st.DrawFn) -> Measures:
     )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(found=st.dictionaries(TAGS, measures()))
 def test_languages_and_what_is_in_none_of_them_make_the_total(
     found: dict[str, Measures],

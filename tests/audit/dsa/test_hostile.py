@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -11,13 +12,13 @@ from modwatch.audit.dsa.validation import MAX_FINDINGS
 from modwatch.audit.dsa.vocabulary import COLUMNS
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.binary(max_size=300))
 def test_any_bytes_have_findings(content):
     assert all(isinstance(each, Finding) for each in validate(content))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.text(max_size=300))
 def test_any_rows_have_findings(text):
     assert validate(f"{','.join(COLUMNS)}\r\n{text}".encode())

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.audit.dsa import (
@@ -197,13 +198,13 @@ def reports(draw) -> AutomatedMeans:
     )
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(reports())
 def test_what_is_written_breaks_no_rule(report):
     assert validate(automated_means_csv(report)) == []
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(reports())
 def test_what_is_written_reads_as_it_was_meant(report):
     rows = cells(automated_means_csv(report))

@@ -4,7 +4,8 @@ import datetime as dt
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -23,7 +24,7 @@ def landed(community: Community, day: dt.date = DAY) -> pa.Table:
     return pa.Table.from_batches(community.read(day), LANDED)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(st.dates(dt.date(1970, 1, 1), dt.date(2100, 1, 1)), min_size=1, max_size=4))
 def test_a_day_does_not_depend_on_the_days_read_before_it(days):
     read = {day: landed(SMALL, day) for day in days}

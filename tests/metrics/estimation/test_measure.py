@@ -167,6 +167,7 @@ def test_a_day_that_contradicts_its_design_is_refused(change, told):
         LabelledDay(**(good | change))
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("over_confident", [False, True])
 @pytest.mark.parametrize("prevalence", [0.05, 0.2])
 def test_intervals_cover(make_community, review, prevalence, over_confident):
@@ -186,6 +187,7 @@ def test_intervals_cover(make_community, review, prevalence, over_confident):
     assert np.nanmean(hits, axis=0).min() >= 0.8  # nominal 0.95; the benchmark counts more exactly
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("completion", [1.0, 0.8])
 def test_totals_are_unbiased_over_draws(make_community, review, completion):
     rng = np.random.default_rng(9)
@@ -239,6 +241,7 @@ def test_weights_fit_the_known_scores(make_community, review):
     assert (sample.weight >= 1).all()
 
 
+@pytest.mark.simulation
 def test_areas_are_unbiased_over_draws(make_community, review):
     rng = np.random.default_rng(13)
     prob, label = make_community(rng, 4000, 0.2, over_confident=True)

@@ -56,6 +56,7 @@ def test_none_seen_on_a_side_does_not_mean_none_is_there():
     assert 0.8 < low < 0.95
 
 
+@pytest.mark.simulation
 def test_few_positives_do_not_bias_the_share():
     """A plain quotient of Poisson counts is above its truth by a third of its spread here."""
     rng = np.random.default_rng(4)

@@ -3,7 +3,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from modwatch.errors import SettingsError
@@ -48,6 +48,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_lanes(tmp_path / "none.toml")
 
 
+@example(turns=[0.0, 5e-324], seed=0)
 @given(turns=st.lists(st.floats(0, 1_000), min_size=1, max_size=6), seed=st.integers(0, 9))
 def test_every_reason_has_its_place_and_those_without_turns_come_last(
     turns: list[float], seed: int

@@ -1,6 +1,5 @@
 """Rules of service: queue, deadline and turns by reason, and how many people label an item."""
 
-import math
 import random
 import tomllib
 from collections.abc import Mapping
@@ -74,7 +73,7 @@ class Lanes(BaseModel):
         """
         # The minimum of exponential times is at each reason with a probability equal to its weight.
         times = {
-            name: chance.expovariate(rule.turns) if rule.turns else math.inf
+            name: (rule.turns == 0, chance.expovariate(rule.turns or 1.0))
             for name, rule in self.reason.items()
         }
         return sorted(times, key=times.__getitem__)
