@@ -46,7 +46,7 @@ check:
 test:
 	@$(MAKE) --no-print-directory install
 	@$(MAKE) --no-print-directory -j 4 -O $(LINTERS) docs
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 lint-format:
 	@$(BIN)/ruff format --check .
