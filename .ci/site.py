@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urlsplit
 
+from mkdocs.exceptions import PluginError
+
+from modwatch.settings import settings_table
+
 ROOT = Path(__file__).parents[1]
 #: Attributes whose address a browser loads with the page; links that people follow are no such.
 _LOADED = {
@@ -53,16 +57,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def on_post_build(config: Any) -> None:
     """Raise when a link of the site leads nowhere, or a page loads something from elsewhere."""
-    from mkdocs.exceptions import PluginError
-
     if found := problems(Path(config.site_dir)):
         raise PluginError("\n".join(found))
 
 
 def settings() -> str:
     """Return the table of settings, as `modwatch settings` prints it."""
-    from modwatch.settings import settings_table
-
     return settings_table()
 
 

@@ -1,6 +1,7 @@
 """Opens the parts of an installation from its settings: lake, source, database, model.
 
-Each part opens at first use, so that a task pays only for what it uses.
+Each part opens at first use, so that a task pays only for what it uses: the review database takes
+0.2 s to import, the statistics of audits 0.5 s, a model 4 s.
 """
 
 import logging
@@ -13,8 +14,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modwatch.alerts.channels import Channel, Retry
+from modwatch.alerts.mail import MailChannel, SmtpServer
+from modwatch.alerts.rules import AlertRule, load_rules
+from modwatch.alerts.webhook import WebhookChannel
 from modwatch.errors import SettingsError
+from modwatch.ingest import corpora
+from modwatch.ingest.community import Community, Drift
+from modwatch.ingest.files import FileSource
+from modwatch.ingest.replay import ReplaySource
+from modwatch.ingest.sources import Source
 from modwatch.lake.delta import Lake
+from modwatch.models.registry import champion_version, fetch
 from modwatch.quality.store import CheckStore
 from modwatch.quality.thresholds import Thresholds
 from modwatch.routing.policy import RoutingPolicy
@@ -31,10 +42,7 @@ from modwatch.settings import (
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from modwatch.alerts.channels import Channel
-    from modwatch.alerts.rules import AlertRule
     from modwatch.audits.store import AuditStore
-    from modwatch.ingest.sources import Source
     from modwatch.review.queue.lanes import Lanes
     from modwatch.scoring.scorer import Scorer
 
@@ -70,7 +78,7 @@ class Resources:
         )
 
     @cached_property
-    def source(self) -> "Source":
+    def source(self) -> Source:
         """Where comments come from."""
         return open_source(self.settings)
 
@@ -133,13 +141,10 @@ class Resources:
 
     def champion_version(self) -> str:
         """Return the version that carries the champion alias; raises NoChampionError."""
-        from modwatch.models.registry import champion_version
-
         return champion_version(self.settings.model_name, self.settings.mlflow_url)
 
     def scorer(self, version: str) -> "Scorer":
         """Return the in-process scorer of `version`, fetched from the registry at most once."""
-        from modwatch.models.registry import fetch
         from modwatch.scoring.local import LocalScorer
 
         folder = fetch(
@@ -151,14 +156,12 @@ class Resources:
         return LocalScorer(folder, model_version=version, threads=self.settings.torch_threads)
 
     @cached_property
-    def alert_rules(self) -> "tuple[AlertRule, ...]":
+    def alert_rules(self) -> tuple[AlertRule, ...]:
         """What alerts are raised about; raises SettingsError when a rule is impossible."""
-        from modwatch.alerts.rules import load_rules
-
         return load_rules(self.settings.alert_rules)
 
     @cached_property
-    def alert_channels(self) -> "tuple[Channel, ...]":
+    def alert_channels(self) -> tuple[Channel, ...]:
         """Where alerts go: to the webhook, by mail, or nowhere."""
         return open_channels(self.settings)
 
@@ -180,12 +183,10 @@ def open_resources(settings: Settings | None = None) -> Iterator[Resources]:
         yield Resources(settings or load_settings(), stack)
 
 
-def open_source(settings: Settings) -> "Source":
+def open_source(settings: Settings) -> Source:
     """Return the source that the settings name."""
     match settings.source:
         case FileSourceSettings() as files:
-            from modwatch.ingest.files import FileSource
-
             return FileSource(**files.model_dump(exclude={"kind"}))
         case SqlSourceSettings() as sql:
             from modwatch.ingest.sql import SqlSource
@@ -193,10 +194,7 @@ def open_source(settings: Settings) -> "Source":
             url = sql.url.get_secret_value()
             return SqlSource(url=url, **sql.model_dump(exclude={"kind", "url"}))
         case ReplaySourceSettings() as replay:
-            from modwatch.ingest.corpora import load
-            from modwatch.ingest.replay import ReplaySource
-
-            corpus = load(replay.corpus, replay.path)
+            corpus = corpora.load(replay.corpus, replay.path)
             if corpus.left_out:
                 _log.warning(
                     "Rows of the corpus could not be used: %s.",
@@ -205,18 +203,12 @@ def open_source(settings: Settings) -> "Source":
                 )
             return ReplaySource(corpus=corpus, first_day=replay.first_day, days=replay.days)
         case CommunitySourceSettings() as community:
-            from modwatch.ingest.community import Community, Drift
-
             drift = Drift(start=community.drift_from) if community.drift_from else None
             return Community(drift=drift, **community.model_dump(exclude={"kind", "drift_from"}))
 
 
-def open_channels(settings: Settings) -> "tuple[Channel, ...]":
+def open_channels(settings: Settings) -> tuple[Channel, ...]:
     """Return the channels of alerts that the settings name."""
-    from modwatch.alerts.channels import Retry
-    from modwatch.alerts.mail import MailChannel, SmtpServer
-    from modwatch.alerts.webhook import WebhookChannel
-
     retry = Retry(timeout=settings.alert_timeout)
     channels: list[Channel] = []
     if settings.alert_webhook_url:

@@ -66,12 +66,12 @@ def test_a_day_by_command_is_the_day_by_call(
     assert_same(commanded, picture_of(called))
 
 
-def test_every_stop_can_be_run_alone(
+def test_every_step_can_be_run_alone(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for stop in STEPS:
-        assert main(["run", stop, DAY]) == 0
-        assert capsys.readouterr().out.startswith(f"{stop}: ")
+    for step in STEPS:
+        assert main(["run", step, DAY]) == 0
+        assert capsys.readouterr().out.startswith(f"{step}: ")
 
 
 def test_a_shard_is_scored_by_command(
@@ -88,7 +88,7 @@ def test_a_shard_is_scored_by_command(
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "stop"),
+    ("variable", "value", "step"),
     [
         ("MODWATCH_REVIEW_FRACTION", "0", "route"),
         ("MODWATCH_REVIEW_FRACTION", "1.01", "route"),
@@ -104,10 +104,10 @@ def test_an_error_is_one_sentence_and_a_status(
     capsys: pytest.CaptureFixture[str],
     variable: str,
     value: str,
-    stop: str,
+    step: str,
 ) -> None:
     monkeypatch.setenv(variable, value)
-    assert main(["run", stop, DAY]) == 1
+    assert main(["run", step, DAY]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("modwatch: ")

@@ -56,7 +56,7 @@ def installed(request: pytest.FixtureRequest, install: Install, tmp_path: Path) 
     return install() if request.param == "community" else install(source=replayed(tmp_path))
 
 
-def test_nothing_is_lost_between_stops(installed: Installation) -> None:
+def test_nothing_is_lost_between_steps(installed: Installation) -> None:
     for day in DAYS:
         landed, good, scored, published_scores, queued = installed.run(*TO_THE_QUEUE, day=day)
         with open_resources(installed.settings) as at:
@@ -120,26 +120,26 @@ def test_labels_of_the_data_reach_neither_scores_nor_routing(
     assert_same(before, after)
 
 
-def test_every_stop_twice_leaves_the_same(install: Install) -> None:
+def test_every_step_twice_leaves_the_same(install: Install) -> None:
     home = install()
     for day in DAYS:
-        for stop in TO_THE_QUEUE:
-            once = home.run(stop, day=day), picture_of(home)
-            twice = home.run(stop, day=day), picture_of(home)
+        for step in TO_THE_QUEUE:
+            once = home.run(step, day=day), picture_of(home)
+            twice = home.run(step, day=day), picture_of(home)
             assert once[0] == twice[0]
             assert_same(once[1], twice[1])
     review(home)
-    for stop in FROM_THE_QUEUE:
-        home.run(stop, day=TUESDAY)
+    for step in FROM_THE_QUEUE:
+        home.run(step, day=TUESDAY)
         once = picture_of(home), published(home.settings.mlflow_url)
-        again = home.run(stop, day=TUESDAY)
+        again = home.run(step, day=TUESDAY)
         assert_same(once[0], picture_of(home))
         assert once[1] == published(home.settings.mlflow_url)
-        if stop not in ("collect_labels", "detect_drift"):  # these look again
-            assert again == [0], f"{stop} did again what was done"
+        if step not in ("collect_labels", "detect_drift"):  # these look again
+            assert again == [0], f"{step} did again what was done"
 
 
-def test_an_earlier_stop_again_leaves_what_people_did(install: Install) -> None:
+def test_an_earlier_step_again_leaves_what_people_did(install: Install) -> None:
     """Clearing the whole day after the review changes nothing, least of all decisions."""
     home = install()
     home.run(*TO_THE_QUEUE)

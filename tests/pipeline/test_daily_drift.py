@@ -1,4 +1,4 @@
-"""The stop that compares a day with its references, on a lake and a queue of its own."""
+"""The step that compares a day with its references, on a lake and a queue of its own."""
 
 import datetime
 import math
@@ -65,7 +65,7 @@ def drift_commits(at: Resources) -> int:
 
 
 def drift(at: Resources, day: datetime.date = TODAY) -> pd.DataFrame:
-    """Run the stop; return its rows by metric, feature and reference."""
+    """Run the step; return its rows by metric, feature and reference."""
     count = daily.detect_drift(at, day)
     rows = at.lake.table("drift", day).to_pandas()
     assert len(rows) == count

@@ -1,6 +1,6 @@
 """Any task killed at any point and run again leaves the same tables as an undisturbed run.
 
-Tuesday has been scored before, from other comments under the same ids; now its stops run again,
+Tuesday has been scored before, from other comments under the same ids; now its steps run again,
 one after the other, and each of them is killed for good (SIGKILL, a real process) at one moment
 after another: before its first trace in a file or a database, and before later and later ones.
 """
@@ -37,12 +37,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 
 DAY = TUESDAY.isoformat()
 
-#: A kill before the first trace, and at these shares of all that the stop leaves.
+#: A kill before the first trace, and at these shares of all that the step leaves.
 SHARES = (0, 0.3, 0.6, 0.95)
 
-#: The stops of a day, in order; `score-shard` is one mapped task. Those of alerts write next to
+#: The steps of a day, in order; `score-shard` is one mapped task. Those of alerts write next to
 #: nothing on a quiet day: `tests/alerts/test_evaluation.py` kills them with alerts at hand.
-STOPS = (
+STEPS = (
     "ingest",
     "check_comments",
     "score",
@@ -58,8 +58,8 @@ SHARD = {"model_version": "1", "shard": 1, "shards": 3}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stop:
-    """A stop, the installation before it, and what it keeps after it when nothing disturbs."""
+class Step:
+    """A step, the installation before it, and what it keeps after it when nothing disturbs."""
 
     name: str
     before: Installation
@@ -73,7 +73,7 @@ class Stop:
         return ["run", self.name, DAY]
 
 
-def run_stop(name: str, home: Installation) -> None:
+def run_step(name: str, home: Installation) -> None:
     if name == "score-shard":
         with open_resources(home.settings) as at:
             daily.score_shard(at, TUESDAY, **SHARD)
@@ -82,7 +82,7 @@ def run_stop(name: str, home: Installation) -> None:
 
 
 def world(name: str, home: Installation) -> dict[str, list[str]]:
-    """Return all that the stop could have touched: only `route` knows the queue, and so on."""
+    """Return all that the step could have touched: only `route` knows the queue, and so on."""
     kept = picture_of(home)
     if name != "route":
         del kept["queue"]
@@ -92,7 +92,7 @@ def world(name: str, home: Installation) -> dict[str, list[str]]:
 
 
 def copied(name: str, home: Installation, folder: Path) -> Installation:
-    """Return a copy of all that the stop writes."""
+    """Return a copy of all that the step writes."""
     copy = home.but(home=shutil.copytree(home.home, folder / "home"))
     if name == "route":
         copy = copy.but(database_url=_copied_database(home.values["database_url"], folder.name))
@@ -122,10 +122,10 @@ def _url(address: URL) -> str:
 
 
 @pytest.fixture(scope="module")
-def stops(
+def steps(
     make_installation: Callable[..., Installation], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Stop]:
-    """The stops of Tuesday, each with the worlds before and after it."""
+) -> dict[str, Step]:
+    """The steps of Tuesday, each with the worlds before and after it."""
     folder = tmp_path_factory.mktemp("undisturbed")
     home = make_installation(folder)
     other = home.but(source={**home.values["source"], "seed": 8})
@@ -134,30 +134,30 @@ def stops(
     review(home, limit=40)  # all of Monday's comments, some of Tuesday's
     home.run("collect_labels", "measure", "publish", day=TUESDAY)
     made = {}
-    for name in STOPS:
+    for name in STEPS:
         if name == "collect_labels":
             review(home)
         before = copied(name, home, folder / f"before-{name}")
-        run_stop(name, home)
-        made[name] = Stop(name=name, before=before, after=world(name, home))
+        run_step(name, home)
+        made[name] = Step(name=name, before=before, after=world(name, home))
     return made
 
 
-@pytest.mark.parametrize("name", STOPS)
-def test_killed_and_run_again(name: str, stops: dict[str, Stop], tmp_path: Path) -> None:
-    stop = stops[name]
-    home = copied(name, stop.before, tmp_path / f"{name}-whole")
-    whole = run(stop.arguments, home.env)
+@pytest.mark.parametrize("name", STEPS)
+def test_killed_and_run_again(name: str, steps: dict[str, Step], tmp_path: Path) -> None:
+    step = steps[name]
+    home = copied(name, step.before, tmp_path / f"{name}-whole")
+    whole = run(step.arguments, home.env)
     assert whole.status == 0
-    assert_same(stop.after, world(name, home))
+    assert_same(step.after, world(name, home))
 
     for trace in sorted({max(1, round(share * whole.traces)) for share in SHARES}):
-        home = copied(name, stop.before, tmp_path / f"{name}-{trace}")
-        assert run(stop.arguments, home.env, dies_at=trace).killed
-        run_stop(name, home)
-        assert_same(stop.after, world(name, home))
+        home = copied(name, step.before, tmp_path / f"{name}-{trace}")
+        assert run(step.arguments, home.env, dies_at=trace).killed
+        run_step(name, home)
+        assert_same(step.after, world(name, home))
 
-    home = copied(name, stop.before, tmp_path / f"{name}-file")
-    run(stop.arguments, home.env, until=new_file(home.home.parent))  # within a write of Delta's
-    run_stop(name, home)
-    assert_same(stop.after, world(name, home))
+    home = copied(name, step.before, tmp_path / f"{name}-file")
+    run(step.arguments, home.env, until=new_file(home.home.parent))  # within a write of Delta's
+    run_step(name, home)
+    assert_same(step.after, world(name, home))

@@ -75,9 +75,9 @@ def test_the_database_down_then_up_again(files: Installation) -> None:
     files.run(*TO_THE_QUEUE)
     undisturbed = picture_of(files)
     words = ("'modwatch' on 127.0.0.1", "MODWATCH_DATABASE_URL")
-    for stop in ("route", "collect_labels"):
+    for step in ("route", "collect_labels"):
         with pytest.raises(DatabaseError) as caught:
-            down.run(stop)
+            down.run(step)
         assert all(word in str(caught.value) for word in words)
         assert "hunter2" not in "".join(traceback.format_exception(caught.value))
         assert MARK not in "".join(traceback.format_exception(caught.value))
@@ -92,7 +92,7 @@ def test_a_lake_that_cannot_be_written(files: Installation, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("stop", "part"),
+    ("step", "part"),
     [
         ("ingest", "landed"),
         ("check_comments", "_checks"),
@@ -105,17 +105,17 @@ def test_a_lake_that_cannot_be_written(files: Installation, tmp_path: Path) -> N
     ],
 )
 def test_a_part_of_the_lake_that_cannot_be_written(
-    files: Installation, install: Install, stop: str, part: str
+    files: Installation, install: Install, step: str, part: str
 ) -> None:
     undisturbed = files.but(home=files.home.with_name("undisturbed"))
     undisturbed.run(*TO_THE_QUEUE)
     lake = Path(files.settings.lake_root)
-    files.run(*TO_THE_QUEUE[: TO_THE_QUEUE.index(stop)])
+    files.run(*TO_THE_QUEUE[: TO_THE_QUEUE.index(step)])
     lake.mkdir(parents=True, exist_ok=True)
     (lake / part).write_text("a file where a folder should be")
-    refused(lambda: files.run(stop), LakeError, part, str(lake))
+    refused(lambda: files.run(step), LakeError, part, str(lake))
     (lake / part).unlink()
-    files.run(*TO_THE_QUEUE[TO_THE_QUEUE.index(stop) :])
+    files.run(*TO_THE_QUEUE[TO_THE_QUEUE.index(step) :])
     assert_same(picture_of(undisturbed), picture_of(files))
 
 

@@ -53,7 +53,7 @@ def quarantined(home: Installation, day: datetime.date = MONDAY) -> list[str]:
     return sorted(rules)
 
 
-def assert_again_the_same(home: Installation, *stops: str, day: datetime.date = MONDAY) -> None:
+def assert_again_the_same(home: Installation, *steps: str, day: datetime.date = MONDAY) -> None:
     before = picture_of(home)
-    home.run(*stops, day=day)
+    home.run(*steps, day=day)
     assert_same(before, picture_of(home))

@@ -61,10 +61,10 @@ class Installation:
     def but(self, **changes: Any) -> "Installation":
         return Installation(values={**self.values, **changes})
 
-    def run(self, *stops: str, day: datetime.date = MONDAY) -> list[Any]:
-        """Run stops of one day, each as a task of its own does; return what they returned."""
+    def run(self, *steps: str, day: datetime.date = MONDAY) -> list[Any]:
+        """Run steps of one day, each as a task of its own does; return what they returned."""
         done = []
-        for name in stops:
+        for name in steps:
             with open_resources(self.settings) as at:
                 done.append(getattr(daily, name)(at, day))
         return done

@@ -5,7 +5,9 @@ import datetime
 from collections.abc import AsyncIterator
 from typing import Any
 
+from airflow.sdk.execution_time.hitl import get_hitl_detail_content_detail
 from airflow.triggers.base import BaseTrigger, TriggerEvent
+from asgiref.sync import sync_to_async
 
 from modwatch.errors import AuditCancelledError, ModwatchError
 
@@ -55,9 +57,6 @@ class LabelsTrigger(BaseTrigger):  # type: ignore[misc]
 
     async def _answer(self) -> dict[str, Any]:
         """Return the answer, if there is one."""
-        from airflow.sdk.execution_time.hitl import get_hitl_detail_content_detail
-        from asgiref.sync import sync_to_async
-
         detail = await sync_to_async(get_hitl_detail_content_detail)(ti_id=self.ti_id)
         if not (detail.response_received and detail.chosen_options):
             return {}

@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
+from pandas.api.types import is_numeric_dtype
+
 from modwatch.tracking.client import (
     DESCRIPTION_TAG,
     connect,
@@ -120,8 +122,6 @@ def _finished(tracking_uri: str, experiment: str) -> list[tuple[date, "Run"]]:
 
 def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
     """Log every table that has rows, as JSON for MLflow's table view and as CSV."""
-    from pandas.api.types import is_numeric_dtype
-
     drift = tables.drift[tables.drift["dt"] == tables.drift["dt"].max()]
     for name, table in {
         "measurements": tables.measurements,
