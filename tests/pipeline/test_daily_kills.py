@@ -38,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 DAY = TUESDAY.isoformat()
 
 #: A kill before the first trace, and at these shares of all that the step leaves.
-SHARES = (0, 0.3, 0.6, 0.95)
+SHARES = (0, 0.5, 0.95)
 
 #: The steps of a day, in order; `score-shard` is one mapped task. Those of alerts write next to
 #: nothing on a quiet day: `tests/alerts/test_evaluation.py` kills them with alerts at hand.
