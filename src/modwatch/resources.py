@@ -213,9 +213,7 @@ def open_source(settings: Settings) -> "Source":
 
 def open_channels(settings: Settings) -> "tuple[Channel, ...]":
     """Return the channels of alerts that the settings name."""
-    from modwatch.alerts.channels import Retry
-    from modwatch.alerts.mail import MailChannel, SmtpServer
-    from modwatch.alerts.webhook import WebhookChannel
+    from modwatch.alerts.channels import MailChannel, Retry, SmtpServer, WebhookChannel
 
     retry = Retry(timeout=settings.alert_timeout)
     channels: list[Channel] = []

@@ -1,12 +1,17 @@
 """Measures days, and windows of days, from the tables of the lake."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
+from modwatch.metrics.annotator_error import (
+    ErrorRates,
+    error_rates_from_gold,
+    error_rates_from_pairs,
+)
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
@@ -14,7 +19,6 @@ from modwatch.metrics.estimation.sample_size import WIDTHS, plan_slice
 from modwatch.metrics.rogan_gladen import PopulationCounts, corrected_rows, sensitivity_table
 from modwatch.metrics.strategies import STRATEGIES
 from modwatch.monitoring import tables
-from modwatch.monitoring.annotator_error import check_errors
 from modwatch.monitoring.windows import Window, windows
 from modwatch.routing.policy import RoutingPolicy
 from modwatch.tracking.keys import deployed_rows
@@ -57,6 +61,23 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     )
     rows = tables.measurement_rows(window.last, pd.concat([table, errors]), window.digest)
     lake.replace("window_measurements", window.last, [rows])
+
+
+def check_errors(
+    lake: Lake, days: Sequence[datetime.date], *, prevalence: float | None
+) -> Mapping[str, ErrorRates]:
+    """Return the error rates that the checks of `days` tell, by source; some may be insufficient.
+
+        source  is
+        retest  a lower bound: a person may repeat a misreading
+        gold    of comments that are no sample of the routed ones; `prevalence` as seen
+
+    They are never pooled with second opinions, nor with each other.
+    """
+    return {
+        "retest": error_rates_from_pairs(tables.retest_pairs(lake, days)),
+        "gold": error_rates_from_gold(tables.gold_answers(lake, days), prevalence=prevalence),
+    }
 
 
 def slice_plan(

@@ -17,7 +17,7 @@ from modwatch.errors import DesignError
 from modwatch.lake.day_scores import DayScores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import MEASUREMENTS, MODERATOR_ERROR, RELIABILITY, as_batch
-from modwatch.metrics.annotator_error import LabelPairs
+from modwatch.metrics.annotator_error import GoldAnswers, LabelPairs
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 
 
@@ -79,6 +79,44 @@ def _twice_labelled(lake: Lake, day: datetime.date) -> pd.DataFrame:
     labelled = frame["label"].notna() & frame["label_second"].notna()
     paired = labelled & (frame["moderator"] != frame["moderator_second"])
     return frame[[*columns[1:], "label", "label_second"]].assign(paired=paired)
+
+
+def retest_pairs(lake: Lake, days: Sequence[datetime.date]) -> LabelPairs:
+    """Return both labels of each retest of `days`.
+
+    Retests are drawn evenly from what was labelled, so weights are 1 on average over the top, and
+    over the rest, where they go with 1/inclusion probability.
+    """
+    answers = _answers(lake, days, "retest")
+    top = (answers["stratum"] == 0).to_numpy(np.bool_)
+    weight = 1 / answers["inclusion_probability"].to_numpy(np.float64)
+    for part in (top, ~top):
+        if part.any():
+            weight[part] *= part.sum() / weight[part].sum()
+    return LabelPairs(
+        first=answers["known"].to_numpy(np.int8),
+        second=answers["label"].to_numpy(np.int8),
+        top=top,
+        weight=weight,
+    )
+
+
+def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> GoldAnswers:
+    """Return how the gold items of `days` were answered, all people together."""
+    answers = _answers(lake, days, "gold")
+    toxic, right = answers["known"] == 1, answers["known"] == answers["label"]
+    return GoldAnswers(
+        toxic=int(toxic.sum()),
+        toxic_right=int((toxic & right).sum()),
+        other=int((~toxic).sum()),
+        other_right=int((~toxic & right).sum()),
+    )
+
+
+def _answers(lake: Lake, days: Sequence[datetime.date], kind: str) -> pd.DataFrame:
+    frames = [lake.table("check_answers", day).to_pandas() for day in days]
+    every = pd.concat(frames, ignore_index=True)
+    return pd.DataFrame(every[every["kind"] == kind])
 
 
 def deployed(lake: Lake, day: datetime.date) -> tuple[str, float]:
