@@ -7,6 +7,7 @@ import pandas as pd
 
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import MODERATOR_ERROR, RELIABILITY, as_batch
 from modwatch.metrics.annotator_error import (
     ErrorRates,
     error_rates_from_gold,
@@ -54,11 +55,12 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     others = check_errors(lake, window.days, prevalence=_prevalence(table))
     sensitivity = sensitivity_table(deployed, pairs, totals, others=others)
     errors = corrected_rows(table, pairs, totals, review_fraction=fraction)
-    curve = tables.reliability_rows(window.last, reliability_estimates(labelled))
-    lake.replace("reliability", window.last, [curve])
-    lake.replace(
-        "moderator_error", window.last, [tables.sensitivity_rows(window.last, sensitivity)]
-    )
+    curve = reliability_estimates(labelled)
+    for name, frame, schema in (
+        ("reliability", curve, RELIABILITY),
+        ("moderator_error", sensitivity, MODERATOR_ERROR),
+    ):
+        lake.replace(name, window.last, [as_batch(frame.assign(dt=window.last), schema)])
     rows = tables.measurement_rows(window.last, pd.concat([table, errors]), window.digest)
     lake.replace("window_measurements", window.last, [rows])
 
@@ -101,15 +103,6 @@ def slice_plan(
     )
 
 
-def reported_fractions(*deployed: float) -> list[float]:
-    """Return the review fractions to report, the deployed ones among them.
-
-    >>> reported_fractions(0.07, 0.05)
-    [0.001, 0.005, 0.01, 0.02, 0.05, 0.07, 0.1, 0.15, 0.2]
-    """
-    return sorted({*REVIEW_FRACTIONS, *deployed})
-
-
 def _prevalence(table: pd.DataFrame) -> float | None:
     """Return the prevalence among the labels; None when that is insufficient."""
     values = table.loc[table["metric"] == "prevalence", "value"].dropna()
@@ -139,7 +132,7 @@ def _estimates(
     """
     return measure_days(
         labelled,
-        review_fractions=reported_fractions(policy.review_fraction, fraction),
+        review_fractions=sorted({*REVIEW_FRACTIONS, policy.review_fraction, fraction}),
         strategies=strategies,
         threshold=scores.threshold,
         toxic_share=policy.toxic_share,

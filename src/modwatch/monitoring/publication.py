@@ -60,10 +60,10 @@ def stale_days(
     `days` are the days to look at, each with the days of the window that ends with it.
     """
     published = runs.published_digests(mlflow_url)
-    found = {day: _read(lake, checks, day, window) for day, window in days.items()}
+    contents = {day: _read(lake, checks, day, window) for day, window in days.items()}
     return [
         day
-        for day, content in found.items()
+        for day, content in contents.items()
         if len(content.tables.measurements) and content.digest != published.get(day)
     ]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from modwatch.errors import DesignError
 from modwatch.lake.day_scores import DayScores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import MEASUREMENTS, MODERATOR_ERROR, RELIABILITY, as_batch
+from modwatch.lake.schemas import MEASUREMENTS, as_batch
 from modwatch.metrics.annotator_error import GoldAnswers, LabelPairs
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 
@@ -160,17 +160,7 @@ def measurement_rows(day: datetime.date, table: pd.DataFrame, digest: str) -> pa
     return as_batch(table.assign(dt=day, labels_digest=digest), MEASUREMENTS)
 
 
-def reliability_rows(day: datetime.date, table: pd.DataFrame) -> pa.RecordBatch:
-    """Return a table of `estimate.reliability_estimates` as rows of RELIABILITY."""
-    return as_batch(table.assign(dt=day), RELIABILITY)
-
-
-def sensitivity_rows(day: datetime.date, table: pd.DataFrame) -> pa.RecordBatch:
-    """Return a table of `metrics.rogan_gladen` as rows of MODERATOR_ERROR."""
-    return as_batch(table.assign(dt=day), MODERATOR_ERROR)
-
-
 def _positions(rows: pa.Table, scores: DayScores) -> NDArray[np.int64]:
     """Return where in the day's scores each row's comment stands, (m,)."""
-    found = pc.index_in(rows.column("comment_id"), scores.comment_id.combine_chunks())
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+    places = pc.index_in(rows.column("comment_id"), scores.comment_id.combine_chunks())
+    return np.asarray(places.to_numpy(zero_copy_only=False), np.int64)

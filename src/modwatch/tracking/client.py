@@ -72,17 +72,17 @@ def experiment_id(client: "MlflowClient", name: str) -> str:
     """
     from mlflow.exceptions import MlflowException
 
-    found = client.get_experiment_by_name(name)
-    if found is None:
+    existing = client.get_experiment_by_name(name)
+    if existing is None:
         try:
             return str(client.create_experiment(name, tags=_EXPERIMENT_TAGS))
         except MlflowException as exc:
             if exc.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
-            found = client.get_experiment_by_name(name)
-    if found.lifecycle_stage != "active":
+            existing = client.get_experiment_by_name(name)
+    if existing.lifecycle_stage != "active":
         raise TrackingError(f"Experiment {name!r} is deleted in MLflow; restore it there.")
-    return str(found.experiment_id)
+    return str(existing.experiment_id)
 
 
 def runs_tagged(client: "MlflowClient", experiment: str, tags: Mapping[str, str]) -> list["Run"]:
@@ -222,9 +222,9 @@ def alert_links(
         return ""
 
     def links(day: date) -> Mapping[str, str]:
-        found = experiment_in_mlflow()
+        number = experiment_in_mlflow()
         return {
-            "MLflow": day_url(mlflow_url, found, day) if found else public_url(mlflow_url),
+            "MLflow": day_url(mlflow_url, number, day) if number else public_url(mlflow_url),
             "review queue": console_url,
             "Airflow": f"{airflow_url}/dags/monitor_collaboration/runs",
         }
