@@ -9,8 +9,7 @@ import pytest
 from installation import MONDAY, TUESDAY, Installation
 from sqlalchemy import text
 
-from modwatch.alerts.mail import MailChannel
-from modwatch.alerts.webhook import WebhookChannel
+from modwatch.alerts.channels import MailChannel, WebhookChannel
 from modwatch.errors import SettingsError, SourceError
 from modwatch.ingest.community import Community, Drift
 from modwatch.ingest.files import FileSource

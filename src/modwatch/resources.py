@@ -14,10 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modwatch.alerts.channels import Channel, Retry
-from modwatch.alerts.mail import MailChannel, SmtpServer
+from modwatch.alerts.channels import Channel, MailChannel, Retry, SmtpServer, WebhookChannel
 from modwatch.alerts.rules import AlertRule, load_rules
-from modwatch.alerts.webhook import WebhookChannel
 from modwatch.errors import SettingsError
 from modwatch.ingest import corpora
 from modwatch.ingest.community import Community, Drift

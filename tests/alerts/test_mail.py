@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from receivers import MailServer, closed_port, mail_server
 
-from modwatch.alerts.channels import Retry
-from modwatch.alerts.mail import MailChannel, SmtpServer
+from modwatch.alerts.channels import MailChannel, Retry, SmtpServer
 from modwatch.alerts.messages import Alert
 from modwatch.errors import AlertError, AlertRefusedError, SettingsError
 

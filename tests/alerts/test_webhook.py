@@ -8,9 +8,8 @@ import logging
 import pytest
 from receivers import Webhook, closed_port, webhook
 
-from modwatch.alerts.channels import Retry
+from modwatch.alerts.channels import Retry, WebhookChannel
 from modwatch.alerts.messages import Alert
-from modwatch.alerts.webhook import WebhookChannel
 from modwatch.errors import AlertError, AlertRefusedError
 
 ALERT = Alert(

@@ -167,7 +167,7 @@ class Auditor:
             "drawn",
             **{
                 f"sample_{stage}__csv": content,
-                f"population_{stage}__csv": files.write_population(drawn),
+                f"population_{stage}__csv": files.write_population(drawn.population),
             },
         )
         labels = files.write_labels(self.people(files.read_sample(content), self.comments.truth))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from audit.making import FIRST, NOW
 from modwatch.audit import files
-from modwatch.audit.draw import Drawn, DrawnComment
+from modwatch.audit.draw import DrawnComment
 from modwatch.audit.labels import AuditLabel
 from modwatch.errors import AuditError
 
@@ -51,10 +51,6 @@ A_LABEL = AuditLabel(
 )  # fmt: skip
 
 
-def write_population(population: dict[tuple[str, str, int], int]) -> bytes:
-    return files.write_population(Drawn(comments=(), population=population))
-
-
 @given(st.lists(DRAWN, max_size=4))
 def test_a_sample_is_read_as_it_was_written(drawn: list[DrawnComment]) -> None:
     content = files.write_sample(drawn)
@@ -66,7 +62,7 @@ def test_a_sample_is_read_as_it_was_written(drawn: list[DrawnComment]) -> None:
 def test_a_population_is_read_as_it_was_written(
     population: dict[tuple[str, str, int], int],
 ) -> None:
-    assert files.read_population(write_population(population)) == population
+    assert files.read_population(files.write_population(population)) == population
 
 
 @given(st.lists(LABELS, max_size=4), st.randoms(use_true_random=False))
@@ -93,7 +89,7 @@ def test_the_cells_are_what_a_person_expects() -> None:
         "day,comment_id,stratum,score,key,traits\r\n"
         '2026-01-05,c1,2,0.25,17,"groups=a%2c.b,%.;language=de"\r\n'
     )
-    assert write_population({("language", "de", 0): 5}).decode() == (
+    assert files.write_population({("language", "de", 0): 5}).decode() == (
         "column,value,stratum,comments\r\nlanguage,de,0,5\r\n"
     )
     assert files.write_labels([A_LABEL]).decode() == (
@@ -124,7 +120,10 @@ READERS = {
         files.read_sample,
         files.write_sample([A_COMMENT, replace(A_COMMENT, comment_id="c2")]),
     ),
-    "population": (files.read_population, write_population({("c", "v", 0): 3, ("c", "w", 0): 4})),
+    "population": (
+        files.read_population,
+        files.write_population({("c", "v", 0): 3, ("c", "w", 0): 4}),
+    ),
     "labels": (files.read_labels, files.write_labels([A_LABEL, replace(A_LABEL, labeller="bob")])),
 }
 
@@ -237,7 +236,7 @@ def test_bytes_at_random_are_refused_in_words(name: str, data: st.DataObject) ->
     except AuditError:
         return
     again = {"sample": files.write_sample, "labels": files.write_labels}
-    writer = again.get(name, write_population)
+    writer = again.get(name, files.write_population)
     assert writer(read(changed)) == changed  # type: ignore[arg-type]
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,11 +12,12 @@ import pytest
 
 from audit.making import NOW, Auditor, finished, make_comments, make_plan
 from modwatch.audit import evidence, files
-from modwatch.audit.draw import Drawn, DrawnComment, draw
+from modwatch.audit.draw import DrawnComment, Scored, draw
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.labels import AuditLabel
+from modwatch.audit.plan import AuditPlan
 from modwatch.audit.results import computed, to_json
-from modwatch.audit.verify import planned_sizes, read_evidence, redraw, verify
+from modwatch.audit.verify import planned_sizes, read_evidence, verify
 from modwatch.errors import AuditError
 
 Folder = dict[str, bytes]
@@ -80,8 +81,8 @@ def population(auditor: Auditor) -> dict[tuple[str, str, int], int]:
     return files.read_population(auditor.folder[files.population_file(1)])
 
 
-def write_population(counts: dict[tuple[str, str, int], int]) -> bytes:
-    return files.write_population(Drawn(comments=(), population=counts))
+def redraw(plan: AuditPlan, population: Iterable[Scored], sizes: Sequence[int]) -> bytes:
+    return files.write_sample(draw(plan, population, sizes).comments)
 
 
 def test_an_audit_that_nobody_touched_is_right(done: Auditor, adaptive: Auditor) -> None:
@@ -258,7 +259,7 @@ def test_numbers_of_comments_that_cannot_be_are_found(
     change: Callable[[dict[tuple[str, str, int], int]], dict[tuple[str, str, int], int]],
     why: str,
 ) -> None:
-    content = write_population(change(population(done)))
+    content = files.write_population(change(population(done)))
     problems = verify(resealed(done, {"population-1.csv": content}))
     assert len(problems) == 1
     assert problems[0].startswith("population-1.csv ")
@@ -267,7 +268,7 @@ def test_numbers_of_comments_that_cannot_be_are_found(
 
 def test_a_stratum_has_no_fewer_comments_without_a_value_than_were_drawn(done: Auditor) -> None:
     whole = {key: done.plan.strata[key[2]].population for key in population(done)}
-    assert verify(resealed(done, {"population-1.csv": write_population(whole)})) == [
+    assert verify(resealed(done, {"population-1.csv": files.write_population(whole)})) == [
         "population-1.csv contains fewer comments with or without a value than were drawn"
     ]
 
@@ -337,7 +338,7 @@ def test_the_first_stage_keeps_its_labels(adaptive: Auditor) -> None:
 def test_both_stages_stand_for_the_same_comments(adaptive: Auditor) -> None:
     whole = population(adaptive)
     whole[next(iter(whole))] += 1
-    problems = verify(resealed(adaptive, {"population-2.csv": write_population(whole)}))
+    problems = verify(resealed(adaptive, {"population-2.csv": files.write_population(whole)}))
     assert problems == ["population-2.csv differs from that of the previous stage"]
 
 

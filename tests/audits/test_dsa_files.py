@@ -22,8 +22,8 @@ from modwatch.audit.dsa.vocabulary import LANGUAGES
 from modwatch.audit.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE
 from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.audits.dsa_files import dsa_files, period_measures
-from modwatch.audits.population import scored
 from modwatch.audits.request import AuditRequest
+from modwatch.audits.sources import scored
 from modwatch.errors import AuditError
 from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources

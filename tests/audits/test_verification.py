@@ -11,7 +11,6 @@ from lake_days import put_scores
 from small_audits import ADAPTIVE, REQUEST, begin, plan_audit, seal
 
 from modwatch.audit import evidence, files
-from modwatch.audit.draw import Drawn
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay
 from modwatch.audit.verify import verify
 from modwatch.audits import verification
@@ -71,7 +70,7 @@ def test_numbers_of_comments_are_held_against_those_in_the_lake(small: Resources
     for name in (files.population_file(1), files.population_file(2)):
         counts = files.read_population(small.audit_store.read("small")[name])
         counts["language", "de", 0] -= 1
-        changes[name] = files.write_population(Drawn(comments=(), population=counts))
+        changes[name] = files.write_population(counts)
     reseal(small, changes)
     assert verify(small.audit_store.read("small")) == []
     assert open_audit(small, "small").verify() == [

@@ -9,7 +9,8 @@ import pytest
 
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import CHECK_ANSWERS
-from modwatch.monitoring.annotator_error import check_errors, gold_answers, retest_pairs
+from modwatch.monitoring.measurement import check_errors
+from modwatch.monitoring.tables import gold_answers, retest_pairs
 
 DAY = datetime.date(2026, 1, 5)
 NEXT = datetime.date(2026, 1, 6)

@@ -30,8 +30,8 @@ from modwatch.pipeline import audit as path
 from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.review.queue.audits import AuditProgress
-from modwatch.tracking.audit_runs import EXPERIMENT
 from modwatch.tracking.client import connect, runs_tagged
+from modwatch.tracking.runs import AUDIT_EXPERIMENT
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -234,7 +234,7 @@ def test_a_published_audit_is_one_run_of_mlflow(
     home = small_home.but(mlflow_url=unmanned.copy(tmp_path / "mlflow"))
     with open_resources(home.settings) as at, connect(home.values["mlflow_url"]) as client:
         artifacts = (tmp_path / "audits").as_uri()
-        experiment = client.create_experiment(EXPERIMENT, artifact_location=artifacts)
+        experiment = client.create_experiment(AUDIT_EXPERIMENT, artifact_location=artifacts)
         go_to(at, "publish")
         before = picture(at)
         path.track(at, "small")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from modwatch.errors import TrackingError
-from modwatch.tracking.audit_runs import audit_metrics, publish_audit
 from modwatch.tracking.client import connect, experiment_id, runs_tagged
+from modwatch.tracking.runs import audit_metrics, publish_audit
 
 FILES = {"report.html": b"<p>Recall \xe2\x80\x93 of a month</p>", "plan.json": b"{}"}
 DESCRIPTION = "490 of 500 drawn comments are labelled."

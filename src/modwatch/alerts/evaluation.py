@@ -120,8 +120,8 @@ def _series(
     settled = today - rule.settle_days * _ONE_DAY
     for subject, series in watched(rule, [each for each in values if each.day <= settled]).items():
         active = _active_incident(last.get(series_name(rule.name, subject)))
-        found = reconciled_incidents(rule, series, active)
-        yield _Series(rule=rule, subject=subject, values=series, incidents=found)
+        incidents = reconciled_incidents(rule, series, active)
+        yield _Series(rule=rule, subject=subject, values=series, incidents=incidents)
 
 
 def _active_incident(last: OutboxMessage | None) -> Incident | None:
@@ -138,8 +138,8 @@ def _alerts(
     """Yield a message for each transition of a series after the message `last`."""
     active = _active_incident(last)
     current = series.on(active.opened) if active else None
-    found = transitions(active, series.incidents, today=today, current=current)
-    for sequence, transition in enumerate(found, last.sequence + 1 if last else 1):
+    changes = transitions(active, series.incidents, today=today, current=current)
+    for sequence, transition in enumerate(changes, last.sequence + 1 if last else 1):
         alert = incident_alert(series.rule, series.subject, transition, sequence)
         yield outbox_message(
             alert, transition.day, topic=_TOPIC, series=series.name, sequence=sequence

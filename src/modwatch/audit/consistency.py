@@ -12,12 +12,11 @@ from datetime import timedelta
 import numpy as np
 from scipy import stats
 
-from modwatch.audit.design import ScoreCounts
+from modwatch.audit.design import ScoreCounts, shift_to, sizes_and_means
 from modwatch.audit.draw import DrawnComment, keys_of
 from modwatch.audit.evidence import moment
 from modwatch.audit.labels import AuditLabel, Key, key_of
 from modwatch.audit.plan import AuditPlan, PopulationDay
-from modwatch.audit.recalibration import prior_shift, shifted
 from modwatch.metrics.inputs import Floats
 
 #: p-values below this are reported: fewer than one false report in a million audits.
@@ -65,19 +64,11 @@ def plan_problems(
 
 def _mean_scores(plan: AuditPlan, side: str, scores: ScoreCounts, unflagged: ScoreCounts) -> Floats:
     """Return the mean score (H,) of each stratum of a side; 0 for one without comments now."""
-    numbers = plan.of_side(side)
-    if not numbers:
+    if not plan.of_side(side):
         return np.empty(0)
     expected = (plan.options or {}).get("expected_prevalence")
-    shift = 0.0
-    if isinstance(expected, float) and unflagged.comments:
-        shift = prior_shift(unflagged.score, expected, counts=unflagged.count)
-    stratum = plan.edges(side).assign(scores.score)
-    size = np.bincount(stratum, weights=scores.count, minlength=len(numbers))
-    total = np.bincount(
-        stratum, weights=scores.count * shifted(scores.score, shift), minlength=len(numbers)
-    )
-    return np.asarray(total / np.maximum(size, 1))
+    shift = shift_to(unflagged, expected if isinstance(expected, float) else None)
+    return sizes_and_means(plan.edges(side), scores, shift)[1]
 
 
 def sample_problems(

@@ -169,13 +169,26 @@ def design(
     return Design(flagged=made[0], unflagged=made[1])
 
 
+def shift_to(unflagged: ScoreCounts, prevalence: float | None) -> float:
+    """Return the shift of the scores to an expected prevalence of the unflagged; 0 without one."""
+    if prevalence is None or not unflagged.comments:
+        return 0.0
+    return prior_shift(unflagged.score, prevalence, counts=unflagged.count)
+
+
+def sizes_and_means(cut: Strata, scores: ScoreCounts, shift: float) -> tuple[Ints, Floats]:
+    """Return the comments (H,) of each stratum and their mean shifted score; 0 without comments."""
+    stratum, count = cut.assign(scores.score), scores.count
+    size = np.bincount(stratum, weights=count, minlength=len(cut)).astype(np.int64)
+    total = np.bincount(stratum, weights=count * shifted(scores.score, shift), minlength=len(cut))
+    return size, np.asarray(total / np.maximum(size, 1))
+
+
 def _stratified(
     flagged: ScoreCounts, unflagged: ScoreCounts, options: DesignOptions
 ) -> tuple[SideDesign | None, SideDesign | None]:
     """Return both sides before allocation."""
-    shift = 0.0
-    if options.expected_prevalence is not None and unflagged.comments:
-        shift = prior_shift(unflagged.score, options.expected_prevalence, counts=unflagged.count)
+    shift = shift_to(unflagged, options.expected_prevalence)
     return (
         _side(flagged, shift, replace(options, bins=min(options.bins, _FLAGGED_BINS))),
         _side(unflagged, shift, options),
@@ -185,20 +198,17 @@ def _stratified(
 def _side(scores: ScoreCounts, shift: float, options: DesignOptions) -> SideDesign | None:
     if not scores.comments:
         return None
-    chance = shifted(scores.score, shift)
     cut = strata(
         scores.score,
         method=options.method,
         bins=options.bins,
         counts=scores.count,
-        expected=chance,
+        expected=shifted(scores.score, shift),
     )
-    stratum = cut.assign(scores.score)
-    size = np.bincount(stratum, weights=scores.count, minlength=len(cut))
-    mean = np.bincount(stratum, weights=scores.count * chance, minlength=len(cut)) / size
+    size, mean = sizes_and_means(cut, scores, shift)
     return SideDesign(
         strata=cut,
-        population=size.astype(np.int64),
+        population=size,
         labels=np.zeros(len(cut), dtype=np.int64),
         score=mean,
     )

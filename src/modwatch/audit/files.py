@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, TypeVar
 
-from modwatch.audit.draw import Drawn, DrawnComment
+from modwatch.audit.draw import DrawnComment
 from modwatch.audit.labels import AuditLabel
 from modwatch.cells import neutral, original
 from modwatch.errors import AuditError
@@ -70,13 +70,12 @@ def read_sample(content: bytes) -> tuple[DrawnComment, ...]:
             traits=_parted(cells["traits"]),
         )
 
-    drawn = tuple(_read(content, _SAMPLE, row, "sample"))
-    return _canonical(drawn, write_sample(drawn), content, "sample")
+    return tuple(_read(content, _SAMPLE, row, write_sample, "sample"))
 
 
-def write_population(drawn: Drawn) -> bytes:
+def write_population(population: Mapping[tuple[str, str, int], int]) -> bytes:
     """Return the numbers of comments by column, value and stratum as CSV."""
-    rows = ((*key, comments) for key, comments in sorted(drawn.population.items()))
+    rows = ((*key, comments) for key, comments in sorted(population.items()))
     return _written(_POPULATION, rows)
 
 
@@ -87,9 +86,10 @@ def read_population(content: bytes) -> dict[tuple[str, str, int], int]:
         key = (cells["column"], cells["value"], int(cells["stratum"]))
         return key, int(cells["comments"])
 
-    counts = dict(_read(content, _POPULATION, row, "population"))
-    again = write_population(Drawn(comments=(), population=counts))
-    return _canonical(counts, again, content, "population")
+    def write(rows: Iterable[tuple[tuple[str, str, int], int]]) -> bytes:
+        return write_population(dict(rows))
+
+    return dict(_read(content, _POPULATION, row, write, "population"))
 
 
 def write_labels(labels: Iterable[AuditLabel]) -> bytes:
@@ -109,8 +109,7 @@ def read_labels(content: bytes) -> list[AuditLabel]:
         fields |= {"day": date.fromisoformat(cells["day"]), "label": int(cells["label"])}
         return AuditLabel(**fields)
 
-    labels = list(_read(content, _LABEL, row, "labels"))
-    return _canonical(labels, write_labels(labels), content, "labels")
+    return _read(content, _LABEL, row, write_labels, "labels")
 
 
 def _written(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
@@ -124,9 +123,16 @@ def _written(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def _read(
-    content: bytes, header: Sequence[str], row: Callable[[Mapping[str, str]], T], name: str
+    content: bytes,
+    header: Sequence[str],
+    row: Callable[[Mapping[str, str]], T],
+    write: Callable[[list[T]], bytes],
+    name: str,
 ) -> list[T]:
-    """Return the rows, each converted by `row`; errors quote no cell."""
+    """Return the rows, each converted by `row`; errors quote no cell.
+
+    AuditError unless `write` turns them into the same bytes again.
+    """
     made: list[T] = []
     try:
         text = content.decode(errors="surrogatepass")
@@ -139,14 +145,9 @@ def _read(
     except (ValueError, OverflowError, csv.Error):
         number = len(made) + 1
         raise AuditError(f"Row {number} of the {name} file cannot be read.") from None
-    return made
-
-
-def _canonical(read: T, again: bytes, content: bytes, name: str) -> T:
-    """Return what was read if writing it gives the same bytes; AuditError otherwise."""
-    if again != content:
+    if write(made) != content:
         raise AuditError(f"The {name} file is not in canonical form: it was edited or reformatted.")
-    return read
+    return made
 
 
 def _joined(traits: Mapping[str, tuple[str, ...]]) -> str:

@@ -21,6 +21,7 @@ from modwatch.audit.sensitivity import corrected
 from modwatch.audit.stages import side_counts
 from modwatch.metrics.agreement import krippendorff_alpha, observed_agreement
 from modwatch.metrics.annotator_error import annotator_error_rate
+from modwatch.metrics.inputs import Floats
 
 #: Minimum comments of a value to be reported: estimates on fewer would describe single people.
 LEAST_COMMENTS = 50
@@ -175,24 +176,24 @@ def _time_order(label: AuditLabel) -> tuple[str, date, str, str]:
     return label.decided_at, label.day, label.comment_id, label.labeller
 
 
-def _pairs(labels: Sequence[AuditLabel]) -> list[tuple[int, int, int]]:
-    """Return (comment index, first label, second label) of each comment with two labels."""
+def _pairs(labels: Sequence[AuditLabel]) -> Floats:
+    """Return comment index, first and second label (n, 3) of each comment with two labels."""
     by_comment: dict[Key, list[int]] = {}
     for each in sorted(labels, key=_time_order):
         if each.action == "label":
             by_comment.setdefault(key_of(each), []).append(each.label)
-    return [(number, of[0], of[1]) for number, of in enumerate(by_comment.values()) if len(of) > 1]
+    pairs = [(number, *of[:2]) for number, of in enumerate(by_comment.values()) if len(of) > 1]
+    return np.array(pairs, dtype=np.float64).reshape(-1, 3)
 
 
 def _agreement(labels: Sequence[AuditLabel]) -> list[Document]:
     """Return the agreement between annotators before adjudication."""
     pairs = _pairs(labels)
-    numbers = np.array(pairs, dtype=np.float64).reshape(-1, 3)
-    units = np.repeat(numbers[:, 0], 2)
+    units = np.repeat(pairs[:, 0], 2)
     estimates = {
-        "observed": observed_agreement(numbers[:, 1], numbers[:, 2]),
+        "observed": observed_agreement(pairs[:, 1], pairs[:, 2]),
         "krippendorff_alpha": krippendorff_alpha(
-            units, numbers[:, 1:].ravel(), rng=np.random.default_rng(0)
+            units, pairs[:, 1:].ravel(), rng=np.random.default_rng(0)
         ),
     }
     return [{"metric": name} | asdict(each) for name, each in estimates.items()]
@@ -208,7 +209,7 @@ def _sensitivity(
         return []
     flagged = sum(day.flagged for day in plan.population)
     comments = (flagged, sum(day.comments for day in plan.population) - flagged)
-    pairs = np.array(_pairs(labels), dtype=np.float64).reshape(-1, 3)
+    pairs = _pairs(labels)
     measured = annotator_error_rate(pairs[:, 1], pairs[:, 2])
     errors = list(ASSUMED_ERRORS)
     if measured.value is not None:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -122,15 +122,7 @@ def side_counts(
         sizes = [sum(population[number] for number in group) for group in groups]
         cells = combine(counts, part / part.sum(), population=sizes)
         parts.append(replace(cells, weight=cells.weight * sum(sizes) / sum(population.values())))
-    return _concatenated(parts) if parts else None
-
-
-def _concatenated(parts: Sequence[WeightedCounts]) -> WeightedCounts:
-    """Return the cells of all parts, whose weights refer to the whole."""
-    names = [each.name for each in fields(WeightedCounts)]
-    return WeightedCounts(
-        **{name: np.concatenate([getattr(each, name) for each in parts]) for name in names}
-    )
+    return WeightedCounts.concatenated(parts) if parts else None
 
 
 def _labels_by_stratum(

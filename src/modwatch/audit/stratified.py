@@ -5,7 +5,7 @@ code as audits.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,6 +86,14 @@ class WeightedCounts:
     #: (C,) factor of the variance in [0, 1]: 1 − n/N, 0 where every comment was labelled.
     unseen: Floats
 
+    @classmethod
+    def concatenated(cls, parts: Sequence["WeightedCounts"]) -> "WeightedCounts":
+        """Return the cells of all parts, whose weights refer to the whole."""
+        names = [each.name for each in fields(cls)]
+        return cls(
+            **{name: np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in names}
+        )
+
     @property
     def rate(self) -> Floats:
         """(…) estimated share."""
@@ -143,10 +151,5 @@ def combine(
         known = sum(shares[number + 1 :]) / whole
         weight = of_stage + known
         unseen = (1 - stage.labels / stage.population) * (of_stage / weight) ** 2
-        parts.append((weight, stage.labels, stage.positives, stage.score, unseen))
-    weight, labels, positives, score, unseen = (
-        np.concatenate(column, axis=-1) for column in zip(*parts, strict=True)
-    )
-    return WeightedCounts(
-        weight=weight, labels=labels, positives=positives, score=score, unseen=unseen
-    )
+        parts.append(replace(stage.weighted(), weight=weight, unseen=unseen))
+    return WeightedCounts.concatenated(parts)

@@ -3,11 +3,11 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from modwatch.audit.consistency import label_problems, population_problems, sample_problems
-from modwatch.audit.draw import DrawnComment, Scored, draw
+from modwatch.audit.draw import DrawnComment
 from modwatch.audit.evidence import FOLLOWS, Event, file_problems, read, sealed_files, stopped
 from modwatch.audit.files import (
     AUTOMATED_MEANS_FILE,
@@ -22,7 +22,6 @@ from modwatch.audit.files import (
     read_population,
     read_sample,
     sample_file,
-    write_sample,
 )
 from modwatch.audit.labels import AuditLabel, Key, final_labels, key_of
 from modwatch.audit.plan import AuditPlan
@@ -56,7 +55,7 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
 
     - replaces a few drawn comments with the next ones, which may be all missed positives where they
       are rare; changes scores within the stratum; changes traits and numbers of comments within
-      chance, or the numbers of the plan before the draw. `redraw` from the scores detects it.
+      chance, or the numbers of the plan before the draw. `draw.draw` from the scores detects it.
       Compare `Drawn.population` of the same draw too; `consistency.plan_problems` compares digests
       of days and mean scores of the plan with the scores;
     - writes another report: compare it with the result;
@@ -85,11 +84,6 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
     except ModwatchError as exc:
         problems.append(str(exc))
     return problems
-
-
-def redraw(plan: AuditPlan, population: Iterable[Scored], sizes: Sequence[int]) -> bytes:
-    """Return the file of the sample that the plan draws from the scores."""
-    return write_sample(draw(plan, population, sizes).comments)
 
 
 def read_evidence(folder: Mapping[str, bytes]) -> Evidence:

@@ -26,7 +26,6 @@ from modwatch.audit.results import Document, computed, to_json
 from modwatch.audit.verify import planned_sizes, read_evidence, verify
 from modwatch.audits import sources, verification
 from modwatch.audits.dsa_files import dsa_files
-from modwatch.audits.population import survey
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.store import MACHINE, AuditStore
 from modwatch.days import between
@@ -134,7 +133,7 @@ class Audit:
                     f"audit {self.name!r} was planned by another request; choose another name"
                 )
             return self.plan
-        days, flagged, unflagged = survey(self.lake, between(request.first, request.last))
+        days, flagged, unflagged = sources.survey(self.lake, between(request.first, request.last))
         if not flagged.comments + unflagged.comments:
             raise AuditError(f"there is no comment from {request.first} to {request.last}")
         made = design(flagged, unflagged, request.first_stage_labels, request.options)
@@ -178,7 +177,7 @@ class Audit:
             "drawn",
             content={
                 files.sample_file(stage): files.write_sample(drawn.comments),
-                files.population_file(stage): files.write_population(drawn),
+                files.population_file(stage): files.write_population(drawn.population),
             },
         )
         items = sources.queue_items(self.lake, self.plan, drawn.comments, sizes)

@@ -61,13 +61,13 @@ def period_measures(plan: AuditPlan, lake: Lake, database: Engine) -> dict[str, 
     Memory holds the ids and languages of one day. Raises AuditError where a day has other comments
     than the plan says.
     """
-    found: dict[str, Measures] = {}
+    period: dict[str, Measures] = {}
     for planned in plan.population:
         if not planned.comments:
             continue
         for tag, measures in _of_day(plan.audit, planned, lake, database).items():
-            found[tag] = found.get(tag, Measures()) + measures
-    return dict(sorted(found.items()))
+            period[tag] = period.get(tag, Measures()) + measures
+    return dict(sorted(period.items()))
 
 
 def _of_day(

@@ -1,28 +1,168 @@
-"""What an audit reads from the lake and the decision log: scores, texts and labels."""
+"""What an audit reads from the lake and the decision log: scores, texts and labels.
+
+The comments of its period are streamed as they were scored and decided.
+"""
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from sqlalchemy import Engine
 from tqdm import tqdm
 
 from modwatch.audit import files
-from modwatch.audit.draw import DrawnComment, Scored, labels_wanted
+from modwatch.audit.design import ScoreCounts
+from modwatch.audit.draw import DrawnComment, Scored, ScoreHistogram, day_digest, labels_wanted
 from modwatch.audit.evidence import read, sealed_files
 from modwatch.audit.labels import AuditLabel, changed
-from modwatch.audit.plan import AuditPlan
-from modwatch.audits.population import scored
+from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.errors import AuditError
 from modwatch.lake.delta import Lake
 from modwatch.review.queue.audits import audit_labels
 from modwatch.review.queue.items import NewItem
+
+#: Columns whose values an audit reports on separately.
+TRAITS = ("language", "platform", "groups")
+
+_SCORE = ["comment_id", "prob", "flagged"]
+_MODEL = ["model_version", "threshold"]
+
+
+def survey(
+    lake: Lake, days: list[datetime.date]
+) -> tuple[tuple[PopulationDay, ...], ScoreCounts, ScoreCounts]:
+    """Return the days, and the scores of flagged and of unflagged comments.
+
+    Raises:
+        AuditError: a day has comments without scores, or scores of several models.
+    """
+    flagged, unflagged = ScoreHistogram(), ScoreHistogram()
+    columns = [*_SCORE, *_MODEL]
+    surveyed = []
+    for day in tqdm(days, desc="Reading scores", unit="day", disable=None):
+        comments = lake.count("comments", day)
+        batches = lake.read("scores", day, columns=columns, role="champion")
+        counted = _CountedDay(day, batches, flagged, unflagged)
+        surveyed.append(counted.summary(day_digest(counted), comments))
+    return tuple(surveyed), flagged.counts(), unflagged.counts()
+
+
+class _CountedDay:
+    """Counts a day's comments, scores and models while they stream by."""
+
+    def __init__(
+        self,
+        day: datetime.date,
+        batches: Iterable[pa.RecordBatch],
+        flagged: ScoreHistogram,
+        unflagged: ScoreHistogram,
+    ) -> None:
+        self._day, self._batches = day, batches
+        self._histograms = (flagged, unflagged)
+        self._comments = self._flagged = 0
+        self._models: set[tuple[str, float]] = set()
+
+    def __iter__(self) -> Iterator[Scored]:
+        for batch in self._batches:
+            part = _scored(self._day, batch)
+            for histogram, side in zip(
+                self._histograms, (part.flagged, ~part.flagged), strict=True
+            ):
+                histogram.add(part.prob[side])
+            self._comments += part.prob.size
+            self._flagged += int(part.flagged.sum())
+            models = pa.Table.from_batches([batch.select(_MODEL)]).group_by(_MODEL).aggregate([])
+            self._models |= {(row["model_version"], row["threshold"]) for row in models.to_pylist()}
+            yield part
+
+    def summary(self, digest: str, comments: int) -> PopulationDay:
+        """Return the day for a plan; AuditError unless one model scored all its `comments`."""
+        if comments != self._comments:
+            raise AuditError(
+                f"{self._day} has {comments} comments and {self._comments} scores; run "
+                "score_comments for that day, or audit a period without it"
+            )
+        if len(self._models) > 1:
+            raise AuditError(
+                f"several models scored {self._day}; run score_comments for it once more"
+            )
+        version, threshold = next(iter(self._models), ("", 0.5))
+        return PopulationDay(
+            day=self._day,
+            comments=comments,
+            flagged=self._flagged,
+            model_version=version,
+            threshold=threshold,
+            digest=digest,
+        )
 
 
 def population(lake: Lake, plan: AuditPlan) -> Iterator[Scored]:
     """Yield the scores of the period of a plan, day by day."""
     for day in tqdm(plan.population, desc="Reading scores", unit="day", disable=None):
         yield from scored(lake, day.day)
+
+
+def scored(lake: Lake, day: datetime.date) -> Iterator[Scored]:
+    """Yield the scored comments of `day` with their traits."""
+    traits = _Traits(lake, day)
+    for batch in lake.read("scores", day, columns=_SCORE, role="champion"):
+        yield _scored(day, batch, traits.of(batch.column("comment_id")))
+
+
+def _scored(
+    day: datetime.date,
+    batch: pa.RecordBatch,
+    traits: Mapping[str, list[tuple[str, ...]]] = MappingProxyType({}),
+) -> Scored:
+    return Scored(
+        day=day,
+        comment_id=batch.column("comment_id").to_pylist(),
+        prob=batch.column("prob").to_numpy(),
+        flagged=batch.column("flagged").to_numpy(zero_copy_only=False),
+        traits=traits,
+    )
+
+
+class _Traits:
+    """The traits of a day's comments, in the order of their scores."""
+
+    def __init__(self, lake: Lake, day: datetime.date) -> None:
+        self._lake, self._day = lake, day
+        self._comments = lake.table("comments", day, columns=["comment_id", *TRAITS])
+        self._done = 0
+        self._where: pa.ChunkedArray | None = None
+
+    def of(self, ids: pa.Array) -> dict[str, list[tuple[str, ...]]]:
+        """Return the values of each trait of the next comments."""
+        rows = self._comments.slice(self._done, len(ids))
+        if self._where is not None or not rows.column("comment_id").combine_chunks().equals(ids):
+            rows = self._comments.take(self._places().slice(self._done, len(ids)))
+        self._done += len(ids)
+        return {name: _values(rows.column(name)) for name in TRAITS}
+
+    def _places(self) -> pa.ChunkedArray:
+        """Return where each score's comment is: scores may lie in another order."""
+        if self._where is None:
+            scores = self._lake.table(
+                "scores", self._day, columns=["comment_id"], role="champion"
+            ).column(0)
+            known = self._comments.column("comment_id").combine_chunks()
+            self._where = pc.index_in(scores, known)
+        return self._where
+
+
+def _values(column: pa.ChunkedArray) -> list[tuple[str, ...]]:
+    """Return the values of each comment, in order and each once; none for a missing one."""
+    encoded = column.combine_chunks()
+    if pa.types.is_list(column.type):
+        return [tuple(sorted({one for one in each or () if one})) for each in encoded.to_pylist()]
+    encoded = encoded.dictionary_encode()
+    words = [(each,) if each else () for each in encoded.dictionary.to_pylist()] + [()]
+    return [words[code] for code in encoded.indices.fill_null(len(words) - 1).to_pylist()]
 
 
 def current_labels(database: Engine, audit: str) -> list[AuditLabel]:

@@ -47,9 +47,10 @@ class AuditStore:
 
     def read(self, audit: str) -> dict[str, bytes]:
         """Return all files of an audit by name; AuditError for an unknown audit."""
-        found = {name: self._folder.read(f"{audit}/{name}") for name in self._folder.names(audit)}
-        there = {name: content for name, content in found.items() if content is not None}
-        return there if files.CHAIN in there else self.raise_unknown(audit)
+        names = self._folder.names(audit)
+        contents = {name: self._folder.read(f"{audit}/{name}") for name in names}
+        existing = {name: content for name, content in contents.items() if content is not None}
+        return existing if files.CHAIN in existing else self.raise_unknown(audit)
 
     def raise_unknown(self, audit: str) -> NoReturn:
         """Raise AuditError for an audit that does not exist, naming those that do."""
@@ -78,34 +79,24 @@ class AuditStore:
         that was killed in the middle can run again. Raises AuditError when the step is out of
         order, or was recorded before with other files.
         """
+        content = content or {}
         with self.lock(audit):
-            return self._recorded(audit, action, actor, dict(content or {}), note)
-
-    def _recorded(
-        self, audit: str, action: str, actor: str, content: Mapping[str, bytes], note: str
-    ) -> Event:
-        chain = self.chain(audit)
-        digests = {name: evidence.file_digest(each) for name, each in content.items()}
-        if chain and chain[-1].action == action:
-            if dict(chain[-1].files) == digests:
-                return chain[-1]
-            raise AuditError(
-                f"audit {audit!r} was already {action.replace('_', ' ')} with other contents; "
-                "sealed files cannot be replaced: plan another audit"
+            chain, now = self.chain(audit), datetime.now(UTC)
+            if chain and chain[-1].action == action:
+                digests = {name: evidence.file_digest(each) for name, each in content.items()}
+                if dict(chain[-1].files) == digests:
+                    return chain[-1]
+                raise AuditError(
+                    f"audit {audit!r} was already {action.replace('_', ' ')} with other contents; "
+                    "sealed files cannot be replaced: plan another audit"
+                )
+            event = evidence.following(
+                chain, audit=audit, action=action, actor=actor, at=now, files=content, note=note
             )
-        event = evidence.following(
-            chain,
-            audit=audit,
-            action=action,
-            actor=actor,
-            at=datetime.now(UTC),
-            files=content,
-            note=note,
-        )
-        for name, each in content.items():
-            self._folder.write(f"{audit}/{name}", each)
-        self._folder.write(f"{audit}/{files.CHAIN}", evidence.written([*chain, event]).encode())
-        return event
+            for name, each in content.items():
+                self._folder.write(f"{audit}/{name}", each)
+            self._folder.write(f"{audit}/{files.CHAIN}", evidence.written([*chain, event]).encode())
+            return event
 
     @property
     def _folder(self) -> Folder:

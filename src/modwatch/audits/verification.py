@@ -10,7 +10,6 @@ from modwatch.audit.draw import Drawn, draw
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.verify import planned_sizes, verify
 from modwatch.audits import sources
-from modwatch.audits.population import survey
 from modwatch.errors import ModwatchError
 from modwatch.lake.delta import Lake
 
@@ -47,14 +46,14 @@ def redrawn(lake: Lake, folder: Mapping[str, bytes], stage: int = 1) -> bytes:
 
 def _problems_with_scores(lake: Lake, folder: Mapping[str, bytes]) -> Iterator[str]:
     plan = _plan(folder)
-    yield from plan_problems(plan, *survey(lake, [day.day for day in plan.population]))
+    yield from plan_problems(plan, *sources.survey(lake, [day.day for day in plan.population]))
     for stage in (1, 2):
         if files.sample_file(stage) not in folder:
             continue
         drawn = _drawn(lake, folder, stage)
         if files.write_sample(drawn.comments) != folder[files.sample_file(stage)]:
             yield f"{files.sample_file(stage)} is not what the plan draws from the scores"
-        if files.write_population(drawn) != folder[files.population_file(stage)]:
+        if files.write_population(drawn.population) != folder[files.population_file(stage)]:
             yield f"{files.population_file(stage)} does not match the numbers of comments"
 
 

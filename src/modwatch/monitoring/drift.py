@@ -78,7 +78,7 @@ def refresh_queue(lake: Lake, engine: Engine, day: datetime.date) -> None:
 
 def drift_rows(day: datetime.date, findings: Iterable[Finding]) -> pa.RecordBatch:
     """Return findings about `day` as rows of DRIFT."""
-    rows = [{**asdict(found), "dt": day, "status": found.status} for found in findings]
+    rows = [{**asdict(finding), "dt": day, "status": finding.status} for finding in findings]
     return pa.RecordBatch.from_pylist(rows, schema=DRIFT)
 
 

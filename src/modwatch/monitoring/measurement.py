@@ -1,12 +1,18 @@
 """Measures days, and windows of days, from the tables of the lake."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import MODERATOR_ERROR, RELIABILITY, as_batch
+from modwatch.metrics.annotator_error import (
+    ErrorRates,
+    error_rates_from_gold,
+    error_rates_from_pairs,
+)
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
@@ -14,7 +20,6 @@ from modwatch.metrics.estimation.sample_size import WIDTHS, plan_slice
 from modwatch.metrics.rogan_gladen import PopulationCounts, corrected_rows, sensitivity_table
 from modwatch.metrics.strategies import STRATEGIES
 from modwatch.monitoring import tables
-from modwatch.monitoring.annotator_error import check_errors
 from modwatch.monitoring.windows import Window, windows
 from modwatch.routing.policy import RoutingPolicy
 from modwatch.tracking.keys import deployed_rows
@@ -50,13 +55,31 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     others = check_errors(lake, window.days, prevalence=_prevalence(table))
     sensitivity = sensitivity_table(deployed, pairs, totals, others=others)
     errors = corrected_rows(table, pairs, totals, review_fraction=fraction)
-    curve = tables.reliability_rows(window.last, reliability_estimates(labelled))
-    lake.replace("reliability", window.last, [curve])
-    lake.replace(
-        "moderator_error", window.last, [tables.sensitivity_rows(window.last, sensitivity)]
-    )
+    curve = reliability_estimates(labelled)
+    for name, frame, schema in (
+        ("reliability", curve, RELIABILITY),
+        ("moderator_error", sensitivity, MODERATOR_ERROR),
+    ):
+        lake.replace(name, window.last, [as_batch(frame.assign(dt=window.last), schema)])
     rows = tables.measurement_rows(window.last, pd.concat([table, errors]), window.digest)
     lake.replace("window_measurements", window.last, [rows])
+
+
+def check_errors(
+    lake: Lake, days: Sequence[datetime.date], *, prevalence: float | None
+) -> Mapping[str, ErrorRates]:
+    """Return the error rates that the checks of `days` tell, by source; some may be insufficient.
+
+        source  is
+        retest  a lower bound: a person may repeat a misreading
+        gold    of comments that are no sample of the routed ones; `prevalence` as seen
+
+    They are never pooled with second opinions, nor with each other.
+    """
+    return {
+        "retest": error_rates_from_pairs(tables.retest_pairs(lake, days)),
+        "gold": error_rates_from_gold(tables.gold_answers(lake, days), prevalence=prevalence),
+    }
 
 
 def slice_plan(
@@ -78,15 +101,6 @@ def slice_plan(
         threshold=scores.threshold,
         toxic_share=policy.toxic_share,
     )
-
-
-def reported_fractions(*deployed: float) -> list[float]:
-    """Return the review fractions to report, the deployed ones among them.
-
-    >>> reported_fractions(0.07, 0.05)
-    [0.001, 0.005, 0.01, 0.02, 0.05, 0.07, 0.1, 0.15, 0.2]
-    """
-    return sorted({*REVIEW_FRACTIONS, *deployed})
 
 
 def _prevalence(table: pd.DataFrame) -> float | None:
@@ -118,7 +132,7 @@ def _estimates(
     """
     return measure_days(
         labelled,
-        review_fractions=reported_fractions(policy.review_fraction, fraction),
+        review_fractions=sorted({*REVIEW_FRACTIONS, policy.review_fraction, fraction}),
         strategies=strategies,
         threshold=scores.threshold,
         toxic_share=policy.toxic_share,

@@ -18,7 +18,7 @@ from modwatch.metrics.what_if import what_if_table
 from modwatch.monitoring.windows import seconds_per_decision, windows
 from modwatch.quality.result import Status
 from modwatch.quality.store import CheckStore
-from modwatch.tracking import runs, timeline
+from modwatch.tracking import runs
 from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram
 
 _WORST: tuple[Status, ...] = ("rejected", "warned", "passed")
@@ -60,10 +60,10 @@ def stale_days(
     `days` are the days to look at, each with the days of the window that ends with it.
     """
     published = runs.published_digests(mlflow_url)
-    found = {day: _read(lake, checks, day, window) for day, window in days.items()}
+    contents = {day: _read(lake, checks, day, window) for day, window in days.items()}
     return [
         day
-        for day, content in found.items()
+        for day, content in contents.items()
         if len(content.tables.measurements) and content.digest != published.get(day)
     ]
 
@@ -124,7 +124,7 @@ def publish_timeline(mlflow_url: str) -> None:
     """Bring the timeline up to date with the days' runs; nothing when there are none."""
     rows = runs.published_days(mlflow_url)
     if rows:
-        timeline.publish_timeline(rows, tracking_uri=mlflow_url)
+        runs.publish_timeline(rows, tracking_uri=mlflow_url)
 
 
 def _read(lake: Lake, checks: CheckStore, day: datetime.date, window: Days) -> _Content:

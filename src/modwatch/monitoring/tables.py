@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from modwatch.errors import DesignError
 from modwatch.lake.day_scores import DayScores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import MEASUREMENTS, MODERATOR_ERROR, RELIABILITY, as_batch
-from modwatch.metrics.annotator_error import LabelPairs
+from modwatch.lake.schemas import MEASUREMENTS, as_batch
+from modwatch.metrics.annotator_error import GoldAnswers, LabelPairs
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 
 
@@ -81,6 +81,44 @@ def _twice_labelled(lake: Lake, day: datetime.date) -> pd.DataFrame:
     return frame[[*columns[1:], "label", "label_second"]].assign(paired=paired)
 
 
+def retest_pairs(lake: Lake, days: Sequence[datetime.date]) -> LabelPairs:
+    """Return both labels of each retest of `days`.
+
+    Retests are drawn evenly from what was labelled, so weights are 1 on average over the top, and
+    over the rest, where they go with 1/inclusion probability.
+    """
+    answers = _answers(lake, days, "retest")
+    top = (answers["stratum"] == 0).to_numpy(np.bool_)
+    weight = 1 / answers["inclusion_probability"].to_numpy(np.float64)
+    for part in (top, ~top):
+        if part.any():
+            weight[part] *= part.sum() / weight[part].sum()
+    return LabelPairs(
+        first=answers["known"].to_numpy(np.int8),
+        second=answers["label"].to_numpy(np.int8),
+        top=top,
+        weight=weight,
+    )
+
+
+def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> GoldAnswers:
+    """Return how the gold items of `days` were answered, all people together."""
+    answers = _answers(lake, days, "gold")
+    toxic, right = answers["known"] == 1, answers["known"] == answers["label"]
+    return GoldAnswers(
+        toxic=int(toxic.sum()),
+        toxic_right=int((toxic & right).sum()),
+        other=int((~toxic).sum()),
+        other_right=int((~toxic & right).sum()),
+    )
+
+
+def _answers(lake: Lake, days: Sequence[datetime.date], kind: str) -> pd.DataFrame:
+    frames = [lake.table("check_answers", day).to_pandas() for day in days]
+    every = pd.concat(frames, ignore_index=True)
+    return pd.DataFrame(every[every["kind"] == kind])
+
+
 def deployed(lake: Lake, day: datetime.date) -> tuple[str, float]:
     """Return the strategy and the review fraction that `day` was routed with."""
     design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
@@ -122,17 +160,7 @@ def measurement_rows(day: datetime.date, table: pd.DataFrame, digest: str) -> pa
     return as_batch(table.assign(dt=day, labels_digest=digest), MEASUREMENTS)
 
 
-def reliability_rows(day: datetime.date, table: pd.DataFrame) -> pa.RecordBatch:
-    """Return a table of `estimate.reliability_estimates` as rows of RELIABILITY."""
-    return as_batch(table.assign(dt=day), RELIABILITY)
-
-
-def sensitivity_rows(day: datetime.date, table: pd.DataFrame) -> pa.RecordBatch:
-    """Return a table of `metrics.rogan_gladen` as rows of MODERATOR_ERROR."""
-    return as_batch(table.assign(dt=day), MODERATOR_ERROR)
-
-
 def _positions(rows: pa.Table, scores: DayScores) -> NDArray[np.int64]:
     """Return where in the day's scores each row's comment stands, (m,)."""
-    found = pc.index_in(rows.column("comment_id"), scores.comment_id.combine_chunks())
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+    places = pc.index_in(rows.column("comment_id"), scores.comment_id.combine_chunks())
+    return np.asarray(places.to_numpy(zero_copy_only=False), np.int64)

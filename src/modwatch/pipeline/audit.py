@@ -23,7 +23,7 @@ from modwatch.audits.audit import Audit
 from modwatch.audits.request import requested
 from modwatch.errors import AlertError
 from modwatch.resources import Resources
-from modwatch.tracking import audit_runs
+from modwatch.tracking.runs import publish_audit
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def track(resources: Resources, name: str) -> str:
     """Show a published audit in MLflow, in place of an earlier run; return the run's id."""
     audit = open_audit(resources, name)
     audit.done("published")  # raises if the audit was cancelled
-    return audit_runs.publish_audit(
+    return publish_audit(
         audit.result,
         description=describe_result(audit.result, audit.store.place(name)),
         files={name: each for name, each in audit.folder.items() if name in files.SHOWN},

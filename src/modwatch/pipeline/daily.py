@@ -216,7 +216,7 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
 def raise_alerts(resources: "Resources", day: datetime.date) -> int:
     """Evaluate the alert rules up to the day; return how many new alerts were posted."""
     from modwatch.alerts.evaluation import evaluate
-    from modwatch.tracking.links import alert_links
+    from modwatch.tracking.client import alert_links
 
     settings = resources.settings
     return evaluate(

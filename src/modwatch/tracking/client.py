@@ -1,11 +1,12 @@
-"""The connection to MLflow, with short timeouts and one error class; experiments, runs, points."""
+"""The connection to MLflow, with short timeouts and one error class; runs, points, URLs."""
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from modwatch.errors import TrackingError
 
@@ -39,6 +40,9 @@ _ENVIRONMENT = {
 # Makes MLflow open the experiment with runs and charts, not with a page about traces.
 _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 
+# Without it, MLflow opens its pages about traces of language models.
+_TRAINING = "workflowType=machine_learning"
+
 
 @contextmanager
 def connect(tracking_uri: str) -> Iterator["MlflowClient"]:
@@ -68,17 +72,17 @@ def experiment_id(client: "MlflowClient", name: str) -> str:
     """
     from mlflow.exceptions import MlflowException
 
-    found = client.get_experiment_by_name(name)
-    if found is None:
+    existing = client.get_experiment_by_name(name)
+    if existing is None:
         try:
             return str(client.create_experiment(name, tags=_EXPERIMENT_TAGS))
         except MlflowException as exc:
             if exc.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
-            found = client.get_experiment_by_name(name)
-    if found.lifecycle_stage != "active":
+            existing = client.get_experiment_by_name(name)
+    if existing.lifecycle_stage != "active":
         raise TrackingError(f"Experiment {name!r} is deleted in MLflow; restore it there.")
-    return str(found.experiment_id)
+    return str(existing.experiment_id)
 
 
 def runs_tagged(client: "MlflowClient", experiment: str, tags: Mapping[str, str]) -> list["Run"]:
@@ -201,6 +205,56 @@ def public_url(url: str) -> str:
     """
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def alert_links(
+    mlflow_url: str, console_url: str, airflow_url: str, *, experiment: str = "modwatch"
+) -> Callable[[date], Mapping[str, str]]:
+    """Return a function from a day to the pages to link from its alerts, by name.
+
+    MLflow is asked once, at the first call; while it is down, its home page is linked.
+    """
+
+    @cache
+    def experiment_in_mlflow() -> str:
+        with suppress(TrackingError), connect(mlflow_url) as client:
+            return experiment_id(client, experiment)
+        return ""
+
+    def links(day: date) -> Mapping[str, str]:
+        number = experiment_in_mlflow()
+        return {
+            "MLflow": day_url(mlflow_url, number, day) if number else public_url(mlflow_url),
+            "review queue": console_url,
+            "Airflow": f"{airflow_url}/dags/monitor_collaboration/runs",
+        }
+
+    return links
+
+
+def day_url(base: str, experiment_id: str, day: date) -> str:
+    """Return the URL of the list of runs, filtered to the run of `day`.
+
+    Unlike the URL of the run, it stays valid when the day is published again.
+
+    >>> day_url("http://mlflow", "1", date(2026, 1, 5)).partition("searchFilter=")[2]
+    'tags.day%20%3D%20%272026-01-05%27'
+    """
+    condition = quote(f"tags.day = '{day}'")
+    return f"{_runs(base, experiment_id)}?{_TRAINING}&searchFilter={condition}"
+
+
+def artifact_url(base: str, experiment_id: str, run_id: str, path: str) -> str:
+    """Return the URL of the page that shows one artifact of a run, without credentials.
+
+    >>> artifact_url("http://u:pw@mlflow", "1", "ab", "figures/timeline.png").partition("?")[0]
+    'http://mlflow/#/experiments/1/runs/ab/artifacts/figures/timeline.png'
+    """
+    return f"{_runs(base, experiment_id)}/{quote(run_id)}/artifacts/{quote(path)}?{_TRAINING}"
+
+
+def _runs(base: str, experiment_id: str) -> str:
+    return f"{public_url(base).rstrip('/')}/#/experiments/{quote(experiment_id)}/runs"
 
 
 def _failure(tracking_uri: str, cause: str) -> str:

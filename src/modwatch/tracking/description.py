@@ -100,11 +100,11 @@ def _status(day: date, facts: DayFacts, drift: tuple[str, str]) -> str:
 def _changed(day: date, estimates: DeployedEstimates) -> str:
     """List the changes against the day before and its window, which rest on other labels."""
     among = 2 * len(COMPARED)
-    found = {
+    compared = {
         str(day - _ONE_DAY): changes(estimates.day, estimates.day_before, among=among),
         "the window before": changes(estimates.day, estimates.window_before, among=among),
     }
-    changed = {name: moved for name, (count, moved) in found.items() if count}
+    changed = {name: moved for name, (count, moved) in compared.items() if count}
     if not changed:
         return "Changes: nothing to compare with."
     if not any(changed.values()):
@@ -142,8 +142,8 @@ def _share(part: int, whole: int) -> str:
 
 def _listed(rows: Mapping[str, Row], metrics: Sequence[str]) -> str:
     """Return the estimates of these metrics, in this order."""
-    found = [_estimate(rows[metric]) for metric in metrics if metric in rows]
-    return f"{', '.join(found)}." if found else "not enough data."
+    estimates = [_estimate(rows[metric]) for metric in metrics if metric in rows]
+    return f"{', '.join(estimates)}." if estimates else "not enough data."
 
 
 def _estimate(row: Row) -> str:

@@ -1,27 +1,44 @@
-"""One MLflow run per day. Publishing a day again replaces its run."""
+"""The runs in MLflow: one per day, one per audit, and one long-lived one, the timeline.
+
+Publishing a day or an audit again replaces its run. The step of the timeline is the day, so that
+MLflow's charts show time.
+"""
 
 import logging
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pandas.api.types import is_numeric_dtype
 
+from modwatch.errors import MetricInputError
 from modwatch.tracking.client import (
     DESCRIPTION_TAG,
+    Point,
+    Rows,
+    artifact_url,
     connect,
     experiment_id,
     log_points,
     log_texts,
     points_of,
+    published_points,
     replacing_run,
+    retire_others,
     runs_tagged,
 )
-from modwatch.tracking.description import day_tags, describe_day
+from modwatch.tracking.description import day_tags, describe_day, describe_timeline
 from modwatch.tracking.effects import drift_status
 from modwatch.tracking.facts import DayFacts, DayTables
-from modwatch.tracking.keys import KEYS, checked_tables, day_metrics, deployed_estimates
-from modwatch.tracking.links import artifact_url
+from modwatch.tracking.keys import (
+    KEYS,
+    check_key_count,
+    checked_tables,
+    day_metrics,
+    deployed_estimates,
+)
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -29,8 +46,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_KIND = {"kind": "day"}
+#: The experiment of the audits' runs.
+AUDIT_EXPERIMENT = "modwatch-audits"
+
+_DAY = {"kind": "day"}
+_TIMELINE = {"kind": "timeline"}
+
 _CHECK_PAGE = "checks.html"
+
+#: Parameters and metrics of an audit's run that are fields of its result.
+_AUDIT_PARAMS = ("plan", "model_version", "threshold")
+_AUDIT_COUNTS = ("comments", "flagged", "drawn", "labelled", "decisions", "labellers")
 
 
 def publish_day(
@@ -61,7 +87,7 @@ def publish_day(
     metrics = day_metrics(estimates, tables.drift, facts)
     drift = drift_status(tables.drift)
     figures = day_figures(day, tables, facts)
-    tags = _KIND | {"day": day.isoformat()}
+    tags = _DAY | {"day": day.isoformat()}
     params = {
         "model_version": facts.model_version,
         "strategy": facts.strategy,
@@ -115,7 +141,7 @@ def published_digests(tracking_uri: str, experiment: str = "modwatch") -> dict[d
 def _finished(tracking_uri: str, experiment: str) -> list[tuple[date, "Run"]]:
     """Return the finished days' runs; there may be two of a day after a crash."""
     with connect(tracking_uri) as client:
-        runs = runs_tagged(client, experiment_id(client, experiment), _KIND)
+        runs = runs_tagged(client, experiment_id(client, experiment), _DAY)
     finished = [run for run in runs if run.info.status == "FINISHED"]
     return [(date.fromisoformat(run.data.tags["day"]), run) for run in finished]
 
@@ -136,3 +162,134 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
             shown = table.astype(dict.fromkeys(texts, "str")).astype(dict.fromkeys(texts, object))
             client.log_table(run_id, shown, f"tables/{name}.json")
             client.log_text(run_id, table.to_csv(index=False), f"tables/{name}.csv")
+
+
+def publish_audit(
+    result: Mapping[str, Any],
+    *,
+    description: str,
+    files: Mapping[str, bytes],
+    tracking_uri: str,
+    experiment: str = AUDIT_EXPERIMENT,
+) -> str:
+    """Publish the run of an audit in place of an earlier one; return its id.
+
+    `result` is that of `modwatch.audit.results`, `description` is Markdown, `files` become the
+    artifacts. An estimate is three metrics, `recall`, `recall_low` and `recall_high`; an
+    insufficient one has none. The run is dated at the last day of the audit's period.
+
+    Raises:
+        TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
+    """
+    tags = {"kind": "audit", "audit": str(result["audit"])}
+    first, last = (date.fromisoformat(result[name]) for name in ("first_day", "last_day"))
+    more = {"period": f"{first} to {last}", "status": _status(result), DESCRIPTION_TAG: description}
+    with connect(tracking_uri) as client:
+        in_experiment = experiment_id(client, experiment)
+        with replacing_run(client, in_experiment, tags, name=tags["audit"], day=last) as run_id:
+            params = {name: str(result[name]) for name in _AUDIT_PARAMS}
+            log_texts(client, run_id, params=params, tags=more)
+            log_points(
+                client, run_id, points_of({last: audit_metrics(result)}, first=last), first=last
+            )
+            for name, content in files.items():
+                client.log_text(run_id, content.decode(), name)
+    return run_id
+
+
+def audit_metrics(result: Mapping[str, Any]) -> dict[str, float]:
+    """Return the metrics of an audit's run, by key.
+
+    >>> recall = {"metric": "recall", "status": "ok", "value": 0.8, "low": 0.7, "high": 0.9}
+    >>> audit_metrics({"figures": [recall], "comments": 1000})
+    {'recall': 0.8, 'recall_low': 0.7, 'recall_high': 0.9, 'comments': 1000.0}
+    """
+    estimates = {
+        f"{estimate['metric']}{suffix}": float(estimate[column])
+        for estimate in result["figures"]
+        if estimate["status"] == "ok"
+        for column, suffix in (("value", ""), ("low", "_low"), ("high", "_high"))
+    }
+    return estimates | {name: float(result[name]) for name in _AUDIT_COUNTS if name in result}
+
+
+def _status(result: Mapping[str, Any]) -> str:
+    missing = [each["metric"] for each in result["figures"] if each["status"] != "ok"]
+    return f"insufficient: {', '.join(missing)}" if missing else "ok"
+
+
+def publish_timeline(rows: Rows, *, tracking_uri: str, experiment: str = "modwatch") -> str:
+    """Bring the timeline up to date with `rows`; return the id of its run.
+
+    MLflow cannot change a metric point. New points are appended; if a published value changed or
+    is gone (labels come late), a new run is written and then the old one is deleted. Called again
+    with the same rows, it changes nothing. The step counts days from the first day of `rows`.
+
+    Args:
+        rows: finite values by day and metric key, at most `keys.MAX_KEYS` keys over all days.
+        tracking_uri: URL of MLflow.
+        experiment: name of the experiment, created if it does not exist.
+
+    Raises:
+        MetricInputError: there are no values, one is not finite, or there are too many keys.
+        TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
+    """
+    _validate_timeline(rows)
+    wanted = points_of(rows, first=min(rows))
+    with connect(tracking_uri) as client:
+        in_experiment = experiment_id(client, experiment)
+        run_id, missing = appendable_run(client, in_experiment, rows, wanted)
+        if run_id is None:
+            run_id = start_timeline(client, in_experiment, rows)
+        if missing:
+            _log_timeline_page(client, run_id, rows)
+            log_points(client, run_id, missing, first=min(rows))
+            client.set_terminated(run_id)
+        retire_others(client, in_experiment, _TIMELINE, keep=run_id)
+    _log.info(
+        "The timeline in MLflow is up to date.",
+        extra={"event": "tracking.timeline_published", "days": len(rows), "added": len(missing)},
+    )
+    return run_id
+
+
+def appendable_run(
+    client: "MlflowClient", experiment: str, rows: Rows, wanted: set[Point]
+) -> tuple[str | None, set[Point]]:
+    """Return the finished timeline run that has only `wanted` points, and those it lacks.
+
+    Without such a run: None, and all of them.
+    """
+    for run in runs_tagged(client, experiment, _TIMELINE | {"first_day": min(rows).isoformat()}):
+        run_id = str(run.info.run_id)
+        published = published_points(client, run_id)
+        if run.info.status == "FINISHED" and published <= wanted:
+            return run_id, wanted - published
+    return None, wanted
+
+
+def start_timeline(client: "MlflowClient", experiment: str, rows: Rows) -> str:
+    """Return the id of a new, unfinished timeline run."""
+    tags = _TIMELINE | {"first_day": min(rows).isoformat()}
+    return str(client.create_run(experiment, tags=tags, run_name="timeline").info.run_id)
+
+
+def _log_timeline_page(client: "MlflowClient", run_id: str, rows: Rows) -> None:
+    """Log description and figure, before the points: after a crash, both are written again."""
+    # Imports matplotlib, which takes a second: not when a DAG file is parsed.
+    from modwatch.tracking.figures.style import DPI
+    from modwatch.tracking.figures.timeline import timeline_figure
+
+    client.set_tag(run_id, DESCRIPTION_TAG, describe_timeline(min(rows), max(rows), len(rows)))
+    client.set_tag(run_id, "last_day", max(rows).isoformat())
+    figure = timeline_figure(rows)
+    client.log_figure(run_id, figure, "figures/timeline.png", save_kwargs={"dpi": DPI})
+
+
+def _validate_timeline(rows: Rows) -> None:
+    values = [value for row in rows.values() for value in row.values()]
+    if not values:
+        raise MetricInputError("The timeline has no values; publish a day first.")
+    if not all(math.isfinite(value) for value in values):
+        raise MetricInputError("A value of the timeline is not finite; leave such values out.")
+    check_key_count(key for row in rows.values() for key in row)

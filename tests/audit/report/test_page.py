@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from modwatch.audit.plan import AuditPlan
 from modwatch.audit.report import render_report
 from modwatch.audit.report.charts import Point, Ranges, Row, Trend
 from modwatch.audit.report.formatting import estimate_decimals, hundredths
-from modwatch.audit.report.page import ReportPage
+from modwatch.audit.report.page import page_context
 from modwatch.audit.report.tables import Table
 from modwatch.audit.results import computed
 from modwatch.audit.verify import read_evidence
@@ -271,21 +271,19 @@ def test_a_result_or_chain_of_another_audit_is_refused(
         render_report(adaptive.plan, result, other)
 
 
-@pytest.mark.parametrize(
-    ("context", "name", "template"),
-    [
-        (ReportPage, "page", "page.html"),
-        (Ranges, "picture", "parts.html"),
-        (Row, "row", "parts.html"),
-        (Trend, "picture", "parts.html"),
-        (Point, "point", "parts.html"),
-        (Table, "table", "parts.html"),
-    ],
-)
-def test_templates_use_every_field_of_their_context(context: Any, name: str, template: str) -> None:
+def unused(names: Iterable[str], of: str, template: str) -> list[str]:
     text = (TEMPLATES / template).read_text("utf-8")
+    return [name for name in names if not re.search(rf"\b{of}\.{name}\b", text)]
 
-    unused = [
-        field.name for field in fields(context) if not re.search(rf"\b{name}\.{field.name}\b", text)
-    ]
-    assert unused == []
+
+@pytest.mark.parametrize(
+    ("context", "name"),
+    [(Ranges, "picture"), (Row, "row"), (Trend, "picture"), (Point, "point"), (Table, "table")],
+)
+def test_templates_use_every_field_of_their_context(context: Any, name: str) -> None:
+    assert unused((field.name for field in fields(context)), name, "parts.html") == []
+
+
+def test_the_page_uses_all_that_it_is_given(adaptive: Auditor, result: Document) -> None:
+    page = page_context(adaptive.plan, result, adaptive.chain, (), "")
+    assert unused(page, "page", "page.html") == []

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from modwatch.lake.schemas import MEASUREMENTS
-from modwatch.tracking.figures.collaboration import collaboration
+from modwatch.tracking.figures.strategies import collaboration
 from modwatch.tracking.keys import checked
 
 DAY = date(2026, 1, 5)

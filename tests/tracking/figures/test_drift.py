@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
 
-from modwatch.tracking.figures.drift import drift_strip
+from modwatch.tracking.figures.trailing_days import drift_strip
 
 DAY = date(2026, 1, 5)
 

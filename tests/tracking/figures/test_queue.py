@@ -3,7 +3,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from modwatch.tracking.figures.queue import queue_health
+from modwatch.tracking.figures.trailing_days import queue_health
 
 DAY = date(2026, 1, 5)
 

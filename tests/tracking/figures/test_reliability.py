@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from modwatch.tracking.figures.reliability import reliability
+from modwatch.tracking.figures.scores import reliability
 
 
 def test_filled_bins_are_shown_with_their_counts(curves, words, draw):

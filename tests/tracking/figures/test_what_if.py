@@ -3,7 +3,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from modwatch.tracking.figures.what_if import what_if
+from modwatch.tracking.figures.strategies import what_if
 
 DAY = date(2026, 1, 5)
 

@@ -1,6 +1,7 @@
 """Cells of a report: characters, spelling, and the numbers in them."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -47,8 +48,7 @@ def echo(text: str) -> str:
 #: Maximum length of a number.
 MAX_DIGITS = 30
 
-_WHOLE = re.compile(r"\d+", re.ASCII)
-_DECIMAL = re.compile(r"\d+\.\d+|\.\d+", re.ASCII)
+_PLAIN = re.compile(r"\d+|\d*\.\d+", re.ASCII)
 _NEGATIVE = re.compile(r"-\d+(\.\d+)?", re.ASCII)
 _PERCENT = re.compile(r"-?\d+([.,]\d+)? ?%", re.ASCII)
 _COMMA = re.compile(r"-?\d+,\d+", re.ASCII)
@@ -68,33 +68,32 @@ class Value:
     message: str = ""
 
 
+#: Patterns of invalid counts and rates, each with the broken rule and what is wrong, in order.
+_BAD_COUNTS = (
+    (_NEGATIVE, "count-negative", "is below 0."),
+    (_GROUPED, "thousands-separator", "has a thousands separator; write digits only."),
+    (_COMMA, "decimal-comma", "has a decimal comma; use a point."),
+)
+_BAD_RATES = (
+    (_PERCENT, "percent-sign", "is a percentage; write a fraction from 0 to 1."),
+    (_COMMA, "decimal-comma", "has a decimal comma; use a point."),
+    (_NEGATIVE, "rate-range", "is below 0."),
+)
+
+
 def count(text: str) -> Value:
     """Return the count in a cell.
 
     >>> count("12").number, count("1,200").rule, count("12.0").rule, count("12.5").rule
     (Decimal('12'), 'thousands-separator', 'count-decimals', 'count-not-whole')
     """
-    text = text.strip()
-    if len(text) > MAX_DIGITS:
-        return _not_a_number(text)
-    if _WHOLE.fullmatch(text):
-        return Value(number=Decimal(text))
-    if _NEGATIVE.fullmatch(text):
-        return Value(rule="count-negative", message=f"{echo(text)} is below 0.")
-    if _GROUPED.fullmatch(text):
-        message = f"{echo(text)} has a thousands separator; write digits only."
-        return Value(rule="thousands-separator", message=message)
-    if _COMMA.fullmatch(text):
-        return _decimal_comma(text)
-    if not _DECIMAL.fullmatch(text):
-        return _not_a_number(text)
-    number = Decimal(text)
+    value = _parsed(text, _BAD_COUNTS)
+    number = value.number
+    if number is None or "." not in text:
+        return value
     if number == number.to_integral_value():
-        message = f"{echo(text)} is a count; omit the decimals."
-        return Value(number=number, rule="count-decimals", message=message)
-    return Value(
-        rule="count-not-whole", message=f"{echo(text)} is a count and must be a whole number."
-    )
+        return _broken(text, "count-decimals", "is a count; omit the decimals.", number)
+    return _broken(text, "count-not-whole", "is a count and must be a whole number.")
 
 
 def rate(text: str) -> Value:
@@ -103,32 +102,24 @@ def rate(text: str) -> Value:
     >>> rate("0.95").number, rate("95 %").rule, rate("97.5").rule, rate("0,95").rule
     (Decimal('0.95'), 'percent-sign', 'rate-range', 'decimal-comma')
     """
+    value = _parsed(text, _BAD_RATES)
+    if value.number is not None and value.number > 1:
+        return _broken(text, "rate-range", "is above 1; divide it by 100 if it is a percentage.")
+    return value
+
+
+def _parsed(text: str, bad: Iterable[tuple[re.Pattern[str], str, str]]) -> Value:
+    """Return the number in a cell, or which of the `bad` patterns it has."""
     text = text.strip()
-    if len(text) > MAX_DIGITS:
-        return _not_a_number(text)
-    if _PERCENT.fullmatch(text):
-        message = f"{echo(text)} is a percentage; write a fraction from 0 to 1."
-        return Value(rule="percent-sign", message=message)
-    if _COMMA.fullmatch(text):
-        return _decimal_comma(text)
-    if _NEGATIVE.fullmatch(text):
-        return Value(rule="rate-range", message=f"{echo(text)} is below 0.")
-    if not (_WHOLE.fullmatch(text) or _DECIMAL.fullmatch(text)):
-        return _not_a_number(text)
-    number = Decimal(text)
-    if number > 1:
-        message = f"{echo(text)} is above 1; divide it by 100 if it is a percentage."
-        return Value(rule="rate-range", message=message)
-    return Value(number=number)
+    if len(text) <= MAX_DIGITS:
+        if _PLAIN.fullmatch(text):
+            return Value(number=Decimal(text))
+        for pattern, rule, wrong in bad:
+            if pattern.fullmatch(text):
+                return _broken(text, rule, wrong)
+    wrong = "is not a number; if there is none, leave the value blank and give the reason in the "
+    return _broken(text, "value-not-number", f"{wrong}context.")
 
 
-def _decimal_comma(text: str) -> Value:
-    return Value(rule="decimal-comma", message=f"{echo(text)} has a decimal comma; use a point.")
-
-
-def _not_a_number(text: str) -> Value:
-    message = (
-        f"{echo(text)} is not a number; if there is none, leave the value blank and give the "
-        "reason in the context."
-    )
-    return Value(rule="value-not-number", message=message)
+def _broken(text: str, rule: str, wrong: str, number: Decimal | None = None) -> Value:
+    return Value(number=number, rule=rule, message=f"{echo(text.strip())} {wrong}")

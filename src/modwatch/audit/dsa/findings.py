@@ -1,7 +1,7 @@
 """The validation rules for a file, and findings: one code per rule."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import Literal
 
@@ -73,31 +73,27 @@ class ValidationRule:
 
 #: Every rule by its code.
 RULES: Mapping[str, ValidationRule] = MappingProxyType(
-    {
-        **{
-            code: ValidationRule(severity="error", requirement=text)
-            for code, text in _ERRORS.items()
-        },
-        **{
-            code: ValidationRule(severity="warning", requirement=text)
-            for code, text in _WARNINGS.items()
-        },
+    {code: ValidationRule(severity="error", requirement=text) for code, text in _ERRORS.items()}
+    | {
+        code: ValidationRule(severity="warning", requirement=text)
+        for code, text in _WARNINGS.items()
     }
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Finding:
     """A broken rule in a file."""
 
     #: Code of the rule, a key of `RULES`.
     rule: str
-    #: Row number as in a spreadsheet, the header is 1; None: the whole file.
-    row: int | None
-    #: Name of the column; None: the whole row.
-    column: str | None
     #: One sentence; quotes at most 40 safe characters of the file.
     message: str
+    _: KW_ONLY
+    #: Row number as in a spreadsheet, the header is 1; None: the whole file.
+    row: int | None = None
+    #: Name of the column; None: the whole row.
+    column: str | None = None
 
     @property
     def severity(self) -> Severity:
@@ -108,7 +104,7 @@ class Finding:
 def printed(findings: Iterable[Finding]) -> str:
     """Return one line per finding, `row, column: message [severity code]`.
 
-    >>> finding = Finding(rule="rate-range", row=4, column="Value", message="'7' is above 1.")
+    >>> finding = Finding("rate-range", "'7' is above 1.", row=4, column="Value")
     >>> print(printed([finding]), end="")
     4, Value: '7' is above 1. [error rate-range]
     """

@@ -62,12 +62,7 @@ class Measures:
     reviewed: int = 0
 
     def __add__(self, other: "Measures") -> "Measures":
-        return Measures(
-            comments=self.comments + other.comments,
-            solely=self.solely + other.solely,
-            not_solely=self.not_solely + other.not_solely,
-            reviewed=self.reviewed + other.reviewed,
-        )
+        return Measures(**{name: n + getattr(other, name) for name, n in vars(self).items()})
 
 
 def official_language(tag: str) -> str | None:

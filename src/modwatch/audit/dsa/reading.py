@@ -64,7 +64,7 @@ def read(content: bytes) -> Sheet:
     delimiter = _delimiter(text)
     if delimiter != ",":
         name = "tabs" if delimiter == "\t" else f"'{delimiter}'"
-        findings.append(_of_file("delimiter", f"Cells are separated by {name}; use commas."))
+        findings.append(Finding("delimiter", f"Cells are separated by {name}; use commas."))
     rows: list[tuple[int, tuple[str, ...]]] = []
     findings.extend(_rows(text, delimiter, rows))
     header = rows[0][1] if rows else ()
@@ -72,24 +72,20 @@ def read(content: bytes) -> Sheet:
 
 
 def _unread(rule: str, message: str) -> Sheet:
-    return Sheet(header=(), rows=(), findings=(_of_file(rule, message),))
-
-
-def _of_file(rule: str, message: str) -> Finding:
-    return Finding(rule=rule, row=None, column=None, message=message)
+    return Sheet(header=(), rows=(), findings=(Finding(rule, message),))
 
 
 def _decoded(content: bytes) -> tuple[str, list[Finding]]:
     findings = []
     if content.startswith(codecs.BOM_UTF8):
         content = content[len(codecs.BOM_UTF8) :]
-        findings.append(_of_file("byte-order-mark", "The file starts with a byte order mark."))
+        findings.append(Finding("byte-order-mark", "The file starts with a byte order mark."))
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         message = f"Byte {error.start + 1}, in line {line}, is not UTF-8; save the file as UTF-8."
-        findings.append(_of_file("encoding", message))
+        findings.append(Finding("encoding", message))
         text = content.decode(errors="replace")
     return text, findings
 
@@ -108,26 +104,24 @@ def _rows(text: str, delimiter: str, rows: list[tuple[int, tuple[str, ...]]]) ->
     while at < len(text):
         number += 1
         if number > MAX_ROWS:
-            yield _of_file("file-too-large", f"Only the first {MAX_ROWS} rows were read.")
+            yield Finding("file-too-large", f"Only the first {MAX_ROWS} rows were read.")
             return
         record = _record(text, at, delimiter)
         at = record.end
         if record.ending in ("\n", "\r") and not reported:
             reported = True
             message = "Rows end with LF or CR alone, starting with this one; end them with CR LF."
-            yield Finding(rule="line-ending", row=number, column=None, message=message)
+            yield Finding("line-ending", message, row=number)
         yield from _faults(number, record)
         if any(fault == "unclosed-quote" for fault, _ in record.faults):
             return
         if not any(cell.strip() for cell in record.cells):
-            yield Finding(
-                rule="blank-row", row=number, column=None, message="The row is empty; remove it."
-            )
+            yield Finding("blank-row", "The row is empty; remove it.", row=number)
             continue
         width = len(rows[0][1]) if rows else len(record.cells)
         if len(record.cells) != width:
             message = f"The row has {len(record.cells)} cells, the header {width}."
-            yield Finding(rule="ragged-row", row=number, column=None, message=message)
+            yield Finding("ragged-row", message, row=number)
         rows.append((number, (*record.cells, *[""] * width)[:width]))
 
 
@@ -139,12 +133,12 @@ def _faults(number: int, record: _Record) -> Iterator[Finding]:
             "unclosed-quote": f"The quotes of cell {cell} are not closed; the rest was not read.",
             "ragged-row": f"The row has more than {MAX_CELLS} cells; the rest was not read.",
         }[rule]
-        yield Finding(rule=rule, row=number, column=None, message=message)
+        yield Finding(rule, message, row=number)
     for cell, content in enumerate(record.cells, start=1):
         harm = HARMFUL.search(content)
         if harm:
             message = f"Cell {cell} contains the invisible character U+{ord(harm[0]):04X}."
-            yield Finding(rule="control-character", row=number, column=None, message=message)
+            yield Finding("control-character", message, row=number)
 
 
 def _record(text: str, start: int, delimiter: str) -> _Record:
@@ -219,7 +213,7 @@ def columns_of(header: Sequence[str]) -> Columns:
     needed = {"Indicator", "Value"} if qualitative else {"Indicator", "Scope", "Value"}
     if not positions:
         message = "This is neither part 8 nor part 11 of the template; rows were not validated."
-        findings = [_in_header("header", None, message)]
+        findings = [Finding("header", message, row=1)]
     if not needed <= set(positions):
         positions = {}
     return Columns(qualitative=qualitative, positions=positions, findings=tuple(findings))
@@ -231,20 +225,18 @@ def _header_findings(
     wanted = [key(name) for name in template]
     for name, short in zip(template, wanted, strict=True):
         if short not in names:
-            yield _in_header("header", name, f"The column '{name}' is missing.")
+            yield Finding("header", f"The column '{name}' is missing.", row=1, column=name)
         elif names.count(short) > 1:
-            yield _in_header("header", name, f"The column '{name}' occurs more than once.")
+            yield Finding(
+                "header", f"The column '{name}' occurs more than once.", row=1, column=name
+            )
         elif header[names.index(short)].strip() != name:
             message = f"{echo(header[names.index(short)])} is spelled '{name}' in the template."
-            yield _in_header("header-spelling", name, message)
+            yield Finding("header-spelling", message, row=1, column=name)
     unknown = [at for at, name in enumerate(names) if name not in wanted]
     if unknown:
         message = f"Column {unknown[0] + 1}, {echo(header[unknown[0]])}, is not in the template."
-        yield _in_header("header", None, message)
+        yield Finding("header", message, row=1)
     known = [name for name in dict.fromkeys(names) if name in wanted]
     if known != [name for name in wanted if name in known]:
-        yield _in_header("header", None, "The columns are not in the order of the template.")
-
-
-def _in_header(rule: str, column: str | None, message: str) -> Finding:
-    return Finding(rule=rule, row=1, column=column, message=message)
+        yield Finding("header", "The columns are not in the order of the template.", row=1)

@@ -57,7 +57,7 @@ class Row:
 
     def finding(self, rule: str, column: str | None, message: str) -> Finding:
         """Return a finding in this row."""
-        return Finding(rule=rule, row=self.number, column=column, message=message)
+        return Finding(rule, message, row=self.number, column=column)
 
 
 def common(row: Row) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ Content-Security-Policy allows no styles except the page's own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from modwatch.audit.intervals import IntervalOptions
@@ -83,20 +83,18 @@ class Trend:
 
 def ranges(result: Result, metric: str, interval: IntervalOptions) -> Ranges:
     """Return a metric for all comments and by each column."""
-    estimate = of_metric(result["figures"], metric)
+    estimate, columns = of_metric(result["figures"], metric), by_column(result)
     groups: list[tuple[str, tuple[Row, ...]]] = [("", (_row("All comments", estimate, interval),))]
-    truncated = False
-    for column, domains in by_column(result).items():
+    for column, domains in columns.items():
         rows = tuple(
             _row(formatting.name(each["value"]), of_metric(each["figures"], metric), interval)
             for each in domains[:MAX_VALUES]
         )
-        truncated = truncated or len(domains) > MAX_VALUES
         groups.append((formatting.heading(column), rows))
     caption = f"{title(metric)} with its {formatting.level(interval)}."
     if len(groups) > 1 and estimate["value"] is not None:
         caption += " The dashed line marks the value for all comments."
-    if truncated:
+    if any(len(domains) > MAX_VALUES for domains in columns.values()):
         caption += f" Shows the {MAX_VALUES} largest values; the table lists all."
     value = estimate["value"]
     return Ranges(
@@ -111,28 +109,23 @@ def strata(result: Result) -> Ranges:
     """Return the share of positives among the labels of each stratum."""
     groups = []
     for side, heading in (("flagged", "Flagged"), ("unflagged", "Not flagged")):
-        rows = []
-        for stratum in result["strata"]:
-            if stratum["side"] != side:
-                continue
-            share = stratum_share(stratum)
-            counts = f"{stratum['positives']:,} of {formatting.noun(stratum['labels'], 'label')}"
-            label = range_of(stratum).partition(": ")[2]
-            rows.append(
-                Row(label=label, text="no labels")
-                if share is None
-                else Row(
-                    label=label, text=counts, low=share.low, value=share.value, high=share.high
-                )
-            )
+        rows = tuple(_of_stratum(each) for each in result["strata"] if each["side"] == side)
         if rows:
-            groups.append((heading, tuple(rows)))
+            groups.append((heading, rows))
     return Ranges(
         title="Share of positives by score",
         caption="Share of positives among the labels of each range of scores, with the 95\u00a0% "
         "confidence interval of that range.",
         groups=tuple(groups),
     )
+
+
+def _of_stratum(stratum: Result) -> Row:
+    share, label = stratum_share(stratum), range_of(stratum).partition(": ")[2]
+    if share is None:
+        return Row(label=label, text="no labels")
+    counts = f"{stratum['positives']:,} of {formatting.noun(stratum['labels'], 'label')}"
+    return replace(share, label=label, text=counts)
 
 
 def stratum_share(stratum: Result) -> Row | None:
@@ -146,13 +139,13 @@ def stratum_share(stratum: Result) -> Row | None:
     positives, labels = stratum["positives"], stratum["labels"]
     if not labels:
         return None
-    share = positives / labels
+    low = high = share = positives / labels
     if labels == stratum["population"]:
-        text = f"{100 * share:.3g}\u00a0%, all labelled"
-        return Row(label="", text=text, low=_place(share), value=_place(share), high=_place(share))
-    low, high = mid_p(positives, labels)
-    places = formatting.decimals(share, low, high)
-    text = f"{formatting.percent(share, places)} ({formatting.ends(low, high, places, 'both')})"
+        text = f"{formatting.rate(share)}, all labelled"
+    else:
+        low, high = mid_p(positives, labels)
+        places = formatting.decimals(share, low, high)
+        text = f"{formatting.percent(share, places)} ({formatting.ends(low, high, places, 'both')})"
     return Row(label="", text=text, low=_place(low), value=_place(share), high=_place(high))
 
 

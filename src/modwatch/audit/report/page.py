@@ -5,49 +5,16 @@ sheet, by its hash, and nothing else.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from modwatch.audit.evidence import Event, file_digest, sealed_files
 from modwatch.audit.files import PLAN, RESULT
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.report import charts, formatting, narrative, provenance, tables
-from modwatch.audit.report.charts import Ranges, Trend
+from modwatch.audit.report import charts, formatting, narrative, tables
 from modwatch.audit.report.metrics import Result
-from modwatch.audit.report.tables import Table
 from modwatch.audit.results import to_json
 from modwatch.errors import AuditError
 from modwatch.html import render_html
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportPage:
-    """Context of the template, which uses every field."""
-
-    audit: str
-    #: draft | signed | cancelled
-    state: str
-    status: str
-    #: Term and description: period, service, model and so on.
-    facts: tuple[tuple[str, str], ...]
-    #: Term and SHA-256.
-    digests: tuple[tuple[str, str], ...]
-    answers: tuple[str, ...]
-    ranges: tuple[Ranges, ...]
-    strata: Ranges
-    trends: tuple[Trend, ...]
-    history: Table | None
-    estimates: Table
-    strata_table: Table
-    domains: tuple[Table, ...]
-    labelling: Table
-    agreement: Table
-    sensitivity: Table | None
-    cost: Table
-    cost_comparison: str
-    limits: tuple[str, ...]
-    plan: Table
-    chain: Table
-    files: Table
 
 
 def render_report(
@@ -71,7 +38,7 @@ def render_report(
         AuditError: the result belongs to another plan, or is not the one sealed in the chain.
     """
     _verify_input(plan, result, chain)
-    page = _page(plan, result, chain, tuple(earlier), service)
+    page = page_context(plan, result, chain, tuple(earlier), service)
     return render_html("modwatch.audit.report", "page.html", page=page)
 
 
@@ -86,56 +53,54 @@ def _verify_input(plan: AuditPlan, result: Result, chain: Sequence[Event]) -> No
             f"audit {plan.audit!r}: the chain belongs to audit {chain[0].audit[:100]!r}"
         )
     sealed = sealed_files(chain)
-    for name, content in ((PLAN, plan.to_json().encode()), (RESULT, _json(result))):
+    for name, content in ((PLAN, plan.to_json().encode()), (RESULT, to_json(dict(result)))):
         if name in sealed and sealed[name] != file_digest(content):
             raise AuditError(
                 f"audit {plan.audit!r}: {name} is not the sealed one; use the sealed file"
             )
 
 
-def _json(result: Result) -> bytes:
-    return to_json(dict(result))
-
-
-def _page(
+def page_context(
     plan: AuditPlan,
     result: Result,
     chain: Sequence[Event],
     earlier: tuple[Result, ...],
     service: str,
-) -> ReportPage:
+) -> dict[str, Any]:
+    """Return what the template shows, by name; it uses every name."""
     interval = plan.rule
     state, status = narrative.status(chain)
-    return ReportPage(
-        audit=formatting.name(plan.audit),
-        state=state,
-        status=status,
-        facts=_facts(plan, result, service),
-        digests=(
+    return {
+        "audit": formatting.name(plan.audit),
+        "state": state,  # draft | signed | cancelled
+        "status": status,
+        "facts": _facts(plan, result, service),
+        "digests": (
             ("Plan", plan.digest),
             ("Last step", chain[-1].digest if chain else "no steps recorded"),
         ),
-        answers=tuple(narrative.answers(plan, result)),
-        ranges=tuple(charts.ranges(result, metric, interval) for metric in ("recall", "precision")),
-        strata=charts.strata(result),
-        trends=tuple(charts.trends(result, earlier, interval)),
-        history=tables.of_history(result, earlier, interval),
-        estimates=tables.of_estimates(result, interval),
-        strata_table=tables.of_strata(result),
-        domains=tuple(tables.of_domains(result, interval)),
-        labelling=tables.of_labelling(result),
-        agreement=tables.of_agreement(result),
-        sensitivity=tables.of_sensitivity(result, interval),
-        cost=tables.of_cost(result),
-        cost_comparison=narrative.cost(result),
-        limits=tuple(narrative.limits(plan, result, chain)),
-        plan=provenance.of_plan(plan),
-        chain=provenance.of_chain(chain),
-        files=provenance.of_files(chain),
-    )
+        "answers": narrative.answers(plan, result),
+        "ranges": [charts.ranges(result, metric, interval) for metric in ("recall", "precision")],
+        "strata": charts.strata(result),
+        "trends": charts.trends(result, earlier, interval),
+        "history": tables.of_history(result, earlier, interval),
+        "estimates": tables.of_estimates(result, interval),
+        "strata_table": tables.of_strata(result),
+        "domains": tables.of_domains(result, interval),
+        "labelling": tables.of_labelling(result),
+        "agreement": tables.of_agreement(result),
+        "sensitivity": tables.of_sensitivity(result, interval),
+        "cost": tables.of_cost(result),
+        "cost_comparison": narrative.cost(result),
+        "limits": narrative.limits(plan, result, chain),
+        "plan": tables.of_plan(plan),
+        "chain": tables.of_chain(chain),
+        "files": tables.of_files(chain),
+    }
 
 
-def _facts(plan: AuditPlan, result: Result, service: str) -> tuple[tuple[str, str], ...]:
+def _facts(plan: AuditPlan, result: Result, service: str) -> list[tuple[str, str]]:
+    """Return term and description: period, service, model and so on."""
     days = (plan.last - plan.first).days + 1
     people = formatting.noun(result["labellers"], "person", "people")
     facts = [
@@ -146,4 +111,4 @@ def _facts(plan: AuditPlan, result: Result, service: str) -> tuple[tuple[str, st
         ("Threshold", f"flagged when the score is above {formatting.score(result['threshold'])}"),
         ("Labels", f"{formatting.noun(result['labelled'], 'comment')}, labelled by {people}"),
     ]
-    return tuple((term, text) for term, text in facts if text)
+    return [(term, text) for term, text in facts if text]

@@ -1,8 +1,11 @@
-"""The tables of the report, as text."""
+"""The tables of the report, as text: estimates, labels, and the evidence."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from modwatch.audit.evidence import Event
 from modwatch.audit.intervals import IntervalOptions
+from modwatch.audit.plan import AuditPlan
 from modwatch.audit.report import formatting
 from modwatch.audit.report.charts import range_of, stratum_share
 from modwatch.audit.report.metrics import (
@@ -22,6 +25,17 @@ _HEADING = 40
 _CORRECTED_METRICS = ("recall", "precision", "prevalence_unflagged")
 _DOMAIN_METRICS = (*_CORRECTED_METRICS, "accuracy")
 
+#: Options of the design: title, and text when not given.
+_DESIGN = {
+    "method": ("Stratification method", ""),
+    "bins": ("Maximum strata of unflagged comments", ""),
+    "allocation": ("Allocation of labels to strata", ""),
+    "floor": ("Share of labels allocated proportionally", ""),
+    "flagged_share": ("Share of labels for flagged comments", "optimal for recall"),
+    "expected_prevalence": ("Expected share of positives among unflagged", "from the scores"),
+}
+_RATES = {"floor", "flagged_share", "expected_prevalence"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -39,7 +53,7 @@ def of_estimates(result: Result, interval: IntervalOptions) -> Table:
     """Return all estimates for the whole period."""
     return Table(
         caption="Estimates for the whole period",
-        columns=("Metric", "Estimate", _capital(formatting.level(interval)), "Labels", "Positives"),
+        columns=("Metric", "Estimate", formatting.level(interval), "Labels", "Positives"),
         rows=tuple(
             (
                 _with_meaning(estimate["metric"]),
@@ -56,27 +70,23 @@ def of_estimates(result: Result, interval: IntervalOptions) -> Table:
 
 def of_strata(result: Result) -> Table:
     """Return the strata and their labels."""
-    rows = []
-    for stratum in result["strata"]:
-        share = stratum_share(stratum)
-        rows.append(
-            (
-                range_of(stratum),
-                formatting.score(stratum["score"]),
-                formatting.whole(stratum["population"]),
-                formatting.whole(stratum["drawn"]),
-                formatting.whole(stratum["labels"]),
-                formatting.whole(stratum["positives"]),
-                formatting.NONE if share is None else share.text,
-            )
+    counts = ("population", "drawn", "labels", "positives")
+    rows = tuple(
+        (
+            range_of(stratum),
+            formatting.score(stratum["score"]),
+            *(formatting.whole(stratum[name]) for name in counts),
+            share.text if (share := stratum_share(stratum)) else formatting.NONE,
         )
+        for stratum in result["strata"]
+    )
     return Table(
         caption="Strata (ranges of the score), each share with its 95\u00a0% confidence interval",
         columns=(
             "Scores", "Mean score", "Comments", "Drawn", "Labelled", "Positives",
             "Share of positives",
         ),
-        rows=tuple(rows),
+        rows=rows,
         numbers=frozenset(range(1, 6)),
     )  # fmt: skip
 
@@ -164,33 +174,29 @@ def of_sensitivity(result: Result, interval: IntervalOptions) -> Table | None:
     """Return the metrics corrected for annotator errors; None when there are none to correct."""
     if not result["sensitivity"]:
         return None
-    rows = []
-    for row in result["sensitivity"]:
-        shares = []
-        for metric in _CORRECTED_METRICS:
-            estimate = of_metric(result["figures"], metric)
-            places = (
-                0 if estimate["value"] is None else formatting.estimate_decimals(estimate, interval)
-            )
-            shares.append(formatting.percent(row[metric], places))
-        rows.append(
-            (
-                row["source"].capitalize(),
-                formatting.rate(row["false_positive"]),
-                formatting.rate(row["false_negative"]),
-                *shares,
-                "clipped to 0 or 100\u00a0%: the labels contradict such error rates"
-                if row["cut"]
-                else "",
-            )
+    estimates = {name: of_metric(result["figures"], name) for name in _CORRECTED_METRICS}
+    places = {
+        name: 0 if each["value"] is None else formatting.estimate_decimals(each, interval)
+        for name, each in estimates.items()
+    }
+    clipped = "clipped to 0 or 100\u00a0%: the labels contradict such error rates"
+    rows = tuple(
+        (
+            row["source"].capitalize(),
+            formatting.rate(row["false_positive"]),
+            formatting.rate(row["false_negative"]),
+            *(formatting.percent(row[name], places[name]) for name in _CORRECTED_METRICS),
+            clipped if row["cut"] else "",
         )
+        for row in result["sensitivity"]
+    )
     return Table(
         caption="Estimates corrected for annotator errors at these rates",
         columns=(
             "Error rates", "False positives", "False negatives",
             *map(title, _CORRECTED_METRICS), "Remark",
         ),
-        rows=tuple(rows),
+        rows=rows,
         numbers=frozenset(range(1, 6)),
     )  # fmt: skip
 
@@ -204,12 +210,8 @@ def of_cost(result: Result) -> Table:
         ("– not flagged", missed["labels"]),
     ]
     if result["random_labels"] is not None:
-        rows.append(
-            (
-                "Random sample of unflagged comments with the same standard error",
-                result["random_labels"],
-            )
-        )
+        random = "Random sample of unflagged comments with the same standard error"
+        rows.append((random, result["random_labels"]))
     return Table(
         caption=f"Labels, and hours of work at {LABELS_AN_HOUR:,} labels per hour",
         columns=("Item", "Labels", "Hours"),
@@ -247,6 +249,76 @@ def of_history(
     )
 
 
+def of_plan(plan: AuditPlan) -> Table:
+    """Return the frozen options of the plan, except the strata."""
+    interval, options = plan.rule, plan.options or {}
+    sides = "two-sided" if interval.sides == "both" else f"one-sided, {interval.sides} bound"
+    settings = {
+        "Interval method": f"{interval.method.replace('_', ' ')}, {sides}",
+        "Confidence level": formatting.rate(interval.level),
+        "Maximum share of positives that the score does not detect": formatting.rate(
+            interval.hidden_share
+        ),
+        "Labels of the second stage": formatting.whole(plan.second_stage_labels),
+        "Weight of the first stage": formatting.rate(plan.first_stage_share),
+        "Share of comments with several labels": formatting.rate(plan.several_labels_share),
+        "Labels of each of those": formatting.whole(plan.labels_an_item),
+        "Seed of the draw": formatting.name(plan.seed),
+    }
+    # Plans of other versions may have unknown options.
+    given = sorted(options, key=[*_DESIGN, *sorted(options)].index)
+    rows = [*settings.items(), *(_of_option(key, options[key]) for key in given)]
+    return Table(
+        caption="Options of the plan, frozen before the draw",
+        columns=("Option", "Value"),
+        rows=tuple(rows),
+    )
+
+
+def _of_option(key: str, value: object) -> tuple[str, str]:
+    title, absent = _DESIGN.get(key, (f"Design: {formatting.name(key)}", "none"))
+    if value is None:
+        return title, absent
+    if key in _RATES and isinstance(value, int | float):
+        return title, formatting.rate(value)
+    return title, formatting.name(value).replace("_", " ")
+
+
+def of_chain(chain: Sequence[Event]) -> Table:
+    """Return the steps, who took them, and when."""
+    rows = tuple(
+        (
+            formatting.name(event.action).replace("_", " ").capitalize(),
+            formatting.name(event.actor),
+            formatting.at(event.at),
+            formatting.name(event.note),
+            event.digest,
+        )
+        for event in chain
+    )
+    return Table(
+        caption="Steps, oldest first; each hash covers the step and the previous hash",
+        columns=("Step", "By", "When", "Note", "SHA-256 of the step"),
+        rows=rows,
+    )
+
+
+def of_files(chain: Sequence[Event]) -> Table:
+    """Return the sealed files with their hashes."""
+    rows = tuple(
+        (
+            formatting.name(file),
+            formatting.name(event.action).replace("_", " "),
+            formatting.name(digest),
+        )
+        for event in chain
+        for file, digest in sorted(event.files.items())
+    )
+    return Table(
+        caption="Files of the evidence", columns=("File", "Sealed by step", "SHA-256"), rows=rows,
+    )  # fmt: skip
+
+
 def _with_meaning(metric: str) -> str:
     meaning = METRICS.get(metric, ("", ""))[1]
     return f"{title(metric)}: {meaning}" if meaning else title(metric)
@@ -256,7 +328,3 @@ def _with_ends(estimate: Result, interval: IntervalOptions) -> str:
     if estimate["value"] is None:
         return formatting.lacking_briefly(estimate)
     return f"{formatting.value_of(estimate, interval)} ({formatting.ends_of(estimate, interval)})"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""The charts of a day and of the timeline, one per module.
+"""The charts of a day and of the timeline.
 
 Every chart names its day and model and draws intervals; an estimate without enough data is omitted
 or hatched, with a note. matplotlib is used through its objects: no global state, no display.
@@ -9,12 +9,9 @@ from datetime import date
 from matplotlib.figure import Figure
 
 from modwatch.tracking.facts import DayFacts, DayTables
-from modwatch.tracking.figures.collaboration import collaboration
-from modwatch.tracking.figures.drift import drift_strip
-from modwatch.tracking.figures.queue import queue_health
-from modwatch.tracking.figures.reliability import reliability
-from modwatch.tracking.figures.scores import score_histogram
-from modwatch.tracking.figures.what_if import what_if
+from modwatch.tracking.figures.scores import reliability, score_histogram
+from modwatch.tracking.figures.strategies import collaboration, what_if
+from modwatch.tracking.figures.trailing_days import drift_strip, queue_health
 
 
 def day_figures(day: date, tables: DayTables, facts: DayFacts) -> dict[str, Figure]:

@@ -1,4 +1,4 @@
-"""The drift chart: effect size and direction by feature and day."""
+"""The trailing days: drift by feature, and the review queue."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import date
@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
 
 from modwatch.tracking.effects import drift_effects
 from modwatch.tracking.figures import style
@@ -33,6 +34,11 @@ _ASSUMPTION = (
     "CBPE assumes calibrated probabilities. It uses no labels, so it cannot detect\n"
     "a model that is confidently wrong."
 )
+
+_AGES = {
+    "queue_age_oldest_hours": ("oldest", style.VERMILLION, "s", "--"),
+    "queue_age_median_hours": ("median", style.BLUE, "o", "-"),
+}
 
 
 def drift_strip(drift: pd.DataFrame, measurements: pd.DataFrame, *, title: str) -> Figure:
@@ -114,16 +120,15 @@ def _performance(
 ) -> None:
     """Draw the CBPE estimate of every day, and the last day's estimate from its labels."""
     axes.set_title("Accuracy of the model alone", loc="left", fontsize=11)
-    expected = drift[drift["metric"].eq("cbpe_accuracy") & known(drift)].set_index("dt")
+    value, low, high = (
+        _of(drift, "cbpe_accuracy", days, column) for column in ("value", "low", "high")
+    )
+    expected = not np.isnan(value).all()
     seen = measurements[measurements["metric"].eq("accuracy") & known(measurements)]
-    if expected.empty and seen.empty:
+    if not expected and seen.empty:
         style.note(axes, "not enough data")
         return
-    if len(expected):
-        value, low, high = (
-            expected[name].reindex(list(days)).to_numpy(dtype=np.float64)
-            for name in ("value", "low", "high")
-        )
+    if expected:
         axes.plot(value, color=style.BLUE, marker="o", markersize=4, label="estimated by CBPE")
         axes.fill_between(range(len(days)), low, high, color=style.BLUE, alpha=0.15, linewidth=0)
     if len(seen):
@@ -138,3 +143,57 @@ def _performance(
     axes.legend(loc="lower left", frameon=False, fontsize=9)
     style.day_axis(axes, days)
     style.plain(axes)
+
+
+def queue_health(drift: pd.DataFrame, *, title: str) -> Figure:
+    """Return completion, open items and their ages by day; `drift` is as `lake.schemas.DRIFT`."""
+    days = style.every_day(drift["dt"].min(), drift["dt"].max())
+    figure = Figure(figsize=(8, 7), layout="constrained")
+    figure.suptitle(f"Review queue: {style.counted(days)} to {title}", fontsize=14)
+    top, middle, bottom = figure.subplots(3, 1)
+    _bars(top, "Completion: decided / queued, %", 100 * _of(drift, "queue_completion", days))
+    top.set_ylim(0, 112)
+    _bars(middle, "Open items", _of(drift, "queue_waiting", days))
+    _ages(bottom, {name: _of(drift, name, days) for name in _AGES})
+    for axes in (top, middle, bottom):
+        style.day_axis(axes, days)
+        style.plain(axes)
+    return figure
+
+
+def _of(
+    drift: pd.DataFrame, metric: str, days: Sequence[date], column: str = "value"
+) -> NDArray[np.float64]:
+    """Return a metric's value (D,) of every day, or an end of its interval; NaN where unknown."""
+    rows = drift[drift["metric"].eq(metric) & known(drift)]
+    values = dict(zip(rows["dt"], rows[column], strict=True))
+    return np.array([values.get(day, np.nan) for day in days], np.float64)
+
+
+def _bars(axes: Axes, title: str, values: NDArray[np.float64]) -> None:
+    axes.set_title(title, loc="left", fontsize=11)
+    if np.isnan(values).all():
+        style.note(axes, "unknown")
+        return
+    axes.bar(range(values.size), np.nan_to_num(values), color=style.BLUE, width=0.7)
+    axes.set_ylim(0, max(1.2 * float(np.nanmax(values)), 1.0))
+    small = 9 if values.size <= 16 else 6
+    for place in np.flatnonzero(~np.isnan(values)).tolist():
+        text = f"{values[place]:,.0f}"
+        axes.text(place, values[place], text, ha="center", va="bottom", fontsize=small)
+
+
+def _ages(axes: Axes, ages: dict[str, NDArray[np.float64]]) -> None:
+    axes.set_title("Age of open items, hours", loc="left", fontsize=11)
+    if all(np.isnan(values).all() for values in ages.values()):
+        style.note(axes, "no open items, or unknown")
+        return
+    highest = 1.0
+    for name, values in ages.items():
+        label, colour, marker, line = _AGES[name]
+        axes.plot(values, color=colour, marker=marker, linestyle=line, label=label)
+        highest = max(highest, float(np.nanmax(values, initial=0)))
+    axes.axhline(24, color=style.GREY, linewidth=1, linestyle=":", label="one day")
+    axes.set_ylim(0, max(1.25 * highest, 26))
+    axes.grid(visible=True, axis="y", color=style.GRID)
+    axes.legend(loc="upper left", ncols=3, frameon=False, fontsize=9)

@@ -1,4 +1,6 @@
-"""Model and moderators together against the review fraction."""
+"""Review strategies compared: against the review fraction, and against what review costs."""
+
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -23,6 +25,11 @@ _STRATEGIES = ("uncertainty", "toxicity")
 
 # With fewer labels, each label moves the estimate by a tenth; such estimates are in the table.
 _FEWEST = 10
+
+_PANELS = {
+    "oc_accuracy": "share of all comments decided correctly",
+    "review_efficiency": "model errors per reviewed comment",
+}
 
 
 def collaboration(measurements: pd.DataFrame, facts: DayFacts, *, title: str) -> Figure:
@@ -55,7 +62,9 @@ def _curve_panel(axes: Axes, metric: str, rows: pd.DataFrame, deployed: float) -
     axes.set_ylabel(_AXIS_LABELS[metric])
     for strategy, curve in numbers.groupby("strategy", sort=False):
         _curve(axes, str(strategy), curve.sort_values("alpha"))
-    _fraction_axis(axes, sorted(rows["alpha"].unique()), deployed)
+    alphas = sorted(rows["alpha"].unique())
+    _log_axis(axes, alphas, _spaced_labels(alphas, deployed))
+    axes.set_xlim(0.85 * alphas[0], 1.18 * alphas[-1])
     axes.axvline(deployed, color=style.GREY, linewidth=1, linestyle=style.DEPLOYED)
     missing = len(rows) - len(numbers)
     note_text = f"; {missing} of {len(rows)} points omitted" if missing else " of comments"
@@ -70,29 +79,33 @@ def _curve(axes: Axes, strategy: str, curve: pd.DataFrame) -> None:
     axes.fill_between(x, curve["low"], curve["high"], color=colour, alpha=0.08, linewidth=0)
 
 
-def _fraction_axis(axes: Axes, alphas: list[float], deployed: float) -> None:
-    """Draw the review fraction on a log axis with a tick at every estimated fraction."""
+def _log_axis(axes: Axes, ticks: list[float], labels: list[str]) -> None:
+    """Draw a log axis of x with these ticks only."""
     axes.set_xscale("log")
-    axes.set_xticks(alphas, _spaced_labels(alphas, deployed), fontsize=9)
-    axes.set_xlim(0.85 * alphas[0], 1.18 * alphas[-1])
+    axes.set_xticks(ticks, labels, fontsize=9)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(visible=True, color=style.GRID)
-    axes.spines[["top", "right"]].set_visible(False)
+    style.plain(axes)
+
+
+def _with_room(places: Iterable[float]) -> list[float]:
+    """Return the places on a log axis for whose labels there is room; the first ones win."""
+    shown: list[float] = []
+    for place in places:
+        if all(max(place, other) / min(place, other) > 1.6 for other in shown):
+            shown.append(place)
+    return shown
 
 
 def _spaced_labels(alphas: list[float], deployed: float) -> list[str]:
-    """Return the fractions in percent, blank where labels would overlap.
+    """Return the fractions in percent, blank where labels would overlap; the deployed one first.
 
     >>> _spaced_labels([0.1, 0.15, 0.2], 0.15)
     ['', '15', '']
     >>> _spaced_labels([0.01, 0.1, 0.15, 0.2], 0.01)
     ['1', '10', '', '20']
     """
-    shown: list[float] = []
-    # The deployed one first: of two labels that overlap, the later one is dropped.
-    for alpha in sorted(alphas, key=lambda alpha: (abs(alpha - deployed) > 1e-12, -alpha)):
-        if all(max(alpha, other) / min(alpha, other) > 1.6 for other in shown):
-            shown.append(alpha)
+    shown = _with_room(sorted(alphas, key=lambda alpha: (abs(alpha - deployed) > 1e-12, -alpha)))
     return [f"{100 * alpha:g}" if alpha in shown else "" for alpha in alphas]
 
 
@@ -130,3 +143,84 @@ def _span(numbers: pd.Series) -> str:
     """
     ends = [f"{end:,.0f}" for end in (numbers.min(), numbers.max())] if len(numbers) else ["0"]
     return " to ".join(dict.fromkeys(ends))
+
+
+def what_if(table: pd.DataFrame, *, title: str) -> Figure:
+    """Return OC-Acc and Review Efficiency against moderator hours per day, with 95 % bands.
+
+    `table` has the columns of `metrics.what_if.COLUMNS`. The deployed setting is marked. If
+    the time per decision is unknown, the axis shows comments per day instead of hours.
+    """
+    figure = Figure(figsize=(13, 6), layout="constrained")
+    figure.suptitle(f"What-if analysis from {title}", fontsize=14)
+    hours = bool(table["hours_per_day"].notna().any())
+    cost = "hours_per_day" if hours else "comments_per_day"
+    for axes, (metric, label) in zip(figure.subplots(1, 2), _PANELS.items(), strict=True):
+        axes.set_title(metric_title(metric), loc="left", fontweight="bold")
+        rows = table[table[metric].notna() & (table[cost] > 0)]
+        if rows.empty:
+            style.note(axes, "not enough data")
+            continue
+        axes.set_ylabel(label)
+        for strategy, curve in rows.groupby("strategy", sort=False):
+            _cost_curve(axes, str(strategy), metric, curve.sort_values("alpha"), cost)
+        _cost_axis(axes, table, cost, "moderator hours per day" if hours else "comments per day")
+        _deployed(axes, table, cost, metric)
+    # The same lines in both panels, unless one of them is empty.
+    lines = {
+        label: line
+        for axes in figure.axes
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if lines:
+        figure.legend(
+            list(lines.values()), list(lines), loc="outside lower center", ncols=4, frameon=False
+        )
+    return figure
+
+
+def _cost_curve(axes: Axes, strategy: str, metric: str, curve: pd.DataFrame, cost: str) -> None:
+    colour, line, marker = style.strategy_style(strategy)
+    x, value, low, high = (
+        curve[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        for name in (cost, metric, f"{metric}_low", f"{metric}_high")
+    )
+    axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
+    axes.plot(x, value, color=colour, linestyle=line, marker=marker, markersize=4, label=strategy)
+
+
+def _deployed(axes: Axes, table: pd.DataFrame, cost: str, metric: str) -> None:
+    """Mark the deployed setting, with its interval."""
+    rows = table[table["deployed"] & table[cost].notna()]
+    if rows.empty:
+        return
+    row = rows.iloc[0]
+    axes.axvline(row[cost], color=style.GREY, linewidth=1, linestyle=style.DEPLOYED, zorder=0)
+    label = f"deployed: {row['strategy']}, {100 * row['alpha']:g} %"
+    if pd.isna(row[metric]):
+        axes.plot([], [], color=style.GREY, linestyle=style.DEPLOYED, label=label)
+        return
+    estimate = {"value": row[metric], "low": row[f"{metric}_low"], "high": row[f"{metric}_high"]}
+    style.error_bars(
+        axes, [row[cost]], estimate, color="black", fmt="*", markersize=15, label=label
+    )
+
+
+def _cost_axis(axes: Axes, table: pd.DataFrame, cost: str, label: str) -> None:
+    """Draw costs on a log axis, with a tick at each review fraction for which there is room."""
+    costs = table.drop_duplicates("alpha").sort_values("alpha", ascending=False)
+    deployed = table.loc[table["deployed"], "alpha"]
+    costs = pd.concat([costs[costs["alpha"].isin(deployed)], costs]).drop_duplicates(cost)
+    alphas = dict(costs.loc[costs[cost] > 0, [cost, "alpha"]].astype(float).to_numpy().tolist())
+    shown = _with_room(alphas)
+    _log_axis(axes, shown, [f"{_short(x)}\n{100 * alphas[x]:g} %" for x in shown])
+    axes.set_xlabel(f"{label}  (below: review fraction)")
+
+
+def _short(number: float) -> str:
+    """Return a cost with two significant digits, or whole.
+
+    >>> _short(0.0642), _short(1.25), _short(144.4)
+    ('0.064', '1.2', '144')
+    """
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
