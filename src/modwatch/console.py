@@ -42,10 +42,10 @@ def serve(at: "Resources", *, host: str | None = None, port: int | None = None) 
 
 def _options(at: "Resources", address: str) -> "ConsoleOptions":
     """Return the console's options, after storing the policy permanently."""
-    from modwatch.review.policy.tree import load_policy, register_policy
+    from modwatch.review.policy.tree import register_policy
 
     options = console_options(at.settings, address)
-    register_policy(at.database, options.policy or load_policy())
+    register_policy(at.database, options.policy)
     return options
 
 

@@ -8,6 +8,8 @@ from sqlalchemy import Engine, insert
 from modwatch.review import queue
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import Moderator
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.dismissal import Dismissal
 from modwatch.review.queue.items import Lease
 from modwatch.review.tables import lane
 
@@ -63,3 +65,9 @@ def decide_all(
         if lease is None:
             return
         label(engine, person, lease, number % 2, f"k{number}", note=note, **more)
+
+
+def cancel(engine: Engine, lead_id: int, id: int, **options: int) -> Dismissal:
+    """Cancel a dismissal, and bring back all that it closed."""
+    dismissal.stop(engine, lead_id, id)
+    return dismissal.resume(engine, id, **options)

@@ -12,7 +12,7 @@ from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import DRIFT
 from modwatch.metrics.cbpe import expected_performance
 from modwatch.metrics.drift import Finding, Reference, compare, day_metrics
-from modwatch.metrics.queue import Queue, queue_metrics
+from modwatch.metrics.queue import queue_metrics
 from modwatch.quality.profiles import read_profile, read_profiles, trailing_profiles
 from modwatch.quality.store import CheckStore
 from modwatch.quality.thresholds import Thresholds
@@ -83,4 +83,4 @@ def drift_rows(day: datetime.date, findings: Iterable[Finding]) -> pa.RecordBatc
 
 
 def _queue_findings(engine: Engine, day: datetime.date) -> Iterator[Finding]:
-    return queue_metrics(Queue(**asdict(day_queue(engine, day))))
+    return queue_metrics(day_queue(engine, day))

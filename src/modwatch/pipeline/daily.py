@@ -167,7 +167,7 @@ def collect_labels(resources: "Resources", day: datetime.date) -> int:
 
     from modwatch.review.quality_control.comparisons import day_answers
     from modwatch.review.queue import current_labels
-    from modwatch.review.queue.withdrawal import withdraw_expired
+    from modwatch.review.queue.intake import withdraw_expired
 
     lake, database, window = resources.lake, resources.database, _window(resources, day)
     routed = [past for past in window if lake.count("routed", past)]

@@ -19,8 +19,6 @@ logger = logging.getLogger(__name__)
 #: For each engine of `connect`, one in autocommit mode.
 _DIRECT: WeakKeyDictionary[Engine, Engine] = WeakKeyDictionary()
 
-_REMEDY = "check MODWATCH_DATABASE_URL and that the server runs"
-
 
 def connect(url: str, *, pool_size: int = 10) -> Engine:
     """Return an engine that is connected to the database of `url`.
@@ -139,7 +137,8 @@ def _address(url: str) -> URL:
 
 
 def _foreign_errors(address: URL) -> Callable[[ExceptionContext], DatabaseError | None]:
-    place = _place(address)
+    host = address.host or address.query.get("host") or "the default socket"
+    place = f"PostgreSQL database {address.database!r} on {host}"
 
     def translate(context: ExceptionContext) -> DatabaseError | None:
         if context.is_pre_ping:  # a stale connection; the pool opens another
@@ -158,12 +157,10 @@ def _foreign_errors(address: URL) -> Callable[[ExceptionContext], DatabaseError 
                 "than its tables, apply the migrations"
             )
         if isinstance(foreign, psycopg.OperationalError | psycopg.InterfaceError):
-            return DatabaseError(f"{place} cannot be reached or lost the connection; {_REMEDY}")
+            return DatabaseError(
+                f"{place} cannot be reached or lost the connection; check MODWATCH_DATABASE_URL "
+                "and that the server runs"
+            )
         return None
 
     return translate
-
-
-def _place(address: URL) -> str:
-    host = address.host or address.query.get("host") or "the default socket"
-    return f"PostgreSQL database {address.database!r} on {host}"

@@ -106,8 +106,6 @@ class ShiftReport:
     conflicts: int
     #: Wall time of the whole shift.
     seconds: float
-    #: Labels by moderator, in the order of `moderators`.
-    by_moderator: tuple[int, ...]
 
 
 #: What one moderator did, by action; `conflicts` beside them.
@@ -121,16 +119,15 @@ def work(
     *,
     limit: int | None = None,
     concurrency: int = 4,
-    timeout: float = 30.0,
     escalated: bool = False,
 ) -> ShiftReport:
     """Let `moderators` work the queue at `base_url` until none of them is served an item.
 
     `truth` has the true label (1 toxic, 0 not) of every comment that may be served. The shift also
     ends after `limit` labels, skips and escalations. With `escalated` they are leads, who
-    adjudicate escalated items. At most `concurrency` people work at once, each with a connection;
-    a request may take `timeout` seconds. Raises `QueueError` for a comment that `truth` lacks or an
-    API that keeps failing, and `AccessDeniedError` for a rejected token.
+    adjudicate escalated items. At most `concurrency` people work at once, each with a connection.
+    Raises `QueueError` for a comment that `truth` lacks or an API that keeps failing, and
+    `AccessDeniedError` for a rejected token.
     """
     started = time.monotonic()
     budget = threading.Semaphore(sys.maxsize if limit is None else limit)
@@ -140,7 +137,7 @@ def work(
         with httpx.Client(
             base_url=base_url,
             headers={"Authorization": f"Bearer {moderator.token}"},
-            timeout=timeout,
+            timeout=30.0,
         ) as client:
             request = {"escalated": True} if escalated else {}
             return _work_until_unserved(client, moderator, shift, truth, budget, request)
@@ -159,7 +156,6 @@ def work(
         escalations=done["escalate"],
         conflicts=done["conflicts"],
         seconds=time.monotonic() - started,
-        by_moderator=tuple(shift["label"] for shift in shifts),
     )
 
 

@@ -85,7 +85,7 @@ moderator = Table(
     #: Issuer and subject of the person at the OIDC provider.
     Column("oidc_subject", Text, unique=True),
     Column("disabled_at", DateTime(timezone=True)),
-    #: Settings of the console, see `console.choices.Preferences`.
+    #: Settings of the console, see `console.preferences.Preferences`.
     Column("preferences", JSONB, nullable=False, server_default="{}"),
     _one_of("role", ROLES),
 )

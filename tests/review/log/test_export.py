@@ -113,9 +113,7 @@ def test_people_go_by_their_pseudonyms(engine: Engine, ann: Moderator, fill: Fil
     assert json.loads(line)["moderator"] == "ann"
 
 
-def test_days_and_actions_are_chosen(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
+def test_days_are_chosen(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) -> None:
     fill(3)
     decide_all(engine, [ann])
     with engine.begin() as connection:
@@ -137,9 +135,6 @@ def test_days_and_actions_are_chosen(
     assert ids(last=second) == [1, 2]
     assert ids(first=second, last=second) == [2]
     assert ids(first=second + timedelta(days=9)) == []
-    assert ids(actions=["label"]) == [1, 2, 3]
-    assert ids(actions=["skip", "undo"]) == []
-    assert ids(actions=[]) == []
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
@@ -154,8 +149,6 @@ def test_an_empty_log_makes_a_file_without_rows(engine: Engine, form: module.For
 def test_what_cannot_be_is_refused_at_once(engine: Engine) -> None:
     with pytest.raises(QueueError, match="unknown format 'xlsx'; choose one of csv"):
         export(engine, "xlsx")  # type: ignore[arg-type]
-    with pytest.raises(QueueError, match="unknown action 'labels'"):
-        export(engine, "csv", actions=["label", "labels"])
 
 
 def test_one_snapshot_is_read(

@@ -23,6 +23,7 @@ from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import outbox_delivery, outbox_message
+from review.labelling import cancel
 
 Fill = Callable[[int], None]
 
@@ -184,7 +185,7 @@ def test_what_settles_nothing_is_not_told(
     desk.undo(desk.escalate(ann.id, "c1"))
     done = dismissal.start(engine, ben.id, Criteria(comment_ids=("c2",)), "too late", 1)
     dismissal.resume(engine, done.id)
-    dismissal.cancel(engine, ben.id, done.id)
+    cancel(engine, ben.id, done.id)
     assert told(engine) == []
 
 

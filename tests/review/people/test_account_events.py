@@ -46,8 +46,8 @@ def test_pages_follow_each_other(engine: Engine, ann: Moderator) -> None:
     with engine.begin() as connection:
         for number in range(5):
             record_event(connection, "export", actor_id=ann.id, number=number)
-    first = people.events(engine, actor_id=ann.id, limit=3)
-    rest = people.events(engine, actor_id=ann.id, before=first[-1].id)
+    first = people.events(engine, limit=3)
+    rest = people.events(engine, before=first[-1].id, limit=2)
     assert [event.details["number"] for event in first + rest] == [4, 3, 2, 1, 0]
     assert {event.subject for event in rest} == {None}
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import QueueError
-from modwatch.review.people.scopes import ROLE_SCOPES, SCOPES, cut, usable
+from modwatch.review.people.accounts import ROLE_SCOPES, SCOPES, cut, usable_scopes
 from modwatch.review.tables import ROLES
 
 
@@ -21,9 +21,9 @@ def test_a_cut_adds_nothing(role: str, scopes: set[str]) -> None:
 
 
 def test_tokens_of_no_use_are_refused() -> None:
-    assert usable("lead", None) is None
-    assert usable("lead", ["review", "admin", "lead"]) == ["lead", "review"]
+    assert usable_scopes("lead", None) is None
+    assert usable_scopes("lead", ["review", "admin", "lead"]) == ["lead", "review"]
     with pytest.raises(QueueError, match="has none of these scopes"):
-        usable("moderator", ["admin"])
+        usable_scopes("moderator", ["admin"])
     with pytest.raises(QueueError, match="unknown scope 'root'"):
-        usable("moderator", ["review", "root"])
+        usable_scopes("moderator", ["review", "root"])

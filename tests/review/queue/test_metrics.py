@@ -4,11 +4,12 @@ from datetime import date, timedelta
 
 from sqlalchemy import Engine, text
 
+from modwatch.metrics.queue import Queue
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue import QueueAges, QueueCounts
 from modwatch.review.queue.items import NewItem
-from modwatch.review.queue.metrics import DayQueue, day_queue
+from modwatch.review.queue.metrics import day_queue
 
 
 def test_an_empty_queue(engine: Engine) -> None:
@@ -97,7 +98,7 @@ def label_next(engine: Engine, person: Moderator) -> None:
 
 
 def test_a_day_without_items(engine: Engine, day: date) -> None:
-    assert day_queue(engine, day) == DayQueue(
+    assert day_queue(engine, day) == Queue(
         waiting=0, decided=0, age_median=None, age_oldest=None, decision_median=None
     )
 

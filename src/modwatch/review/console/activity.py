@@ -1,11 +1,12 @@
 """A moderator's own decisions today, and which of them can be undone."""
 
 import datetime as dt
-from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
+from pydantic import Field
 from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, or_, select
 
+from modwatch.review.console.schemas import DayDecisionSchema, DaySchema
 from modwatch.review.log.labels import undone
 from modwatch.review.queue.amendments import UNDO_WITHIN, UNDOABLE
 from modwatch.review.tables import FINAL_ACTIONS, decision, review_item
@@ -19,41 +20,16 @@ _SHOWN = 50
 _SHORTEST = dt.timedelta(minutes=10)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ActivityDecision:
+class ActivityDecision(DayDecisionSchema):
     """One decision, without what would show the purpose of its item."""
 
-    id: int
-    item_id: int
-    action: str
-    label: int | None
-    policy_code: str | None
-    reason: str | None
-    seconds: float | None
-    decided_at: dt.datetime
-    #: Current version of the item.
-    item_version: int
-    undone: bool
-    #: Within the time limit, and the item has not changed since.
-    undoable: bool
-    #: Beginning of the comment.
-    excerpt: str = field(repr=False)
+    #: Beginning of the comment; the API leaves it out.
+    excerpt: str = Field(repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Activity:
+class Activity(DaySchema):
     """One person's decisions since midnight in their time zone; undone ones are not counted."""
 
-    date: dt.date
-    #: Labels.
-    decided: int
-    toxic: int
-    skipped: int
-    escalated: int
-    #: Labels per hour since the first of the day; None in the first ten minutes.
-    per_hour: float | None
-    median_seconds: float | None
-    #: The latest 50, newest first.
     decisions: tuple[ActivityDecision, ...]
 
 

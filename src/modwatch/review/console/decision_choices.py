@@ -101,10 +101,10 @@ def titles_of(policy: Policy, locale: Locale) -> dict[str, str]:
 
 def request_of(verdict: str, lease_token: str, version: int | None, note: str) -> DecisionRequest:
     """Return the decision that a form's `verdict` stands for; raise 422 for an unknown one."""
-    found = _VERDICT.fullmatch(verdict)
-    if found is None:
+    match = _VERDICT.fullmatch(verdict)
+    if match is None:
         raise HTTPException(422, "unknown decision; go back and reload the page")
-    action, detail = found["action"], found["detail"]
+    action, detail = match["action"], match["detail"]
     common = {"lease_token": lease_token, "version": version, "note": note.strip() or None}
     if action in ("skip", "escalate"):
         return DecisionRequest(action=action, reason=detail, **common)

@@ -21,9 +21,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette._utils import get_route_path
 
-from modwatch.review.console.display_names import DISPLAY_NAMES
 from modwatch.review.console.i18n import N_, Locale, install, negotiate
-from modwatch.review.console.notices import NOTICES
+from modwatch.review.console.page_texts import DISPLAY_NAMES, NOTICES
 from modwatch.review.console.preferences import Preferences
 from modwatch.review.console.request_context import (
     CSRF_HEADER,

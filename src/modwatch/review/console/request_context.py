@@ -51,10 +51,8 @@ class ConsoleOptions:
     show_reasons: bool = False
     #: Labels of toxic comments need a policy code.
     require_code: bool = False
-    #: None: the policy that comes with Modwatch.
-    policy: Policy | None = None
-    #: None: the queue rules that come with Modwatch.
-    lanes: Lanes | None = None
+    policy: Policy = field(default_factory=load_policy)
+    lanes: Lanes = field(default_factory=load_lanes)
     #: OpenID Connect provider for sign-in; None: passwords and tokens only.
     oidc: OidcOptions | None = None
     #: Maximum age of the queue metrics in `/metrics`.
@@ -67,16 +65,6 @@ class Context:
 
     engine: Engine
     options: ConsoleOptions
-
-    @property
-    def policy(self) -> Policy:
-        """The moderation policy."""
-        return self.options.policy or load_policy()
-
-    @property
-    def lanes(self) -> Lanes:
-        """The queue rules."""
-        return self.options.lanes or load_lanes()
 
 
 class LoginRequiredError(Exception):
@@ -106,7 +94,7 @@ class Session:
     @property
     def policy(self) -> Policy:
         """The moderation policy."""
-        return self.context.policy
+        return self.context.options.policy
 
     @property
     def preferences(self) -> Preferences:
@@ -118,10 +106,6 @@ class Session:
         """The language of the page."""
         header = self.request.headers.get("accept-language")
         return negotiate(header, self.preferences.language)
-
-    def check(self, given: str) -> None:
-        """Raise 403 unless `given` is this session's CSRF token."""
-        check_csrf(self.token, given)
 
 
 def context_of(request: Request) -> Context:
@@ -210,7 +194,7 @@ def form_session(*scopes: str) -> Callable[..., Session]:
     def submitted(
         session: Annotated[Session, Depends(page_session(*scopes))], csrf: FormText
     ) -> Session:
-        session.check(csrf)
+        check_csrf(session.token, csrf)
         return session
 
     return submitted

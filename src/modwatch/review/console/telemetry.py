@@ -53,7 +53,8 @@ class Telemetry:
 
     def __init__(self, context: Context) -> None:
         self._registry = CollectorRegistry()
-        self._seconds = Histogram(
+        #: Of requests, under the template of their route.
+        self.seconds = Histogram(
             "modwatch_http_request_seconds",
             "Time from the request to the end of the response",
             ["method", "route", "status"],
@@ -61,10 +62,6 @@ class Telemetry:
             registry=self._registry,
         )
         self._registry.register(_Queue(context))
-
-    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Record one request under the template of its route."""
-        self._seconds.labels(method, route, str(status)).observe(seconds)
 
     def exposition(self) -> tuple[bytes, str]:
         """Return all metrics in the text format, and its content type."""
@@ -97,7 +94,8 @@ class RequestTimer:
             # Only known routes and methods are labels; arbitrary paths would create endless series.
             route = getattr(scope.get("route"), "path", None) or "other"
             method = scope["method"] if scope["method"] in _METHODS else "other"
-            self._telemetry.observe(method, route, status, time.perf_counter() - started)
+            requests = self._telemetry.seconds.labels(method, route, str(status))
+            requests.observe(time.perf_counter() - started)
 
 
 class _Queue(Collector):

@@ -87,9 +87,9 @@ def _break(text: str, wanted: int) -> int:
     if wanted >= len(text):
         return len(text)
     for sign in "\n ":
-        found = text.rfind(sign, wanted - _PIECE // 2, wanted)
-        if found >= 0:
-            return found
+        position = text.rfind(sign, wanted - _PIECE // 2, wanted)
+        if position >= 0:
+            return position
     return wanted
 
 

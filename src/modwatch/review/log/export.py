@@ -10,19 +10,19 @@ import csv
 import datetime as dt
 import io
 import json
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from sqlalchemy import Engine, Select, select, true
+from sqlalchemy import Engine, Select, select
 
 from modwatch.cells import neutral
 from modwatch.errors import QueueError
 from modwatch.review.log.hashing import COVERED
 from modwatch.review.log.labels import decided_between
-from modwatch.review.tables import ACTIONS, decision, moderator
+from modwatch.review.tables import decision, moderator
 
 Format = Literal["csv", "jsonl", "parquet"]
 
@@ -80,31 +80,21 @@ def export(
     *,
     first: dt.date | None = None,
     last: dt.date | None = None,
-    actions: Collection[str] | None = None,
     with_notes: bool = False,
 ) -> Iterator[bytes]:
     """Return the log in parts of a file, in the order of time, in constant memory.
 
     `first` and `last` are the UTC days on which decisions were made, both included; None:
-    unlimited. One consistent snapshot. Raises `QueueError` immediately for an unknown format or
-    action. CSV follows RFC 4180, with cells escaped by `cells.neutral`.
+    unlimited. One consistent snapshot. Raises `QueueError` immediately for an unknown format. CSV
+    follows RFC 4180, with cells escaped by `cells.neutral`.
     """
     if format not in get_args(Format):
         raise QueueError(f"unknown format {format!r}; choose one of {', '.join(get_args(Format))}")
-    unknown = sorted(set(actions or ()) - set(ACTIONS))
-    if unknown:
-        raise QueueError(f"unknown action {unknown[0]!r}; choose from {', '.join(ACTIONS)}")
     columns = schema(with_notes=with_notes)
-    log = _log(columns, first, last, actions)
-    return _WRITERS[format](_read(engine, log), columns)
+    return _WRITERS[format](_read(engine, _log(columns, first, last)), columns)
 
 
-def _log(
-    columns: pa.Schema,
-    first: dt.date | None,
-    last: dt.date | None,
-    actions: Collection[str] | None,
-) -> Select[Any]:
+def _log(columns: pa.Schema, first: dt.date | None, last: dt.date | None) -> Select[Any]:
     special = {
         "moderator": moderator.c.pseudonym.label("moderator"),
         "has_note": decision.c.note.is_not(None).label("has_note"),
@@ -112,10 +102,7 @@ def _log(
     return (
         select(*(special[name] if name in special else decision.c[name] for name in columns.names))
         .join(moderator, moderator.c.id == decision.c.moderator_id)
-        .where(
-            decided_between(first, last),
-            true() if actions is None else decision.c.action.in_(list(actions)),
-        )
+        .where(decided_between(first, last))
         .order_by(decision.c.id)
     )
 
@@ -165,12 +152,12 @@ def _jsonl(batches: _Rows, columns: pa.Schema) -> Iterator[bytes]:
 
 
 def _parquet(batches: _Rows, columns: pa.Schema) -> Iterator[bytes]:
-    sink = _Sink()
+    sink = io.BytesIO()
     with closing(batches), pq.ParquetWriter(sink, columns, compression="zstd") as writer:
         for group in _groups(batches, columns):
             writer.write_table(group, row_group_size=group.num_rows)
-            yield sink.take()
-    yield sink.take()
+            yield _taken(sink)
+    yield _taken(sink)
 
 
 def _groups(batches: _Rows, columns: pa.Schema) -> Iterator[pa.Table]:
@@ -187,22 +174,12 @@ def _groups(batches: _Rows, columns: pa.Schema) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-class _Sink(io.RawIOBase):
-    """A file whose content is taken out in parts."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, part: Any) -> int:
-        self._parts.append(bytes(part))
-        return len(part)
-
-    def take(self) -> bytes:
-        parts, self._parts = self._parts, []
-        return b"".join(parts)
+def _taken(sink: io.BytesIO) -> bytes:
+    """Return what was written to `sink` since the last call."""
+    part = sink.getvalue()
+    sink.seek(0)
+    sink.truncate()
+    return part
 
 
 _WRITERS: dict[str, Callable[[_Rows, pa.Schema], Iterator[bytes]]] = {

@@ -10,7 +10,7 @@ import json
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 #: The hash before a moderator's first decision.
@@ -32,7 +32,8 @@ _AS_IS = _Encoding(plain=lambda value: value, sql="{0}")
 _DATE = _Encoding(plain=date.isoformat, sql="to_char({0}, 'YYYY-MM-DD')")
 #: Microseconds since 1970, UTC.
 _MOMENT = _Encoding(
-    plain=lambda moment: _microseconds(moment), sql="(extract(epoch from {0}) * 1000000)::bigint"
+    plain=lambda moment: (moment - _EPOCH) // timedelta(microseconds=1),
+    sql="(extract(epoch from {0}) * 1000000)::bigint",
 )
 #: The eight bytes of the number, in hex, so that no digit is lost.
 _NUMBER = _Encoding(
@@ -116,8 +117,3 @@ def _plain_1(value: date | datetime) -> str:
     if isinstance(value, datetime):
         value = value.astimezone(UTC)
     return value.isoformat()
-
-
-def _microseconds(moment: datetime) -> int:
-    passed = moment - _EPOCH
-    return (passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds

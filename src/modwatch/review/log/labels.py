@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import ColumnElement, Engine, FromClause, Select, and_, exists, select, true
+from sqlalchemy import ColumnElement, Engine, Select, and_, exists, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from modwatch.lake.schemas import LABELS
@@ -35,28 +35,26 @@ def current_labels(
             yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=LABELS)
 
 
-def undone(row: FromClause = decision) -> ColumnElement[bool]:
-    """Return the condition that a decision, a row of the log or of its alias `row`, was undone."""
+def undone() -> ColumnElement[bool]:
+    """Return the condition that a decision was undone."""
     undo = decision.alias("undone")
-    return exists().where(undo.c.refers_to == row.c.id, undo.c.action == "undo")
+    return exists().where(undo.c.refers_to == decision.c.id, undo.c.action == "undo")
 
 
-def in_force(*actions: str, row: FromClause = decision) -> ColumnElement[bool]:
+def in_force(*actions: str) -> ColumnElement[bool]:
     """Return the condition that a decision is one of `actions` and was not undone."""
-    return and_(row.c.action.in_(actions), ~undone(row))
+    return and_(decision.c.action.in_(actions), ~undone())
 
 
-def decided_between(
-    first: dt.date | None, last: dt.date | None, row: FromClause = decision
-) -> ColumnElement[bool]:
+def decided_between(first: dt.date | None, last: dt.date | None) -> ColumnElement[bool]:
     """Return the condition that a decision was made from `first` to `last`.
 
     Days in UTC, both included; None: unlimited.
     """
-    begin = true() if first is None else row.c.decided_at >= _midnight(first)
+    begin = true() if first is None else decision.c.decided_at >= _midnight(first)
     if last is None or last == dt.date.max:
         return begin
-    return and_(begin, row.c.decided_at < _midnight(last + dt.timedelta(days=1)))
+    return and_(begin, decision.c.decided_at < _midnight(last + dt.timedelta(days=1)))
 
 
 def current_decision(item_id: Any, *columns: ColumnElement[Any]) -> Select[Any]:

@@ -105,7 +105,7 @@ def verify_export(
 
     Only a witness can prove that the end of the log is not missing. Of a row that was exported
     without its note, only the position in the chain is verified; `unproven` counts them. With
-    `partial`, for exports of some days or actions, gaps are allowed.
+    `partial`, for exports of some days, gaps are allowed.
     """
     chains = _Chains(_ends_of(witness), partial=partial)
     for number, line in enumerate(lines, 1):

@@ -194,16 +194,9 @@ def _unread(connection: Connection, cursor: Row[Any], batch: int) -> Sequence[Ro
         cast(literal(cursor.transaction_id, Text), TransactionId()),
         cast(literal(cursor.decision_id), BigInteger),
     )
+    names = ("id", "transaction_id", "dt", "comment_id", "kind", "action", "decided_at")
     following = (
-        select(
-            decision.c.id,
-            decision.c.transaction_id,
-            decision.c.dt,
-            decision.c.comment_id,
-            decision.c.kind,
-            decision.c.action,
-            decision.c.decided_at,
-        )
+        select(*(decision.c[name] for name in names))
         .where(place > last, decision.c.transaction_id < _snapshot("pg_snapshot_xmin"))
         .order_by(decision.c.transaction_id, decision.c.id)
         .limit(batch)

@@ -60,17 +60,9 @@ class Round:
     pause: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Claim:
-    message_id: int
-    #: Number of the attempt, so that an expired claim cannot overwrite a later one.
-    attempt: int
-    message: OutboxMessage
-
-
 # A message waits for the earlier ones of its series, except dead letters. A time in the far future
 # was set by a clock that was ahead. OFFSET 0 keeps the planner from joining all messages with each
-# other.
+# other. Attempts have numbers, so that an expired claim cannot overwrite a later one.
 _TAKE = text(
     """
     WITH due AS MATERIALIZED (
@@ -143,7 +135,7 @@ def deliver(
         broken = outcomes[-BROKEN:] == ["failed"] * BROKEN
         if broken or pause is not None or time.monotonic() > until or not go_on():
             break
-        answer = send(claim.message)
+        answer = send(message_of(claim))
         outcomes.append(_record_result(engine, channel, claim, answer))
         pause = _pause(answer)
     _put_back(engine, channel, claims[len(outcomes) :])
@@ -156,7 +148,8 @@ def deliver(
     )
 
 
-def _claim(engine: Engine, channel: str, most: int) -> list[_Claim]:
+def _claim(engine: Engine, channel: str, most: int) -> list[Row[Any]]:
+    """Return the claimed messages, oldest first."""
     values = {
         "channel": channel,
         "topic": TOPIC,
@@ -166,14 +159,10 @@ def _claim(engine: Engine, channel: str, most: int) -> list[_Claim]:
     }
     with engine.begin() as connection:
         rows = list(connection.execute(_TAKE, values))
-    return sorted(map(_claimed, rows), key=lambda claim: claim.message_id)
+    return sorted(rows, key=lambda claim: claim.message_id)
 
 
-def _claimed(row: Row[Any]) -> _Claim:
-    return _Claim(message_id=row.message_id, attempt=row.attempt, message=message_of(row))
-
-
-def _record_result(engine: Engine, channel: str, claim: _Claim, answer: Answer) -> str:
+def _record_result(engine: Engine, channel: str, claim: Row[Any], answer: Answer) -> str:
     """Record the result of an attempt; return sent, failed or dead."""
     if not answer.problem:
         _mark_sent(engine, channel, claim)
@@ -195,7 +184,7 @@ def _record_result(engine: Engine, channel: str, claim: _Claim, answer: Answer) 
         extra={
             "event": "delivery_dead" if dead else "delivery_failed",
             "channel": channel,
-            "key": claim.message.key,
+            "key": claim.key,
             "attempt": claim.attempt,
             "problem": answer.problem,
         },
@@ -203,7 +192,7 @@ def _record_result(engine: Engine, channel: str, claim: _Claim, answer: Answer) 
     return "dead" if dead else "failed"
 
 
-def _mark_sent(engine: Engine, channel: str, claim: _Claim) -> None:
+def _mark_sent(engine: Engine, channel: str, claim: Row[Any]) -> None:
     # Even if the claim has expired: the receiver has the message.
     sent = (
         update(outbox_delivery)
@@ -230,7 +219,7 @@ def _pause(answer: Answer) -> float | None:
     return min(answer.retry_after, LONGEST_PAUSE.total_seconds())
 
 
-def _put_back(engine: Engine, channel: str, claims: Sequence[_Claim]) -> None:
+def _put_back(engine: Engine, channel: str, claims: Sequence[Row[Any]]) -> None:
     if not claims:
         return
     held = [(claim.message_id, claim.attempt) for claim in claims]
@@ -243,8 +232,6 @@ def _put_back(engine: Engine, channel: str, claims: Sequence[_Claim]) -> None:
             .values(attempts=outbox_delivery.c.attempts - 1, next_attempt_at=func.now())
         )
 
-
-logger = logging.getLogger(__name__)
 
 #: The channel of the platform's webhook; `webhook` is the one of alerts.
 PLATFORM = "platform"

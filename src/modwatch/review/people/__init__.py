@@ -1,8 +1,8 @@
 """The people who work the queue: accounts, roles, authentication.
 
-Read `scopes` first, then `accounts` and `changes`, `access_tokens`, `sessions`, `passwords` with
-`throttle`, and `oidc` with `discovery`. `pseudonyms` are people's names, `groups` are voluntary
-self-descriptions, and `account_events` records who changed what.
+Read `accounts` first, then `changes`, `access_tokens`, `sessions`, `passwords` with `throttle`, and
+`oidc` with `discovery`. `pseudonyms` are people's names, and `account_events` records who changed
+what.
 """
 
 from modwatch.review.people.access_tokens import (
@@ -15,6 +15,7 @@ from modwatch.review.people.access_tokens import (
 )
 from modwatch.review.people.account_events import AccountEvent, events, record_event
 from modwatch.review.people.accounts import (
+    ROLE_SCOPES,
     Account,
     Moderator,
     create_moderator,
@@ -22,13 +23,14 @@ from modwatch.review.people.accounts import (
     people,
 )
 from modwatch.review.people.changes import (
+    SMALLER_GROUPS,
     change_role,
+    describe_group,
     disable,
     enable,
     save_preferences,
     set_queues,
 )
-from modwatch.review.people.groups import SMALLER_GROUPS, describe_group
 from modwatch.review.people.oidc import OidcOptions, Provider
 from modwatch.review.people.passwords import (
     LONGEST_PASSWORD,
@@ -38,7 +40,6 @@ from modwatch.review.people.passwords import (
     set_password,
 )
 from modwatch.review.people.pseudonyms import LONGEST_PSEUDONYM
-from modwatch.review.people.scopes import ROLE_SCOPES
 from modwatch.review.people.sessions import authenticate, open_session, rotate_session, session_seed
 
 #: Roles that may decide items.

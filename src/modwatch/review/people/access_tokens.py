@@ -16,8 +16,7 @@ from sqlalchemy import Connection, Engine, and_, func, insert, or_, select, text
 from modwatch.errors import QueueError
 from modwatch.review.digests import digest_of
 from modwatch.review.people.account_events import record_event
-from modwatch.review.people.accounts import lock_person
-from modwatch.review.people.scopes import usable
+from modwatch.review.people.accounts import lock_person, usable_scopes
 from modwatch.review.tables import access_token
 
 LONGEST_NAME = 100
@@ -93,7 +92,7 @@ def issue_token(
         person = lock_person(connection, moderator_id)
         if person["disabled_at"] is not None:
             raise QueueError(f"moderator {moderator_id} is disabled; enable the account first")
-        stored = usable(person["role"], scopes)
+        stored = usable_scopes(person["role"], scopes)
         token, token_id = store_token(
             connection, moderator_id, "api", expiry(lifetime), scopes=stored, name=name
         )

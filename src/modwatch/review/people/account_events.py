@@ -50,7 +50,6 @@ def events(
     engine: Engine,
     *,
     subject_id: int | None = None,
-    actor_id: int | None = None,
     before: int | None = None,
     limit: int = 100,
 ) -> list[AccountEvent]:
@@ -68,8 +67,6 @@ def events(
     )
     if subject_id is not None:
         statement = statement.where(event.subject_id == subject_id)
-    if actor_id is not None:
-        statement = statement.where(event.actor_id == actor_id)
     if before is not None:
         statement = statement.where(event.id < before)
     return [AccountEvent(**row) for row in at_once(engine, statement)]

@@ -1,7 +1,7 @@
-"""Accounts: people with their roles and queues."""
+"""Accounts: people with their roles, the scopes of those, and queues."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,16 +16,26 @@ from sqlalchemy import (
     func,
     insert,
     select,
+    update,
 )
 
 from modwatch.errors import QueueError
 from modwatch.review.database import take_turn
 from modwatch.review.log.decision_log import start_chain
 from modwatch.review.people.account_events import record_event
-from modwatch.review.people.groups import describe
 from modwatch.review.people.pseudonyms import name_key, skeletons, usable_pseudonym
-from modwatch.review.people.scopes import cut
 from modwatch.review.tables import ROLES, moderator, moderator_queue
+
+#: Scopes of each role. A token may have fewer, never more.
+ROLE_SCOPES: Mapping[str, frozenset[str]] = {
+    "moderator": frozenset({"review", "queue:read"}),
+    "lead": frozenset({"review", "lead", "queue:read", "decisions:read"}),
+    "auditor": frozenset({"audit", "decisions:read", "queue:read"}),
+    "ops": frozenset({"queue:read", "metrics:read", "deliveries", "decisions:read"}),
+    "admin": frozenset({"admin", "deliveries", "queue:read", "metrics:read", "decisions:read"}),
+}
+
+SCOPES = frozenset().union(*ROLE_SCOPES.values())
 
 #: Locked while an account is created, so that two look-alikes cannot be created at once.
 _NAMES_LOCK = 7_104_382_665_190_001
@@ -43,7 +53,7 @@ class Moderator:
     queues: frozenset[str] | None = None
     #: The person's settings of the console.
     preferences: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    #: Scopes of the person and the token; see `scopes`.
+    #: Scopes of the person and the token.
     scopes: frozenset[str]
 
     def may(self, scope: str) -> bool:
@@ -74,18 +84,12 @@ class Account:
 
 
 def create_moderator(
-    engine: Engine,
-    pseudonym: str,
-    role: str,
-    group: str | None = None,
-    *,
-    actor_id: int | None = None,
+    engine: Engine, pseudonym: str, role: str, *, actor_id: int | None = None
 ) -> Moderator:
     """Return the account of `pseudonym`, created if absent.
 
-    `group` is the person's voluntary self-description, stored apart from the account. Raises
-    `QueueError` for an unknown role, or a pseudonym that is invalid, taken in another role, or
-    looks like another person's.
+    Raises `QueueError` for an unknown role, or a pseudonym that is invalid, taken in another role,
+    or looks like another person's.
     """
     check_role(role)
     pseudonym = usable_pseudonym(pseudonym)
@@ -101,8 +105,6 @@ def create_moderator(
                 f"the pseudonym {pseudonym!r} belongs to an account of role {person.role}; "
                 "choose another"
             )
-        if group is not None:
-            describe(connection, person.id, group)
     return person
 
 
@@ -210,10 +212,45 @@ def lock_person(connection: Connection, moderator_id: int) -> RowMapping:
     return row
 
 
+def update_person(connection: Connection, moderator_id: int, **values: Any) -> None:
+    """Change columns of the account's row. Call `lock_person` first."""
+    connection.execute(update(moderator).where(moderator.c.id == moderator_id).values(**values))
+
+
 def check_role(role: str) -> None:
     """Raise `QueueError` for an unknown role."""
     if role not in ROLES:
         raise QueueError(f"unknown role {role!r}; choose one of {', '.join(ROLES)}")
+
+
+def cut(role: str, scopes: Iterable[str] | None) -> frozenset[str]:
+    """Return those of `scopes` that `role` has; None: all of the role.
+
+    >>> sorted(cut("moderator", ["review", "admin"]))
+    ['review']
+    >>> sorted(cut("moderator", None))
+    ['queue:read', 'review']
+    """
+    allowed = ROLE_SCOPES.get(role, frozenset())
+    return allowed if scopes is None else allowed & frozenset(scopes)
+
+
+def usable_scopes(role: str, scopes: Iterable[str] | None) -> list[str] | None:
+    """Return the scopes to store with a new token of a person of `role`; None: all of the role.
+
+    Raises `QueueError` for an unknown scope, or if the role has none of `scopes`.
+    """
+    if scopes is None:
+        return None
+    asked = frozenset(scopes)
+    if unknown := sorted(asked - SCOPES):
+        raise QueueError(f"unknown scope {unknown[0]!r}; choose from {', '.join(sorted(SCOPES))}")
+    if not (left := cut(role, asked)):
+        raise QueueError(
+            f"the role {role} has none of these scopes; choose from "
+            f"{', '.join(sorted(cut(role, None)))}"
+        )
+    return sorted(left)
 
 
 def _named(connection: Connection, pseudonym: str) -> Moderator | None:

@@ -1,21 +1,33 @@
-"""Changes of an account: role, queues, preferences, disabling and enabling."""
+"""Changes of an account: role, queues, preferences, group, disabling and enabling.
+
+A group is a voluntary self-description, used for statistics over many people only. Groups are
+stored in a separate table, and changes of them are not recorded as events: access to the accounts
+is not access to the groups. A limitation: comparing statistics by group before and after a person
+joins reveals their group.
+"""
 
 import json
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, func, insert, update
+from sqlalchemy import Connection, Engine, delete, func, insert
 
 from modwatch.errors import QueueError
 from modwatch.review.people.access_tokens import end_sessions
 from modwatch.review.people.account_events import record_event
-from modwatch.review.people.accounts import check_role, lock_person
+from modwatch.review.people.accounts import check_role, lock_person, update_person
+from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.queue.lanes import Lanes, known_queues, load_lanes
-from modwatch.review.tables import moderator, moderator_queue
+from modwatch.review.tables import moderator_group, moderator_queue
 
 #: Bytes of JSON.
 LONGEST_PREFERENCES = 16_384
+
+LONGEST_GROUP = 100
+
+#: Name of all groups that are too small for statistics, combined.
+SMALLER_GROUPS = "smaller groups"
 
 
 def change_role(
@@ -37,7 +49,7 @@ def set_role(
     was = lock_person(connection, moderator_id)["role"]
     if was == role:
         return
-    _set(connection, moderator_id, role=role)
+    update_person(connection, moderator_id, role=role)
     end_sessions(connection, moderator_id)
     record_event(
         connection, "change_role", actor_id=actor_id, subject_id=moderator_id, role=role, was=was
@@ -52,7 +64,7 @@ def disable(engine: Engine, moderator_id: int, *, actor_id: int | None = None) -
     with engine.begin() as connection:
         if lock_person(connection, moderator_id)["disabled_at"] is not None:
             return
-        _set(connection, moderator_id, disabled_at=func.now())
+        update_person(connection, moderator_id, disabled_at=func.now())
         end_sessions(connection, moderator_id)
         record_event(connection, "disable", actor_id=actor_id, subject_id=moderator_id)
 
@@ -65,7 +77,7 @@ def enable(engine: Engine, moderator_id: int, *, actor_id: int | None = None) ->
     with engine.begin() as connection:
         if lock_person(connection, moderator_id)["disabled_at"] is None:
             return
-        _set(connection, moderator_id, disabled_at=None)
+        update_person(connection, moderator_id, disabled_at=None)
         record_event(connection, "enable", actor_id=actor_id, subject_id=moderator_id)
 
 
@@ -113,11 +125,34 @@ def save_preferences(engine: Engine, moderator_id: int, preferences: Mapping[str
         )
     with engine.begin() as connection:
         lock_person(connection, moderator_id)
-        _set(connection, moderator_id, preferences=dict(preferences))
+        update_person(connection, moderator_id, preferences=dict(preferences))
 
 
-def _set(connection: Connection, moderator_id: int, **values: Any) -> None:
-    connection.execute(update(moderator).where(moderator.c.id == moderator_id).values(**values))
+def describe_group(engine: Engine, moderator_id: int, group: str | None) -> None:
+    """Store a person's group, or delete it if `group` is None.
+
+    Raises `QueueError` for an unknown person, or a group that is not one line of up to 100
+    characters.
+    """
+    name = None if group is None else name_key(group)
+    with engine.begin() as connection:
+        lock_person(connection, moderator_id)
+        _check_group(moderator_id, name)
+        mine = moderator_group.c.moderator_id == moderator_id
+        connection.execute(delete(moderator_group).where(mine))
+        if name is not None:
+            row = {"moderator_id": moderator_id, "group_name": name}
+            connection.execute(insert(moderator_group).values(row))
+
+
+def _check_group(moderator_id: int, name: str | None) -> None:
+    if name is None:
+        return
+    if not 0 < len(name) <= LONGEST_GROUP or not name.isprintable() or name == SMALLER_GROUPS:
+        raise QueueError(
+            f"the group of moderator {moderator_id} must have 1 to {LONGEST_GROUP} printable "
+            "characters; shorten it, or leave it out"
+        )
 
 
 def _check_queues(names: list[str] | None, known: list[str]) -> None:

@@ -105,22 +105,18 @@ class Provider:
         Raises `AccessDeniedError` for a response that was not requested or is invalid, a person
         without a role, or a disabled account; `QueueError` if the provider does not respond.
         """
-        parts = cookie.split(".")
-        if len(parts) != 3 or not hmac.compare_digest(parts[0].encode(), _bytes(state)):
+        parts, given = cookie.split("."), state.encode(errors="surrogatepass")
+        if len(parts) != 3 or not hmac.compare_digest(parts[0].encode(), given):
             raise AccessDeniedError("this log-in was not started in this browser; log in again")
         if issuer is not None and issuer != self._options.issuer:
             raise AccessDeniedError("the response is of another identity provider; log in again")
-        claims = self._claims(code, nonce=parts[1], verifier=parts[2])
+        token = self._id_token(code, verifier=parts[2])
+        claims = self._discovery.verified(token, audience=self._options.client_id, nonce=parts[1])
         role = _role(claims, self._options)
         subject = f"{self._options.issuer}|{claims['sub']}"
         with engine.begin() as connection:
             moderator_id = _account(connection, subject, role)
             return begin_session(connection, moderator_id, lifetime)
-
-    def _claims(self, code: str, *, nonce: str, verifier: str) -> dict[str, Any]:
-        return self._discovery.verified(
-            self._id_token(code, verifier), audience=self._options.client_id, nonce=nonce
-        )
 
     def _id_token(self, code: str, verifier: str) -> str:
         options = self._options
@@ -172,7 +168,3 @@ def _role(claims: Mapping[str, Any], options: OidcOptions) -> str:
     raise AccessDeniedError(
         "the identity provider gives this person no known role; ask its administrator"
     )
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode(errors="surrogatepass")

@@ -14,16 +14,18 @@ import unicodedata
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
-from sqlalchemy import Connection, Engine, RowMapping, select, update
+from sqlalchemy import ColumnElement, Engine, RowMapping, select
 
 from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
 from modwatch.review.people import throttle
 from modwatch.review.people.access_tokens import end_sessions
 from modwatch.review.people.account_events import record_event
-from modwatch.review.people.accounts import lock_person
+from modwatch.review.people.accounts import lock_person, update_person
 from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.people.sessions import begin_session
 from modwatch.review.tables import moderator
+
+logger = logging.getLogger(__name__)
 
 #: Characters, after normalisation.
 SHORTEST_PASSWORD = 12
@@ -92,8 +94,6 @@ def _prepared(password: str) -> str | None:
     return None if invalid or len(prepared) > LONGEST_PASSWORD else prepared
 
 
-logger = logging.getLogger(__name__)
-
 _REJECTED = "the name or the password is wrong; try again, or ask an admin for a new password"
 
 
@@ -107,7 +107,9 @@ def log_in(
     account, one without a password, and a wrong password.
     """
     attempt = _admit(engine, pseudonym, address)
-    account = _account(engine, pseudonym)
+    name = name_key(pseudonym)
+    # PostgreSQL accepts neither NUL nor surrogates.
+    account = _account(engine, moderator.c.pseudonym == name) if name.isprintable() else None
     stored = account["password_hash"] if account is not None else None
     right = matches(stored, password)
     if account is None or stored is None or not right:
@@ -118,7 +120,7 @@ def log_in(
         if person["password_hash"] != stored or person["disabled_at"] is not None:
             raise AccessDeniedError(_REJECTED)  # or changed while it was compared
         if renewed != stored:
-            _store(connection, account["id"], renewed)
+            update_person(connection, account["id"], password_hash=renewed)
         session = begin_session(connection, account["id"], lifetime)
     throttle.forgive(engine, attempt)
     return session
@@ -134,7 +136,7 @@ def set_password(
     hashed = hash_password(password)
     with engine.begin() as connection:
         person = lock_person(connection, moderator_id)
-        _store(connection, moderator_id, hashed)
+        update_person(connection, moderator_id, password_hash=hashed)
         end_sessions(connection, moderator_id)
         record_event(connection, "set_password", actor_id=actor_id, subject_id=moderator_id)
     throttle.clear(engine, person["pseudonym"])
@@ -146,13 +148,9 @@ def change_password(engine: Engine, moderator_id: int, old: str, new: str, *, ad
     Raises `AccessDeniedError` if `old` is wrong, `ThrottledError` as log-in does, and `QueueError`
     for an invalid `new`.
     """
-    with engine.connect() as connection:
-        mine = moderator.c.id == moderator_id
-        account = connection.execute(
-            select(moderator.c.pseudonym, moderator.c.password_hash).where(mine)
-        ).one_or_none()
-    attempt = _admit(engine, "" if account is None else account.pseudonym, address)
-    if account is None or not matches(account.password_hash, old):
+    account = _account(engine, moderator.c.id == moderator_id)
+    attempt = _admit(engine, "" if account is None else account["pseudonym"], address)
+    if account is None or not matches(account["password_hash"], old):
         raise AccessDeniedError(
             "the old password is wrong; try again, or ask an admin for a new password"
         )
@@ -171,18 +169,8 @@ def _admit(engine: Engine, pseudonym: str, address: str) -> throttle.Attempt:
         raise
 
 
-def _account(engine: Engine, pseudonym: str) -> RowMapping | None:
-    name = name_key(pseudonym)
-    if not name.isprintable():  # PostgreSQL accepts neither NUL nor surrogates
-        return None
-    statement = select(moderator.c.id, moderator.c.password_hash).where(
-        moderator.c.pseudonym == name
-    )
+def _account(engine: Engine, who: ColumnElement[bool]) -> RowMapping | None:
+    columns = (moderator.c.id, moderator.c.pseudonym, moderator.c.password_hash)
+    statement = select(*columns).where(who)
     with engine.connect() as connection:
         return connection.execute(statement).mappings().one_or_none()
-
-
-def _store(connection: Connection, moderator_id: int, hashed: str) -> None:
-    connection.execute(
-        update(moderator).where(moderator.c.id == moderator_id).values(password_hash=hashed)
-    )

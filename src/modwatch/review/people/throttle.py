@@ -113,8 +113,7 @@ def _check(connection: Connection, origin: bytes, limit: int) -> None:
 
 def _take_turn(connection: Connection, origin: bytes) -> None:
     """Wait for others that count the same origin; names are locked before addresses."""
-    key = int.from_bytes(origin[:8], signed=True)
-    take_turn(connection, key)
+    take_turn(connection, int.from_bytes(origin[:8], signed=True))
 
 
 def _prune(connection: Connection) -> None:

@@ -7,7 +7,7 @@ be interpreted years later.
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,20 +21,13 @@ from modwatch.review.policy.schema import NodeSchema, Texts, validated
 from modwatch.review.tables import policy_version
 
 
-class Node(NodeSchema):
-    """One code of a policy, with the category that it inherits."""
-
-    #: The codes below it, in the order of the file; empty for a leaf.
-    children: tuple[str, ...]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Policy:
     """One version of the policy."""
 
     version: str
-    #: Every code, in the order of the file.
-    nodes: tuple[Node, ...]
+    #: Every code, in the order of the file, with the category that it inherits.
+    nodes: tuple[NodeSchema, ...]
     #: Reasons by action, in the order of the file.
     reasons: Mapping[str, Mapping[str, Texts]]
     #: The whole policy as JSON, as it is stored.
@@ -48,7 +41,7 @@ class Policy:
         )
         return hashlib.sha256(canonical.encode()).hexdigest()
 
-    def code(self, code: str) -> Node:
+    def code(self, code: str) -> NodeSchema:
         """Return the node of `code`; raise `QueueError` for an unknown code."""
         for node in self.nodes:
             if node.code == code:
@@ -56,10 +49,6 @@ class Policy:
         raise QueueError(
             f"the policy {self.version} has no code {code[:60]!r}; choose one of its codes"
         )
-
-    def roots(self, label: int) -> tuple[Node, ...]:
-        """Return the top-level nodes of `label`, in the order of the file."""
-        return tuple(node for node in self.nodes if node.parent is None and node.label == label)
 
 
 @cache
@@ -120,18 +109,6 @@ def check_reason(policy: Policy, action: str, reason: str | None) -> None:
         )
 
 
-def dsa_category(policy: Policy, code: str) -> str | None:
-    """Return the category of the DSA statement of reasons for `code`.
-
-    None if nothing is restricted, so that no statement is due. Raises `QueueError` for a code that
-    `policy` does not have.
-
-    >>> dsa_category(load_policy(), "self_harm.suicide")
-    'STATEMENT_CATEGORY_SELF_HARM'
-    """
-    return policy.code(code).dsa_category
-
-
 def register_policy(engine: Engine, policy: Policy) -> None:
     """Store `policy` under its version, if it is not stored yet.
 
@@ -153,18 +130,14 @@ def register_policy(engine: Engine, policy: Policy) -> None:
 
 def _policy(content: Mapping[str, Any]) -> Policy:
     file = validated(content)
+    categories = {node.code: node.dsa_category for node in file.node}
     return Policy(
         version=file.version,
-        nodes=tuple(_node(node, file.node) for node in file.node),
+        nodes=tuple(_with_category(node, categories.get(node.parent or "")) for node in file.node),
         reasons={str(action): texts for action, texts in file.reasons.items()},
         content=file.model_dump(mode="json", exclude_none=True),
     )
 
 
-def _node(node: NodeSchema, nodes: Sequence[NodeSchema]) -> Node:
-    parent = next((other for other in nodes if other.code == node.parent), None)
-    inherited = parent.dsa_category if parent else None
-    return Node(
-        **dict(node) | {"dsa_category": node.dsa_category or inherited},
-        children=tuple(other.code for other in nodes if other.parent == node.code),
-    )
+def _with_category(node: NodeSchema, inherited: str | None) -> NodeSchema:
+    return node.model_copy(update={"dsa_category": node.dsa_category or inherited})

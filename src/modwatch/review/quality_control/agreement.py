@@ -6,7 +6,7 @@ unsure comments that several people label are harder than others.
 """
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from modwatch.metrics.agreement import (
 )
 from modwatch.metrics.annotator_error import MINIMUM_PAIRS
 from modwatch.metrics.estimate import Estimate
-from modwatch.review.people.groups import SMALLER_GROUPS, SMALLEST_MINIMUM
+from modwatch.review.people import SMALLER_GROUPS
 from modwatch.review.quality_control.comparisons import compared
 from modwatch.review.tables import moderator_group
 
@@ -68,7 +68,9 @@ class AgreementReport:
     retests_by_person: tuple[PersonAgreement, ...]
 
 
-_Measure = Callable[..., Estimate]
+#: Statistics of smaller groups could identify people.
+SMALLEST_MINIMUM = 5
+
 _Rows = Sequence[RowMapping]
 
 
@@ -103,10 +105,10 @@ def agreement_report(
             *_columns(several, "item_id", "label"), rng=rng, **least
         ),
         gold_accuracy=observed_agreement(*_columns(gold, "label", "gold"), **least),
-        gold_by_person=_by_person(gold, observed_agreement, ("label", "gold"), minimum),
+        gold_by_person=_by_person(gold, ("label", "gold"), minimum),
         retest_consistency=observed_agreement(*again, **least),
         retest_disagreement=observed_disagreement(*again, **least),
-        retests_by_person=_by_person(retests, observed_agreement, ("first", "again"), minimum),
+        retests_by_person=_by_person(retests, ("first", "again"), minimum),
     )
 
 
@@ -141,29 +143,24 @@ def agreement_by_group(
         GroupAgreement(
             group=name,
             people=len(members),
-            gold_accuracy=_of_group(gold, members, observed_agreement, ("label", "gold"), least),
-            retest_consistency=_of_group(
-                retests, members, observed_agreement, ("first", "again"), least
-            ),
+            gold_accuracy=_of_group(gold, members, ("label", "gold"), least),
+            retest_consistency=_of_group(retests, members, ("first", "again"), least),
         )
         for name, members in sorted(groups.items())
     ]
 
 
-def _columns(rows: Iterable[RowMapping], *names: str) -> tuple[NDArray[np.float64], ...]:
-    every = list(rows)
-    return tuple(np.array([row[name] for row in every], dtype=np.float64) for name in names)
+def _columns(rows: _Rows, *names: str) -> tuple[NDArray[np.float64], ...]:
+    return tuple(np.array([row[name] for row in rows], dtype=np.float64) for name in names)
 
 
-def _by_person(
-    rows: _Rows, measure: _Measure, columns: tuple[str, str], minimum: int
-) -> tuple[PersonAgreement, ...]:
+def _by_person(rows: _Rows, columns: tuple[str, str], minimum: int) -> tuple[PersonAgreement, ...]:
     names: Mapping[int, str] = {row["moderator_id"]: row["pseudonym"] for row in rows}
     return tuple(
         PersonAgreement(
             moderator_id=person,
             pseudonym=name,
-            agreement=measure(*_columns(_of(rows, {person}), *columns), minimum=minimum),
+            agreement=observed_agreement(*_columns(_of(rows, {person}), *columns), minimum=minimum),
         )
         for person, name in sorted(names.items(), key=lambda each: each[1])
     )
@@ -187,11 +184,7 @@ def _large_groups(
 
 
 def _of_group(
-    rows: _Rows,
-    members: Collection[int],
-    measure: _Measure,
-    columns: tuple[str, str],
-    least: tuple[int, int],
+    rows: _Rows, members: Collection[int], columns: tuple[str, str], least: tuple[int, int]
 ) -> Estimate:
     least_people, minimum = least
     theirs = _of(rows, members)
@@ -199,4 +192,4 @@ def _of_group(
     if people < least_people:
         reason = f"fewer than {least_people} people contributed"
         return Estimate.insufficient(reason, n=0)
-    return measure(*_columns(theirs, *columns), minimum=minimum)
+    return observed_agreement(*_columns(theirs, *columns), minimum=minimum)

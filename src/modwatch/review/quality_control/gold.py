@@ -15,8 +15,8 @@ from sqlalchemy.dialects import postgresql
 
 from modwatch.errors import QueueError
 from modwatch.review.log.labels import in_force
+from modwatch.review.queue.intake import withdraw
 from modwatch.review.queue.items import LONGEST_ID, storable
-from modwatch.review.queue.withdrawal import withdraw
 from modwatch.review.tables import (
     FINAL_ACTIONS,
     ROUTED_KINDS,

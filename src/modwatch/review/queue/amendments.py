@@ -196,8 +196,7 @@ def _restore(connection: Connection, before: RowMapping, item: RowMapping) -> No
 def _status_before(connection: Connection, before: RowMapping, item: RowMapping) -> str:
     """Return the item's status before the decision `before`."""
     if before["action"] == "skip":
-        status: str = item["status"]
-        return status
+        return str(item["status"])
     if before["action"] == "label":
         return "waiting"
     if before["action"] == "adjudicate":

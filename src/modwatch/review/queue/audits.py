@@ -16,9 +16,9 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 
 from modwatch.errors import QueueError
 from modwatch.review.log.labels import in_force
+from modwatch.review.queue.intake import withdraw
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
-from modwatch.review.queue.withdrawal import withdraw
 from modwatch.review.tables import decision, moderator, review_item
 
 #: Actions that disqualify a person from labelling the comment for an audit.

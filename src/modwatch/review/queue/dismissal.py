@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -80,22 +81,15 @@ class Criteria:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def as_json(self) -> dict[str, Any]:
-        """Return a JSON object that `of_json` reads."""
+        """Return a JSON object that `CRITERIA` reads."""
         return {
             name: value.isoformat() if isinstance(value, dt.date) else value
             for name, value in self.chosen.items()
         }
 
-    @classmethod
-    def of_json(cls, content: dict[str, Any]) -> "Criteria":
-        """Return the criteria that `as_json` wrote."""
-        read: dict[str, Any] = {
-            "first_day": dt.date.fromisoformat,
-            "last_day": dt.date.fromisoformat,
-            "queued_before": dt.datetime.fromisoformat,
-            "comment_ids": tuple,
-        }
-        return cls(**{name: read.get(name, str)(value) for name, value in content.items()})
+
+#: Reads what `Criteria.as_json` wrote.
+CRITERIA = TypeAdapter(Criteria)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,14 +164,11 @@ def resume(engine: Engine, id: int, *, batch: int = BATCH) -> Dismissal:
     return progress(engine, id)
 
 
-def cancel(engine: Engine, moderator_id: int, id: int, *, batch: int = BATCH) -> Dismissal:
-    """Cancel a dismissal, finished or not: reopen all items that it closed, and return it."""
-    stop(engine, moderator_id, id)
-    return resume(engine, id, batch=batch)
-
-
 def stop(engine: Engine, moderator_id: int, id: int) -> Dismissal:
-    """Mark a dismissal as cancelled: it closes no more items, and `resume` reopens those closed."""
+    """Mark a dismissal, finished or not, as cancelled: `resume` reopens all items that it closed.
+
+    It closes no more items.
+    """
     with engine.begin() as connection:
         row = _locked(connection, id)
         if row["cancelled_at"] is None:
@@ -236,7 +227,7 @@ def _rows() -> Select[Any]:
 
 def _dismissal(row: RowMapping) -> Dismissal:
     values = {field.name: row[field.name] for field in fields(Dismissal)}
-    return Dismissal(**values | {"criteria": Criteria.of_json(row["criteria"])})
+    return Dismissal(**values | {"criteria": CRITERIA.validate_python(row["criteria"])})
 
 
 def _matches(criteria: Criteria) -> ColumnElement[bool]:
@@ -288,7 +279,7 @@ def _step(engine: Engine, id: int, last: int, batch: int) -> int | None:
         if row["cancelled_at"] is None:
             # Only items that were in the queue when the lead confirmed.
             queued = review_item.c.queued_at <= row["started_at"]
-            to_close = and_(_matches(Criteria.of_json(row["criteria"])), queued)
+            to_close = and_(_matches(CRITERIA.validate_python(row["criteria"])), queued)
             items = _lock_items(connection, to_close, last, batch, skip_locked=True)
             _close(connection, row, items)
         else:

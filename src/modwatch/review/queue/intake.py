@@ -1,10 +1,10 @@
-"""Intake: makes the open items of a day those that were routed."""
+"""Intake: makes the open items of a day those that were routed; withdrawal of open items."""
 
 import datetime as dt
 import logging
 import zlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import psycopg
@@ -33,8 +33,7 @@ from modwatch.errors import QueueError
 from modwatch.review.database import take_turn
 from modwatch.review.queue.items import LONGEST_ID, NewItem, storable
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
-from modwatch.review.queue.withdrawal import withdraw
-from modwatch.review.tables import KINDS, NO_LEASE, ROUTED_KINDS, review_item
+from modwatch.review.tables import KINDS, NO_LEASE, ROUTED_KINDS, is_open, review_item
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +41,9 @@ _COLUMNS = tuple(field.name for field in fields(NewItem) if field.name != "label
 
 #: Values that the lanes give an item, with their types in the temporary table.
 _PLACED = {"queue": Text, "promised": Interval, "labels_wanted": SmallInteger}
+
+#: No estimate uses answers to these that come later than its window of days.
+_EXPIRING_KINDS = ("second_opinion", "retest", "gold")
 
 _incoming = table("incoming", *(column(name) for name in (*_COLUMNS, *_PLACED)))
 
@@ -92,16 +94,29 @@ def enqueue(
     done = Enqueued(routed=routed, changed=changed, withdrawn=withdrawn)
     logger.info(
         "Items were queued.",
-        extra={
-            "event": "items_queued",
-            "day": str(day),
-            "kinds": sorted(kinds),
-            "routed": routed,
-            "changed": changed,
-            "withdrawn": withdrawn,
-        },
+        extra={"event": "items_queued", "day": str(day), "kinds": sorted(kinds), **asdict(done)},
     )
     return done
+
+
+def withdraw(connection: Connection, *conditions: Any) -> int:
+    """Withdraw the open items that meet `conditions`, leased or not; return how many."""
+    return connection.execute(
+        update(review_item)
+        .where(is_open, *conditions)
+        .values(status="withdrawn", version=review_item.c.version + 1, **NO_LEASE)
+    ).rowcount
+
+
+def withdraw_expired(engine: Engine, before: dt.date) -> int:
+    """Withdraw open second opinions, retests and gold items of days before `before`.
+
+    Returns how many. They slow the queue down if they accumulate: every lease passes over those
+    that its moderator may not decide.
+    """
+    item = review_item.c
+    with engine.begin() as connection:
+        return withdraw(connection, item.dt < before, item.kind.in_(_EXPIRING_KINDS))
 
 
 def _copy(

@@ -15,7 +15,7 @@ from modwatch.review.digests import digest_of
 from modwatch.review.log.labels import in_force
 from modwatch.review.queue.items import Item, Lease, Opinion
 from modwatch.review.queue.lanes import Lanes, load_lanes
-from modwatch.review.queue.statements import FREE, HELD, LEASE, LEASE_COLUMNS, LEASE_ESCALATED
+from modwatch.review.queue.statements import CLAIM, HELD, LEASE, LEASE_COLUMNS, LEASE_ESCALATED
 from modwatch.review.tables import decision, moderator, review_item
 
 LEASE_LENGTH = dt.timedelta(minutes=10)
@@ -26,20 +26,7 @@ LONGEST_HOLD = dt.timedelta(hours=1)
 #: The order of turns need not be secret.
 _TURNS = random.Random()  # noqa: S311
 
-_LEASE, _LEASE_ESCALATED = text(LEASE), text(LEASE_ESCALATED)
-
-_CLAIM = text(
-    f"""
-    UPDATE review_item SET
-        lease_digest = :digest, leased_by = :moderator_id, claimed_at = now(),
-        leased_until = now() + make_interval(secs => CAST(:seconds AS double precision))
-    WHERE id = :item_id AND status = :status AND {FREE}
-        AND CAST(:moderator_id AS bigint) <> ALL (excluded)
-        AND COALESCE(reserved_for, :moderator_id) = :moderator_id
-        AND (CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))
-    RETURNING {LEASE_COLUMNS}
-    """  # noqa: S608 - our own text
-)
+_LEASE, _LEASE_ESCALATED, _CLAIM = text(LEASE), text(LEASE_ESCALATED), text(CLAIM)
 
 _EXTEND = text(
     f"""
@@ -193,15 +180,9 @@ def _held(moderator_id: int, item_id: int, lease_token: str) -> dict[str, Any]:
 
 def _with_opinions(engine: Engine, lease: Lease) -> Lease:
     """Return `lease` with the earlier opinions on the item, if it is escalated."""
+    names = ("action", "label", "policy_code", "reason", "note")
     earlier = (
-        select(
-            moderator.c.pseudonym,
-            decision.c.action,
-            decision.c.label,
-            decision.c.policy_code,
-            decision.c.reason,
-            decision.c.note,
-        )
+        select(moderator.c.pseudonym, *(decision.c[name] for name in names))
         .join(moderator, moderator.c.id == decision.c.moderator_id)
         .join(review_item, review_item.c.id == decision.c.item_id)
         .where(

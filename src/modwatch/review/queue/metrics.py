@@ -18,6 +18,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from modwatch.metrics.queue import Queue
 from modwatch.review.database import at_once
 from modwatch.review.tables import decision, review_item
 
@@ -60,20 +61,6 @@ class QueueAges:
     oldest_seconds: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class DayQueue:
-    """Progress of the review of one day; times in seconds, None if there is no such item."""
-
-    #: Undecided, leased or escalated or neither.
-    waiting: int
-    decided: int
-    #: Ages of the waiting items.
-    age_median: float | None
-    age_oldest: float | None
-    #: From queued to the first label, of the decided items.
-    decision_median: float | None
-
-
 def counts(engine: Engine, day: dt.date | None = None) -> QueueCounts:
     """Return the number of items of `day`, or of all days, by state."""
     held = case((leased, "leased"), else_=review_item.c.status)
@@ -101,8 +88,11 @@ def queue_ages(engine: Engine) -> QueueAges:
     return QueueAges(**at_once(engine, statement)[0])
 
 
-def day_queue(engine: Engine, day: dt.date) -> DayQueue:
-    """Return the progress of the review of `day` at this moment."""
+def day_queue(engine: Engine, day: dt.date) -> Queue:
+    """Return the progress of the review of `day` at this moment.
+
+    Waiting are all undecided items, leased or escalated or neither.
+    """
     first = (
         select(decision.c.item_id, func.min(decision.c.decided_at).label("at"))
         .where(decision.c.dt == day, decision.c.action.in_(["label", "adjudicate"]))
@@ -110,8 +100,8 @@ def day_queue(engine: Engine, day: dt.date) -> DayQueue:
         .subquery()
     )
     is_decided = review_item.c.status == "decided"
-    age = case((undecided, _seconds_since_queued(func.now())))
-    took = case((is_decided, _seconds_since_queued(first.c.at)))
+    age = case((undecided, seconds(func.now() - review_item.c.queued_at)))
+    took = case((is_decided, seconds(first.c.at - review_item.c.queued_at)))
     statement = (
         select(
             func.count().filter(undecided).label("waiting"),
@@ -123,11 +113,7 @@ def day_queue(engine: Engine, day: dt.date) -> DayQueue:
         .join_from(review_item, first, first.c.item_id == review_item.c.id, isouter=True)
         .where(review_item.c.dt == day, review_item.c.kind == "review")
     )
-    return DayQueue(**at_once(engine, statement)[0])
-
-
-def _seconds_since_queued(moment: ColumnElement[dt.datetime]) -> ColumnElement[float]:
-    return seconds(moment - review_item.c.queued_at)
+    return Queue(**at_once(engine, statement)[0])
 
 
 def seconds(interval: ColumnElement[Any]) -> ColumnElement[float]:

@@ -24,7 +24,6 @@ LEASE_COLUMNS = ", ".join(
 
 _FOR_ME = f"CAST(:moderator_id AS bigint) <> ALL (excluded) AND {FREE}"
 
-
 _MY_QUEUE = "(CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))"
 
 #: The first item of the first lane that has one: one index probe per lane.
@@ -93,6 +92,14 @@ LEASE = _lease(
 
 #: Leases the next escalated item. Parameters: moderator_id, digest, seconds, queues.
 LEASE_ESCALATED = _lease(_FIRST_ESCALATED)
+
+#: Leases one item. Parameters: moderator_id, digest, seconds, queues, item_id, status.
+CLAIM = _lease(f"""(
+    SELECT id FROM review_item
+    WHERE id = :item_id AND status = :status AND {_FOR_ME} AND {_MY_QUEUE}
+        AND COALESCE(reserved_for, :moderator_id) = :moderator_id
+    FOR UPDATE
+)""")  # noqa: S608 - our own text
 
 #: The status of an item that several people label independently: it waits for the next label, is
 #: decided if all agree, and escalated if they do not.

@@ -57,11 +57,6 @@ class LaneState:
     #: Decided since midnight UTC, without decisions that were undone.
     decided_today: int
 
-    @property
-    def undecided(self) -> int:
-        """Waiting, leased or escalated."""
-        return self.waiting + self.leased + self.escalated
-
 
 @dataclass(frozen=True, kw_only=True)
 class Throughput:

@@ -120,8 +120,8 @@ def find_items(request: SearchRequest, context: ContextDep, person: SearcherDep)
 @router.get("/items/{item_id}/history", responses=error_responses(404, 422))
 def read_history(item_id: RecordId, context: ContextDep, person: SearcherDep) -> HistorySchema:
     """Return everything that happened to the comment of an item."""
-    found = search.history(context.engine, viewer_of(person), item_id=item_id)
-    return HistorySchema.model_validate(found)
+    history = search.history(context.engine, viewer_of(person), item_id=item_id)
+    return HistorySchema.model_validate(history)
 
 
 @router.get("/decisions", responses=error_responses(422))

@@ -23,8 +23,6 @@ router = APIRouter(
     dependencies=[Depends(require("deliveries"))],
 )
 
-Channel = Annotated[str, Query(min_length=1, max_length=200)]
-
 
 class DeadLetterSchema(RecordSchema):
     """A message whose delivery failed permanently."""
@@ -75,14 +73,14 @@ def read_deliveries(context: ContextDep) -> DeliveriesSchema:
 @router.get("/dead", responses=error_responses(422))
 def read_dead_letters(
     context: ContextDep,
-    channel: Channel,
+    channel: Annotated[str, Query(min_length=1, max_length=200)],
     after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> DeadLettersSchema:
     """Return dead letters without their payload."""
     storable(channel, "name", "the channel")
-    found = dead_letters(context.engine, channel, after=after, limit=limit)
-    return DeadLettersSchema(dead_letters=[DeadLetterSchema.model_validate(each) for each in found])
+    letters = dead_letters(context.engine, channel, after=after, limit=limit)
+    return DeadLettersSchema(dead_letters=letters)
 
 
 @router.post("/resend", responses=error_responses(413, 422))

@@ -87,8 +87,7 @@ def count_matching(
 @router.get("")
 def read_closings(context: ContextDep, person: LeadDep) -> ClosingsSchema:
     """Return the latest dismissals."""
-    found = dismissals_of(context, person)
-    return ClosingsSchema(closings=[ClosingSchema.model_validate(each) for each in found])
+    return ClosingsSchema(closings=dismissals_of(context, person))
 
 
 @router.post("", status_code=202, responses=error_responses(409, 413, 422))
@@ -98,7 +97,7 @@ def start_closing(
     """Dismiss the matching items in the background; follow the progress by the id."""
     criteria = request.criteria.criteria
     check_queue_access(person, criteria)
-    check_reason(context.policy, "close", request.reason)
+    check_reason(context.options.policy, "close", request.reason)
     started = dismissal.start(context.engine, person.id, criteria, request.reason, request.expected)
     after.add_task(dismissal.resume, context.engine, started.id)
     return ClosingSchema.model_validate(started)
@@ -115,9 +114,9 @@ def resume_closing(
     closing_id: RecordId, context: ContextDep, person: LeadDep, after: BackgroundTasks
 ) -> ClosingSchema:
     """Resume a dismissal whose process died; idempotent."""
-    found = dismissal_of(context, person, closing_id)
+    closing = dismissal_of(context, person, closing_id)
     after.add_task(dismissal.resume, context.engine, closing_id)
-    return ClosingSchema.model_validate(found)
+    return ClosingSchema.model_validate(closing)
 
 
 @router.post("/{closing_id}/cancel", status_code=202, responses=error_responses(404, 422))
@@ -126,9 +125,9 @@ def cancel_closing(
 ) -> ClosingSchema:
     """Cancel a running or finished dismissal: all its items return to the queue."""
     dismissal_of(context, person, closing_id)
-    found = dismissal.stop(context.engine, person.id, closing_id)
+    closing = dismissal.stop(context.engine, person.id, closing_id)
     after.add_task(dismissal.resume, context.engine, closing_id)
-    return ClosingSchema.model_validate(found)
+    return ClosingSchema.model_validate(closing)
 
 
 def check_queue_access(person: Moderator, criteria: Criteria) -> None:
@@ -139,13 +138,12 @@ def check_queue_access(person: Moderator, criteria: Criteria) -> None:
 
 def dismissals_of(context: ContextDep, person: Moderator) -> list[Dismissal]:
     """Return the latest dismissals in this lead's queues."""
-    found = dismissal.latest(context.engine)
-    mine = person.queues
-    return [each for each in found if mine is None or each.criteria.queue in mine]
+    every, mine = dismissal.latest(context.engine), person.queues
+    return [each for each in every if mine is None or each.criteria.queue in mine]
 
 
 def dismissal_of(context: ContextDep, person: Moderator, closing_id: int) -> Dismissal:
     """Return a dismissal in this lead's queues; 403 for one in others."""
-    found = dismissal.progress(context.engine, closing_id)
-    check_queue_access(person, found.criteria)
-    return found
+    closing = dismissal.progress(context.engine, closing_id)
+    check_queue_access(person, closing.criteria)
+    return closing

@@ -107,8 +107,8 @@ def release(request: ReleaseRequest, context: ContextDep, person: LeadDep) -> Re
 @router.get("/escalations")
 def read_escalations(context: ContextDep, person: LeadDep) -> EscalationsSchema:
     """Return items for a lead to adjudicate; `POST /leases` with `escalated` leases the next."""
-    found = workload.escalations(context.engine, queues=person.queues)
-    return EscalationsSchema(escalations=found)
+    items = workload.escalations(context.engine, queues=person.queues)
+    return EscalationsSchema(escalations=items)
 
 
 @router.get("/throughput", responses=error_responses(422))

@@ -33,7 +33,7 @@ def read_me(request: Request, person: PersonDep) -> MeSchema:
 def read_day(context: ContextDep, person: ReviewerDep) -> DaySchema:
     """Return your activity today, without kinds and scores."""
     chosen = preferences_of(person.preferences)
-    return DaySchema.model_validate(activity_today(context.engine, person.id, chosen.timezone))
+    return activity_today(context.engine, person.id, chosen.timezone)
 
 
 @router.get("/preferences")

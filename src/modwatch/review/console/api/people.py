@@ -113,8 +113,7 @@ def read_events(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> AccountEventsSchema:
     """Return changes of accounts and exports, newest first."""
-    found = people.events(context.engine, before=before, limit=limit)
-    return AccountEventsSchema(events=[AccountEventSchema.model_validate(each) for each in found])
+    return AccountEventsSchema(events=people.events(context.engine, before=before, limit=limit))
 
 
 @router.get("/{person_id}", responses=error_responses(404, 422))
@@ -184,7 +183,7 @@ def change_account(
         people.change_role(engine, person_id, change.role, **by)
     if change.queues is not None:
         queues = None if change.queues == "all" else change.queues
-        people.set_queues(engine, person_id, queues, lanes=context.lanes, **by)
+        people.set_queues(engine, person_id, queues, lanes=context.options.lanes, **by)
     if change.password is not None:
         people.set_password(engine, person_id, change.password.get_secret_value(), **by)
     if change.disabled is not None:

@@ -19,7 +19,6 @@ from modwatch.review.console.request_context import (
 )
 from modwatch.review.console.schemas import (
     CorrectionRequest,
-    CountsSchema,
     DecisionRequest,
     DecisionSchema,
     ExpirySchema,
@@ -58,10 +57,10 @@ def lease_next(
     request = request or LeaseRequest()
     if request.escalated:
         check_scopes(person, "lead")
-    found = lease_for(context, person, request.count or 1, escalated=request.escalated)
-    if not found:
+    leases = lease_for(context, person, request.count or 1, escalated=request.escalated)
+    if not leases:
         return Response(status_code=204)
-    return found[0] if request.count is None else LeasesSchema(leases=found)
+    return leases[0] if request.count is None else LeasesSchema(leases=leases)
 
 
 @router.get("/items/{item_id}/lease", responses=error_responses(404, 409, 422))
@@ -69,12 +68,12 @@ def resume_lease(
     item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
 ) -> Lease:
     """Return the lease if it is still valid."""
-    found = queue.resume(context.engine, person.id, item_id, lease_token)
-    if found is None:
+    lease = queue.resume(context.engine, person.id, item_id, lease_token)
+    if lease is None:
         raise LeaseConflictError(
             f"the lease of item {item_id} has expired or is not yours; lease the next item"
         )
-    return found
+    return lease
 
 
 @router.put("/items/{item_id}/lease", responses=error_responses(404, 409, 413, 422))
@@ -145,16 +144,14 @@ def correct_item(
 @router.get("/queue", responses=error_responses(422), dependencies=[Depends(require("queue:read"))])
 def read_queue(context: ContextDep, day: date | None = None) -> QueueSchema:
     """Return the number of items by state, of one day or of all, and their ages."""
-    return QueueSchema(
-        counts=CountsSchema.model_validate(queue.counts(context.engine, day)),
-        ages=queue.queue_ages(context.engine),
-    )
+    engine = context.engine
+    return QueueSchema(counts=queue.counts(engine, day), ages=queue.queue_ages(engine))
 
 
 @router.get("/policy")
 def read_policy(context: ContextDep, person: PersonDep) -> dict[str, Any]:  # noqa: ARG001
     """Return the policy: version, codes, and the reasons for each action."""
-    return {**context.policy.content, "digest": context.policy.digest}
+    return {**context.options.policy.content, "digest": context.options.policy.digest}
 
 
 def lease_for(
@@ -163,19 +160,19 @@ def lease_for(
     """Return leases of at most `count` next items for `person`, by their queues and opt-outs."""
     common: dict[str, Any] = {"length": context.options.lease_length, "queues": person.queues}
     opt_outs = set(preferences_of(person.preferences).opt_outs) - MANDATORY_REASONS
-    found: list[Lease] = []
+    leases: list[Lease] = []
     for _ in range(count):
         lease = (
             queue.lease_escalated(context.engine, person.id, **common)
             if escalated
             else queue.lease(
-                context.engine, person.id, opt_outs=opt_outs, lanes=context.lanes, **common
+                context.engine, person.id, opt_outs=opt_outs, lanes=context.options.lanes, **common
             )
         )
         if lease is None:
             break
-        found.append(lease)
-    return found
+        leases.append(lease)
+    return leases
 
 
 def decide(
@@ -186,11 +183,11 @@ def decide(
         "moderator_id": person.id,
         "item_id": item_id,
         "idempotency_key": key,
-        "policy_version": context.policy.version,
+        "policy_version": context.options.policy.version,
         **request.model_dump(include={"lease_token", "version", "seconds", "reason", "note"}),
     }
     if request.reason is not None:
-        check_reason(context.policy, request.action, request.reason)
+        check_reason(context.options.policy, request.action, request.reason)
     if request.label is None:
         act = queue.skip if request.action == "skip" else queue.escalate
         return act(context.engine, **common)
@@ -224,7 +221,7 @@ def correct(
 ) -> Decision:
     """Return the correction; raise `QueueError` for a code or reason that the policy lacks."""
     _check_code(context, label, policy_code)
-    check_reason(context.policy, "correct", reason)
+    check_reason(context.options.policy, "correct", reason)
     return amendments.correct(
         context.engine,
         moderator_id=person.id,
@@ -234,10 +231,10 @@ def correct(
         policy_code=policy_code,
         idempotency_key=key,
         queues=person.queues,
-        policy_version=context.policy.version,
+        policy_version=context.options.policy.version,
         **fields,
     )
 
 
 def _check_code(context: Context, label: int, code: str | None) -> None:
-    check(context.policy, label, code, required=context.options.require_code and label == 1)
+    check(context.options.policy, label, code, required=context.options.require_code and label == 1)

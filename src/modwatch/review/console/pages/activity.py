@@ -32,8 +32,7 @@ class ActivityPage(Page, template="activity.html"):
 @router.get("/day")
 def show(session: ReviewSession) -> Response:
     """Return your activity today."""
-    locale = session.locale
-    timezone = session.preferences.timezone
+    locale, timezone = session.locale, session.preferences.timezone
     page = ActivityPage(
         activity=activity_today(session.engine, session.person.id, timezone),
         titles=titles_of(session.policy, locale),

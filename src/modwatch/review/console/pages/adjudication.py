@@ -72,9 +72,7 @@ def show(session: LeadSession, held: LeaseCookie = "") -> Response:
     """Return the item that this lead has leased, with earlier labels and escalations."""
     lease = resume(session, held)
     if lease is None:
-        response: Response = RedirectResponse("../lead", 303)
-        delete_cookies(session.request, response, LEASE_COOKIE)
-        return response
+        return _back(session, "../lead")
     return render(_page(session, lease, None), session)
 
 
@@ -98,14 +96,14 @@ def decide(
     try:
         api.decide(session.context, session.person, item_id, decision, key)
     except (LeaseConflictError, ItemNotFoundError):
-        return _back(session, "gone")
+        return _back(session, "../lead?notice=gone")
     except QueueError as exc:
         lease = queue.resume(session.engine, session.person.id, item_id, lease_token)
         if lease is None:
-            return _back(session, "gone")
+            return _back(session, "../lead?notice=gone")
         page = _page(session, lease, str(exc))
         return render(page, session, 422)
-    return _back(session, "settled")
+    return _back(session, "../lead?notice=settled")
 
 
 @router.post("/lead/leave")
@@ -114,7 +112,7 @@ def leave(session: LeadForm, held: LeaseCookie = "") -> Response:
     lease = resume(session, held)
     if lease is not None:
         queue.release(session.engine, session.person.id, lease.item.id, lease.token)
-    return _back(session, "back")
+    return _back(session, "../lead?notice=back")
 
 
 def _lease(session: Session, item_id: int | None) -> Lease | None:
@@ -131,8 +129,8 @@ def _lease(session: Session, item_id: int | None) -> Lease | None:
     )
 
 
-def _back(session: Session, notice: str) -> Response:
-    response = RedirectResponse(f"../lead?notice={notice}", 303)
+def _back(session: Session, to: str) -> Response:
+    response = RedirectResponse(to, 303)
     delete_cookies(session.request, response, LEASE_COOKIE)
     return response
 

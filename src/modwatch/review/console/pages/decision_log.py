@@ -27,8 +27,6 @@ class DecisionLogPage(Page, template="decision_log.html"):
     """Forms for verification and export, the report, and the policy."""
 
     policy: Policy
-    #: Of each code: code, title, description and label.
-    codes: list[tuple[str, str, str, int]]
     may_verify: bool
     may_read_notes: bool
     #: False for a person of some queues: the log covers all of them.
@@ -85,13 +83,9 @@ def _day(typed: str) -> dt.date | None:
 def _page(
     session: Session, *, report: LogReport | None = None, problem: str | None = None
 ) -> DecisionLogPage:
-    locale, person = session.locale, session.person
+    person = session.person
     return DecisionLogPage(
         policy=session.policy,
-        codes=[
-            (node.code, node.title.of(locale), node.description.of(locale), node.label)
-            for node in session.policy.nodes
-        ],
         may_verify=person.may("audit") or person.may("admin"),
         may_read_notes=person.may("lead") or person.may("admin"),
         may_export=person.may("decisions:read") and person.queues is None,

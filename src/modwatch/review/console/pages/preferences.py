@@ -118,6 +118,6 @@ def _page(
         problem=problem,
         form=form,
         keys=keys,
-        reasons=tuple(sorted(set(session.context.lanes.reason) - MANDATORY_REASONS)),
+        reasons=tuple(sorted(set(session.context.options.lanes.reason) - MANDATORY_REASONS)),
         reviews=session.person.reviews,
     )

@@ -60,7 +60,7 @@ def show(session: LeadSession) -> Response:
         escalations=workload.escalations(session.engine, queues=queues),
         holdings=workload.holders(session.engine, queues=queues),
         titles=titles_of(session.policy, session.locale),
-        rules=session.context.lanes,
+        rules=session.context.options.lanes,
         now=database.now(session.engine),
     )
     return render(page, session)

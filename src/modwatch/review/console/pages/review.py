@@ -36,6 +36,7 @@ from modwatch.review.console.request_context import (
     ReviewForm,
     ReviewSession,
     Session,
+    check_csrf,
     delete_cookies,
     set_cookie,
 )
@@ -175,7 +176,7 @@ def undo(
 @router.post("/next")
 def next_items(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") -> Response:
     """Return the tab's items that it can lease again, and then the next ones."""
-    session.check(csrf)
+    check_csrf(session.token, csrf)
     resumed = [lease for each in wanted.held if (lease := lease_again(session, each)) is not None]
     more = api.lease_for(session.context, session.person, max(0, wanted.count - len(resumed)))
     response = _cards(session, [*resumed, *more])
@@ -188,7 +189,7 @@ def next_items(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") ->
 @router.post("/leave", status_code=204)
 def leave(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") -> None:
     """Release the leases of a tab that closes."""
-    session.check(csrf)
+    check_csrf(session.token, csrf)
     for each in wanted.held:
         queue.release(session.engine, session.person.id, each.item_id, each.lease_token)
 

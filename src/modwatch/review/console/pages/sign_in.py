@@ -2,6 +2,7 @@
 
 import re
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -62,7 +63,8 @@ class SignInPage(Page, template="sign_in.html"):
 @router.get("/login")
 def show(request: Request, context: ContextDep, next: Next = "") -> Response:
     """Return the sign-in page; a valid session is redirected."""
-    if _is_valid(context, request.cookies.get(SESSION_COOKIE, "")):
+    with suppress(AccessDeniedError):
+        authenticate(context.engine, request.cookies.get(SESSION_COOKIE, ""), "session")
         return RedirectResponse(_own_page(next), 303)
     return _sign_in_page(request, None, go_on=next)
 
@@ -166,14 +168,6 @@ def _provider(request: Request) -> Provider:
             404, "no identity provider is configured; sign in with a password or token"
         )
     return provider
-
-
-def _is_valid(context: Context, session: str) -> bool:
-    try:
-        authenticate(context.engine, session, "session")
-    except AccessDeniedError:
-        return False
-    return True
 
 
 def _sign_in_page(
