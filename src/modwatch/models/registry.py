@@ -102,8 +102,8 @@ def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> Pat
     """
     with connect(tracking_uri) as client:
         with _absent(f"MLflow has no version {version} of model {name}; register one"):
-            found = client.get_model_version(name, version)
-        digest = found.tags.get(_DIGEST_TAG, "unknown")
+            registered = client.get_model_version(name, version)
+        digest = registered.tags.get(_DIGEST_TAG, "unknown")
         folder = cache_dir / f"{name}-{version}-{digest[:12]}"
         if not folder.exists():
             source = client.get_model_version_download_uri(name, version)
