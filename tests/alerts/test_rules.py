@@ -4,6 +4,7 @@ import pytest
 
 from modwatch.alerts.rules import SEVERITIES, load_rules
 from modwatch.errors import SettingsError
+from modwatch.quality.thresholds import Thresholds
 
 RULE = """
 [[rules]]
@@ -27,6 +28,12 @@ def load(tmp_path: Path):
         return {rule.name: rule for rule in load_rules(path)}
 
     return loaded
+
+
+def test_the_volume_has_the_bounds_of_data_validation() -> None:
+    rules = {rule.name: rule for rule in load_rules()}
+    assert rules["volume_low"].open.bound == Thresholds().low_volume
+    assert rules["volume_high"].open.bound == Thresholds().high_volume
 
 
 def test_the_rules_of_modwatch_cover_what_ops_watch() -> None:

@@ -42,7 +42,7 @@ def sql_source(folder: Path) -> Source:
 def replay_source(folder: Path) -> Source:
     items = [{"comment_id": str(i), "text": "x", "label": 0} for i in range(ROWS)]
     corpus = Corpus(name="tiny", items=table(ITEMS, items))
-    return ReplaySource(corpus=corpus, first_day=DAY, days=1, seed=3)
+    return ReplaySource(corpus=corpus, first_day=DAY, days=1)
 
 
 def community_source(folder: Path) -> Source:

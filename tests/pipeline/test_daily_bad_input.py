@@ -24,7 +24,6 @@ from modwatch.errors import (
     DayRejectedError,
     SourceError,
 )
-from modwatch.ingest.community import Community
 from modwatch.resources import open_resources
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -247,5 +246,4 @@ def test_ten_times_the_usual_volume_is_a_warning(install: Install) -> None:
 
 def test_the_community_at_rest_is_an_empty_day(install: Install) -> None:
     home = install(source={"kind": "community", "seed": 7, "comments_per_day": 0})
-    assert Community(seed=7, comments_per_day=0).truth(MONDAY).num_rows == 0
     assert home.run(*TO_THE_QUEUE) == [0, 0, 0, 0, 0]

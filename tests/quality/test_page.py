@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from modwatch.quality import render_index, render_page, validate_scores
-from modwatch.quality.page import Bar, DayLine, DayPage, Strip
+from modwatch.quality.page import Bar, DayLine, Strip
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "quality"
 TEMPLATES = Path(render_page.__code__.co_filename).parent / "templates"
@@ -101,8 +101,7 @@ def test_the_style_sheet_is_the_one_that_the_policy_allows(results):
 @pytest.mark.parametrize(
     ("context", "name", "template"),
     [
-        (DayPage, "page", "day.html"),
-        (Strip, "page.strip", "day.html"),
+        (Strip, "strip", "day.html"),
         (Bar, "bar", "day.html"),
         (DayLine, "line", "index.html"),
     ],

@@ -1,4 +1,4 @@
-"""Commands and argument types that all parts of the command line share.
+"""What all parts of the command line share: commands, argument types, the resources.
 
 Commands import what they run inside their functions: `modwatch --help` answers in a quarter of a
 second, with everything imported in eight.
@@ -6,8 +6,12 @@ second, with everything imported in eight.
 
 import argparse
 import datetime
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modwatch.resources import Resources
 
 
 def add_command(
@@ -17,6 +21,15 @@ def add_command(
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     parser.set_defaults(command=call)
     return parser
+
+
+@contextmanager
+def open_resources() -> Iterator["Resources"]:
+    """Open the resources of this installation, as `resources.open_resources` does."""
+    from modwatch import resources
+
+    with resources.open_resources() as opened:
+        yield opened
 
 
 def day(text: str) -> datetime.date:

@@ -2,12 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modwatch.cli.arguments import add_command, day, number_between
+from modwatch.cli.arguments import add_command, day, number_between, open_resources
 from modwatch.errors import AuditError
 
 if TYPE_CHECKING:
@@ -82,7 +82,6 @@ def _add_actor(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def _opened(options: argparse.Namespace) -> Iterator["Audit"]:
     from modwatch.pipeline.audit import open_audit
-    from modwatch.resources import open_resources
 
     with open_resources() as resources:
         yield open_audit(resources, options.audit)
@@ -90,7 +89,6 @@ def _opened(options: argparse.Namespace) -> Iterator["Audit"]:
 
 def _plan(options: argparse.Namespace) -> None:
     from modwatch.pipeline import audit
-    from modwatch.resources import open_resources
 
     with open_resources() as resources:
         plan = audit.plan(resources, vars(options), actor=options.by).plan
@@ -101,9 +99,14 @@ def _plan(options: argparse.Namespace) -> None:
     print(f"plan {plan.digest}")
 
 
-def _approve(options: argparse.Namespace) -> None:
-    with _opened(options) as audit:
-        audit.approve(actor=options.by, note=options.note)
+def _in_a_name(step: str) -> Callable[[argparse.Namespace], None]:
+    """Return the command for a step that a person takes."""
+
+    def command(options: argparse.Namespace) -> None:
+        with _opened(options) as audit:
+            getattr(audit, step)(actor=options.by, note=options.note)
+
+    return command
 
 
 def _draw(options: argparse.Namespace) -> None:
@@ -146,24 +149,12 @@ def _print_estimates(estimates: list[dict[str, Any]]) -> None:
             print(f"{name:<22} insufficient: {each['reason']}")
 
 
-def _sign_off(options: argparse.Namespace) -> None:
-    with _opened(options) as audit:
-        audit.sign_off(actor=options.by, note=options.note)
-
-
 def _publish(options: argparse.Namespace) -> None:
     with _opened(options) as audit:
         print(audit.publish(service=options.service))
 
 
-def _cancel(options: argparse.Namespace) -> None:
-    with _opened(options) as audit:
-        audit.cancel(actor=options.by, note=options.note)
-
-
 def _list(_: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
-
     with open_resources() as resources:
         store = resources.audit_store
         for name in store.names():
@@ -184,21 +175,20 @@ def _show(options: argparse.Namespace) -> None:
 
 
 _STEPS = (
-    ("approve", _approve, "approve the plan"),
+    ("approve", _in_a_name("approve"), "approve the plan"),
     ("draw", _draw, "draw the next stage and queue it for labelling"),
     ("status", _status, "show the progress of the labels"),
     ("seal", _seal, "seal the labels of the stage"),
     ("estimate", _estimate, "compute precision, recall and the other metrics, and seal them"),
-    ("sign-off", _sign_off, "sign the result"),
+    ("sign-off", _in_a_name("sign_off"), "sign the result"),
     ("publish", _publish, "write the report of a signed audit"),
-    ("cancel", _cancel, "cancel the audit; its evidence stays"),
+    ("cancel", _in_a_name("cancel"), "cancel the audit; its evidence stays"),
     ("show", _show, "show the period, the steps and the result of an audit"),
 )
 
 
 def _redraw(options: argparse.Namespace) -> None:
     from modwatch.audits.verification import redrawn
-    from modwatch.resources import open_resources
 
     if not options.plan.is_file():
         raise AuditError(f"{options.plan} does not exist")

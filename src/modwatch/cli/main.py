@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from modwatch.cli import audit, people, queue
-from modwatch.cli.arguments import add_command, day, number_between
+from modwatch.cli.arguments import add_command, day, number_between, open_resources
 from modwatch.errors import ModwatchError
 from modwatch.installed import dags_folder, missing_extra, version
 from modwatch.pipeline import daily
@@ -132,23 +132,18 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
-
     with open_resources() as resources:
         for name in _DAY if options.step == "day" else (options.step,):
             print(f"{name}: {_STEPS[name](resources, options.day)}")
 
 
 def _score_shard(options: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
-
     with open_resources() as resources:
         print(f"score_shard: {daily.score_shard(resources, options.day, **options.part)}")
 
 
 def _train(options: argparse.Namespace) -> None:
     from modwatch.demo.datasets import demo_data
-    from modwatch.resources import open_resources
 
     data = demo_data(options.data)
     with open_resources() as resources:
@@ -164,15 +159,12 @@ def _train(options: argparse.Namespace) -> None:
 
 def _console(options: argparse.Namespace) -> None:
     from modwatch.console import serve
-    from modwatch.resources import open_resources
 
     with open_resources() as resources:
         serve(resources, host=options.host, port=options.port)
 
 
 def _plan(options: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
-
     with open_resources() as resources:
         plan = daily.plan_slice(resources, options.day, widths=options.width)
     if plan.empty:
@@ -183,8 +175,6 @@ def _plan(options: argparse.Namespace) -> None:
 
 
 def _migrate(_: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
-
     with open_resources() as resources:
         resources.migrate()
     print("the review database is up to date")

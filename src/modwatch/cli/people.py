@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from modwatch.cli.arguments import add_command, number_between
+from modwatch.cli.arguments import add_command, number_between, open_resources
 from modwatch.errors import QueueError
 
 if TYPE_CHECKING:
@@ -59,8 +59,6 @@ def add_token_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _on_database(options: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
-
     with open_resources() as resources:
         options.on_database(resources.database, options)
 
@@ -130,7 +128,6 @@ def _enable(engine: "Engine", options: argparse.Namespace) -> None:
 
 
 def _queues(options: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
     from modwatch.review.people import find_moderator, set_queues
 
     with open_resources() as resources:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modwatch.cli.arguments import add_command, day
+from modwatch.cli.arguments import add_command, day, open_resources
 from modwatch.errors import QueueError
 
 if TYPE_CHECKING:
@@ -38,10 +38,8 @@ def add_commands(commands: Any) -> None:
     export.add_argument("--notes", action="store_true", help="include the moderators' notes")
     _add_period(export)
 
-    tasks = add_command(
-        commands, "export-label-studio", _export_tasks, "write items and labels as tasks"
-    )
-    _add_period(tasks)
+    text = "write items and labels as tasks"
+    _add_period(add_command(commands, "export-label-studio", _export_tasks, text))
 
     imported = add_command(
         commands, "import-label-studio", _import_tasks, "queue tasks and log their labels"
@@ -82,7 +80,6 @@ def _add_period(parser: argparse.ArgumentParser) -> None:
 
 
 def _verify_log(options: argparse.Namespace) -> int:
-    from modwatch.resources import open_resources
     from modwatch.review.log.verification import verify_export, verify_log
 
     kept: Path | None = options.witness
@@ -108,7 +105,6 @@ def _verify_log(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
     from modwatch.review.log.export import export
 
     with open_resources() as resources:
@@ -124,7 +120,6 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _export_tasks(options: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
     from modwatch.review.label_studio.transfer import export_tasks
 
     with open_resources() as resources:
@@ -132,7 +127,6 @@ def _export_tasks(options: argparse.Namespace) -> None:
 
 
 def _import_tasks(options: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
     from modwatch.review.label_studio.transfer import import_tasks
 
     with open_resources() as resources, _opened(options.file) as file:
@@ -145,7 +139,6 @@ def _import_tasks(options: argparse.Namespace) -> None:
 
 def _deliver(options: argparse.Namespace) -> None:
     from modwatch.console import deliverer
-    from modwatch.resources import open_resources
 
     with open_resources() as resources:
         if resources.settings.decision_webhook_url is None:
@@ -162,7 +155,6 @@ def _deliver(options: argparse.Namespace) -> None:
 
 
 def _resend(_: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
     from modwatch.review.outbox.delivery import PLATFORM
     from modwatch.review.outbox.delivery_status import resend
 
@@ -171,7 +163,6 @@ def _resend(_: argparse.Namespace) -> None:
 
 
 def _add_gold(options: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
     from modwatch.review.quality_control.gold import add_gold
 
     with open_resources() as resources:
@@ -190,7 +181,6 @@ def _gold_in(file: Path) -> Iterator["GoldComment"]:
 
 
 def _retire_gold(options: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
     from modwatch.review.quality_control.gold import retire_gold
 
     with open_resources() as resources:
@@ -198,7 +188,6 @@ def _retire_gold(options: argparse.Namespace) -> None:
 
 
 def _gold_from_decisions(options: argparse.Namespace) -> None:
-    from modwatch.resources import open_resources
     from modwatch.review.quality_control.gold import gold_from_decisions
 
     with open_resources() as resources:

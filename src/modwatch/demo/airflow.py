@@ -82,16 +82,15 @@ class AirflowHome:
     def services(self) -> list[Service]:
         """Return the services of Airflow."""
         airflow = str(Path(sys.executable).with_name("airflow"))
+        ready = {"api-server": f"{self.url}/api/v2/monitor/health"}
         return [
             Service(
-                name="airflow-api-server",
-                command=[airflow, "api-server"],
+                name=f"airflow-{program}",
+                command=[airflow, program],
                 env=self.env,
-                ready_url=f"{self.url}/api/v2/monitor/health",
-            ),
-            Service(name="airflow-scheduler", command=[airflow, "scheduler"], env=self.env),
-            Service(name="airflow-dag-processor", command=[airflow, "dag-processor"], env=self.env),
-            Service(name="airflow-triggerer", command=[airflow, "triggerer"], env=self.env),
+                ready_url=ready.get(program),
+            )
+            for program in ("api-server", "scheduler", "dag-processor", "triggerer")
         ]
 
 
@@ -171,11 +170,11 @@ class AirflowClient:
         """
         deadline = time.monotonic() + timeout
         while True:
-            found = self.task_states(dag_id, run_id)
-            state = found.get(f"{task}[-1]", "none")
+            by_task = self.task_states(dag_id, run_id)
+            state = by_task.get(f"{task}[-1]", "none")
             if state in states:
                 return state
-            failed = sorted(name for name, each in found.items() if each == "failed")
+            failed = sorted(name for name, each in by_task.items() if each == "failed")
             if failed or time.monotonic() > deadline:
                 raise StackError(
                     f"{dag_id}.{task} is {state}, not {' or '.join(sorted(states))}; "

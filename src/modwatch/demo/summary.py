@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -16,7 +15,7 @@ from sqlalchemy import Engine, func, select
 from modwatch.audit.plan import AuditPlan
 from modwatch.demo.audit import AUDIT
 from modwatch.demo.datasets import DemoData
-from modwatch.lake.day_scores import day_scores
+from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.metrics.classification import auprc, auroc
 from modwatch.metrics.estimate import Estimate
 from modwatch.metrics.estimation.labelled_day import LabelledDay, fully_labelled
@@ -105,14 +104,17 @@ def _measured(at: Resources, days: Sequence[LabelledDay]) -> pd.DataFrame:
 
 def _truth(at: Resources, day: datetime.date) -> LabelledDay:
     """Return the day with the labels of the source."""
+    scores, comments = _scored(at, day)
+    return fully_labelled(comments["label"].to_numpy(np.int8), scores.prob.astype(np.float64))
+
+
+def _scored(
+    at: Resources, day: datetime.date, columns: Sequence[str] = ("label",)
+) -> tuple[DayScores, pd.DataFrame]:
+    """Return the scores of a day, and these columns of its N scored comments."""
     scores = day_scores(at.lake, day)
-    return fully_labelled(_labels(at, day, scores.comment_id), scores.prob.astype(np.float64))
-
-
-def _labels(at: Resources, day: datetime.date, ids: pa.ChunkedArray) -> NDArray[np.int8]:
-    """Return the label (N,) of the source for each scored comment of the day."""
-    rows = at.lake.table("comments", day, columns=["comment_id", "label"]).to_pandas()
-    return np.asarray(rows.set_index("comment_id")["label"].loc[ids.to_pylist()], np.int8)
+    rows = at.lake.table("comments", day, columns=["comment_id", *columns]).to_pandas()
+    return scores, rows.set_index("comment_id").loc[scores.comment_id.to_pylist()]
 
 
 def _cell(
@@ -212,11 +214,9 @@ def true_values(at: Resources, plan: AuditPlan) -> dict[str, float]:
     """Return the true metrics of the audit's period, from the labels of the source."""
     flagged, positive = [], []
     for day in plan.population:
-        scores = day_scores(at.lake, day.day)
-        rows = at.lake.table("comments", day.day, columns=["comment_id", "label"]).to_pandas()
-        known = rows.set_index("comment_id")["label"].loc[scores.comment_id.to_pylist()]
+        scores, comments = _scored(at, day.day)
         flagged.append(scores.flagged)
-        positive.append(np.asarray(known, bool))
+        positive.append(comments["label"].to_numpy(bool))
     predicted, true = np.concatenate(flagged), np.concatenate(positive)
     hits, missed = int((predicted & true).sum()), int((~predicted & true).sum())
     return {
@@ -272,12 +272,10 @@ def _stream(
     """Return labels (N,), probabilities (N,) and texts of all scored comments."""
     labels, probs, texts = [], [], list[str]()
     for day in data.day_list():
-        scores = day_scores(at.lake, day)
-        rows = at.lake.table("comments", day, columns=["comment_id", "text", "label"]).to_pandas()
-        rows = rows.set_index("comment_id").loc[scores.comment_id.to_pylist()]
-        labels.append(rows["label"].to_numpy(np.int8))
+        scores, comments = _scored(at, day, ["text", "label"])
+        labels.append(comments["label"].to_numpy(np.int8))
         probs.append(scores.prob)
-        texts += rows["text"].tolist()
+        texts += comments["text"].tolist()
     return np.concatenate(labels), np.concatenate(probs), texts
 
 

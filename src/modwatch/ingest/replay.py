@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from modwatch.errors import SourceError
 from modwatch.ingest.corpora.corpus import Corpus
@@ -34,8 +33,6 @@ class ReplaySource:
     first_day: dt.date
     #: At least 1.
     days: int
-    #: Seed of a shuffle; None keeps the order of the corpus.
-    seed: int | None = None
 
     def __post_init__(self) -> None:
         if self.days < 1:
@@ -53,27 +50,19 @@ class ReplaySource:
             return
         size = self.corpus.items.num_rows
         begin, end = number * size // self.days, (number + 1) * size // self.days
-        items = self._order()[begin:end]
-        for first in range(0, len(items), BATCH_ROWS):
-            yield self._batch(day, first, len(items), items[first : first + BATCH_ROWS])
+        for first in range(begin, end, BATCH_ROWS):
+            yield self._batch(day, begin, end, first)
 
-    def _order(self) -> NDArray[np.int64]:
-        size = self.corpus.items.num_rows
-        if self.seed is None:
-            return np.arange(size)
-        return np.random.default_rng(self.seed).permutation(size)
-
-    def _batch(
-        self, day: dt.date, first: int, day_rows: int, items: NDArray[np.int64]
-    ) -> pa.RecordBatch:
-        taken = self.corpus.items.take(pa.array(items)).combine_chunks()
+    def _batch(self, day: dt.date, begin: int, end: int, first: int) -> pa.RecordBatch:
+        """Return the items from `first` on, of those from `begin` to `end` of the day."""
+        items = self.corpus.items.slice(first, min(BATCH_ROWS, end - first))
         midnight = (day - dt.date(1970, 1, 1)).days * _DAY_MICROSECONDS
-        position = first + np.arange(len(items))
+        position = first - begin + np.arange(len(items))
         columns = {
-            "origin": [f"{self.name}:{item + 1}" for item in items.tolist()],
-            "created_at": midnight + (2 * position + 1) * _DAY_MICROSECONDS // (2 * day_rows),
+            "origin": [f"{self.name}:{item + 1}" for item in range(first, first + len(items))],
+            "created_at": midnight + (2 * position + 1) * _DAY_MICROSECONDS // (2 * (end - begin)),
             "platform": [self.corpus.name] * len(items),
         }
         for name in ("comment_id", "text", "parent_text", "groups", "label"):
-            columns[name] = taken.column(name).to_pylist()
-        return column_batch(day, first, columns)
+            columns[name] = items.column(name).to_pylist()
+        return column_batch(day, first - begin, columns)

@@ -3,6 +3,7 @@
 The partition `dt` is a UTC day: [dt 00:00, dt+1 00:00).
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,40 +13,45 @@ if TYPE_CHECKING:
 
 _UTC = pa.timestamp("us", tz="UTC")
 
+
+def _columns(kind: pa.DataType, *names: str, nullable: bool = True) -> list[pa.Field]:
+    return [pa.field(name, kind, nullable=nullable) for name in names]
+
+
+_required = partial(_columns, nullable=False)
+
 #: Columns of a comment beside its text. Only replayed corpora and the synthetic community have a
 #: `label`; scoring and routing do not read it.
 _CONTEXT = [
-    pa.field("platform", pa.string()),
-    pa.field("thread_id", pa.string()),
-    pa.field("parent_text", pa.string()),
-    pa.field("language", pa.string()),
-    pa.field("author_id", pa.string()),
+    *_columns(pa.string(), "platform", "thread_id", "parent_text", "language", "author_id"),
     pa.field("groups", pa.list_(pa.string())),
     pa.field("label", pa.int8()),
 ]
 
+#: A row of the source.
+_SOURCE_ROW = [
+    ("row", pa.int64()),  # ordinal within the day, from 0, in source order
+    ("origin", pa.string()),  # file and line, or query and ordinal; no text
+    ("comment_id", pa.string()),
+    ("created_at", _UTC),
+    ("text", pa.string()),
+    *_CONTEXT,
+]
+
+#: A value and its 95 % interval; null without enough data.
+_ESTIMATE = _columns(pa.float64(), "value", "low", "high")
+
 #: One row of the source, before validation. `problem` is the reason why it could not be read
 #: (`malformed_record`, `undecodable_text`, …), or null.
-LANDED = pa.schema(
-    [
-        ("dt", pa.date32()),
-        ("row", pa.int64()),  # ordinal within the day, from 0, in source order
-        ("origin", pa.string()),  # file and line, or query and ordinal; no text
-        ("comment_id", pa.string()),
-        ("created_at", _UTC),
-        ("text", pa.string()),
-        *_CONTEXT,
-        ("problem", pa.string()),
-    ]
-)
+LANDED = pa.schema([("dt", pa.date32()), *_SOURCE_ROW, ("problem", pa.string())])
 
 #: One validated comment.
 COMMENTS = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),
-        pa.field("comment_id", pa.string(), nullable=False),
-        pa.field("created_at", _UTC, nullable=False),
-        pa.field("text", pa.string(), nullable=False),
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "comment_id"),
+        *_required(_UTC, "created_at"),
+        *_required(pa.string(), "text"),
         *_CONTEXT,
     ]
 )
@@ -54,15 +60,9 @@ COMMENTS = pa.schema(
 #: `scores`.
 QUARANTINE = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),
-        pa.field("stage", pa.string(), nullable=False),
-        pa.field("rule", pa.string(), nullable=False),
-        ("row", pa.int64()),
-        ("origin", pa.string()),
-        ("comment_id", pa.string()),
-        ("created_at", _UTC),
-        ("text", pa.string()),
-        *_CONTEXT,
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "stage", "rule"),
+        *_SOURCE_ROW,
     ]
 )
 
@@ -70,60 +70,54 @@ QUARANTINE = pa.schema(
 #: `model_variance` is Var_W p(y=1|x,W); `flagged` is prob > threshold of that model version.
 SCORES = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),
-        pa.field("comment_id", pa.string(), nullable=False),
-        pa.field("model_version", pa.string(), nullable=False),
-        pa.field("role", pa.string(), nullable=False),  # champion | challenger
-        pa.field("prob", pa.float32(), nullable=False),
-        pa.field("uncertainty", pa.float32(), nullable=False),
-        ("model_variance", pa.float32()),
-        ("mutual_information", pa.float32()),
-        pa.field("flagged", pa.bool_(), nullable=False),
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "comment_id", "model_version"),
+        *_required(pa.string(), "role"),  # champion | challenger
+        *_required(pa.float32(), "prob", "uncertainty"),
+        *_columns(pa.float32(), "model_variance", "mutual_information"),
+        *_required(pa.bool_(), "flagged"),
         ("threshold", pa.float64()),  # of that model version
     ]
 )
 
 #: Scores of the shards of a day, before validation.
-STAGED_SCORES = pa.schema([*SCORES, pa.field("shard", pa.int32(), nullable=False)])
+STAGED_SCORES = pa.schema([*SCORES, *_required(pa.int32(), "shard")])
 
 #: One stratum of the sampling design of a day. Stratum 0 is the certainty stratum (all comments are
 #: reviewed); the others split the rest by lower ≤ review score < upper (≤ in the last one).
 ROUTING_DESIGN = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),
-        pa.field("model_version", pa.string(), nullable=False),
-        pa.field("strategy", pa.string(), nullable=False),
-        pa.field("review_fraction", pa.float64(), nullable=False),
-        pa.field("stratum", pa.int32(), nullable=False),
-        ("lower", pa.float64()),
-        ("upper", pa.float64()),
-        pa.field("population", pa.int64(), nullable=False),  # N_h
-        pa.field("sample", pa.int64(), nullable=False),  # n_h
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "model_version", "strategy"),
+        *_required(pa.float64(), "review_fraction"),
+        *_required(pa.int32(), "stratum"),
+        *_columns(pa.float64(), "lower", "upper"),
+        *_required(pa.int64(), "population"),  # N_h
+        *_required(pa.int64(), "sample"),  # n_h
     ]
 )
 
 #: One comment sent to review.
 ROUTED = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),
-        pa.field("comment_id", pa.string(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("stratum", pa.int32(), nullable=False),
-        pa.field("inclusion_probability", pa.float64(), nullable=False),
-        pa.field("rank", pa.int64(), nullable=False),  # 1 is reviewed first
-        pa.field("review_score", pa.float64(), nullable=False),
-        pa.field("model_version", pa.string(), nullable=False),
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "comment_id", "reason"),
+        *_required(pa.int32(), "stratum"),
+        *_required(pa.float64(), "inclusion_probability"),
+        *_required(pa.int64(), "rank"),  # 1 is reviewed first
+        *_required(pa.float64(), "review_score"),
+        *_required(pa.string(), "model_version"),
     ]
 )
 
 #: The current label of one routed comment, from the decision log.
 LABELS = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),
-        pa.field("comment_id", pa.string(), nullable=False),
-        pa.field("label", pa.int8(), nullable=False),
-        pa.field("moderator", pa.string(), nullable=False),
-        pa.field("decided_at", _UTC, nullable=False),
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "comment_id"),
+        *_required(pa.int8(), "label"),
+        *_required(pa.string(), "moderator"),
+        *_required(_UTC, "decided_at"),
         pa.field("seconds", pa.float64()),
     ]
 )
@@ -135,12 +129,11 @@ SECOND_LABELS = LABELS
 #: or the gold label. Not used in estimates.
 CHECK_ANSWERS = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),  # of the retest or gold item
-        pa.field("comment_id", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),  # retest | gold
-        pa.field("moderator", pa.string(), nullable=False),
-        pa.field("label", pa.int8(), nullable=False),
-        pa.field("known", pa.int8(), nullable=False),
+        *_required(pa.date32(), "dt"),  # of the retest or gold item
+        *_required(pa.string(), "comment_id"),
+        *_required(pa.string(), "kind"),  # retest | gold
+        *_required(pa.string(), "moderator"),
+        *_required(pa.int8(), "label", "known"),
         ("stratum", pa.int32()),  # of the first routing; null for gold
         ("inclusion_probability", pa.float64()),
     ]
@@ -149,18 +142,15 @@ CHECK_ANSWERS = pa.schema(
 #: One estimate of a metric of a day. `alpha` is null for metrics that do not depend on it.
 MEASUREMENTS = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),
-        pa.field("metric", pa.string(), nullable=False),
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "metric"),
         ("strategy", pa.string()),
         ("alpha", pa.float64()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        pa.field("n", pa.int64(), nullable=False),
-        pa.field("effective_n", pa.float64(), nullable=False),
-        pa.field("status", pa.string(), nullable=False),  # ok | insufficient
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("labels_digest", pa.string(), nullable=False),
+        *_ESTIMATE,
+        *_required(pa.int64(), "n"),
+        *_required(pa.float64(), "effective_n"),
+        *_required(pa.string(), "status"),  # ok | insufficient
+        *_required(pa.string(), "reason", "labels_digest"),
     ]
 )
 
@@ -178,11 +168,11 @@ MEASUREMENTS = pa.schema(
 #: Bins have equal widths and exclude their upper end, except the last; empty bins are omitted.
 PROFILES = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),
-        pa.field("feature", pa.string(), nullable=False),
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "feature"),
         ("bin", pa.int32()),
         ("category", pa.string()),
-        pa.field("count", pa.int64(), nullable=False),
+        *_required(pa.int64(), "count"),
         ("model_version", pa.string()),  # of prob, uncertainty, flagged; null for the others
     ]
 )
@@ -216,46 +206,39 @@ PROFILES = pa.schema(
 #: reference days left out because of another model version.
 DRIFT = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),
-        pa.field("metric", pa.string(), nullable=False),
-        pa.field("feature", pa.string(), nullable=False),
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "metric", "feature"),
         ("reference", pa.string()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
+        *_ESTIMATE,
         ("direction", pa.string()),
-        pa.field("n", pa.int64(), nullable=False),
+        *_required(pa.int64(), "n"),
         ("reference_n", pa.int64()),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
+        *_required(pa.string(), "status", "reason"),
     ]
 )
 
 #: One open incident at the end of a day. Its notifications are in the review database.
 ALERTS = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),
-        pa.field("rule", pa.string(), nullable=False),
-        pa.field("subject", pa.string(), nullable=False),  # feature and reference; may be empty
-        pa.field("severity", pa.string(), nullable=False),  # info | warning | critical
-        pa.field("since", pa.date32(), nullable=False),  # first day of the incident
-        pa.field("words", pa.string(), nullable=False),  # value of the day and the bound
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "rule"),
+        *_required(pa.string(), "subject"),  # feature and reference; may be empty
+        *_required(pa.string(), "severity"),  # info | warning | critical
+        *_required(pa.date32(), "since"),  # first day of the incident
+        *_required(pa.string(), "words"),  # value of the day and the bound
     ]
 )
 
 #: The reliability diagram of a window: one row per bin lower < prob ≤ upper.
 RELIABILITY = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),  # last day of the window
-        pa.field("lower", pa.float64(), nullable=False),
-        pa.field("upper", pa.float64(), nullable=False),
+        *_required(pa.date32(), "dt"),  # last day of the window
+        *_required(pa.float64(), "lower", "upper"),
         ("mean_prob", pa.float64()),  # of all comments of the bin
-        ("positive_rate", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        pa.field("count", pa.int64(), nullable=False),  # labels
-        pa.field("weight", pa.float64(), nullable=False),  # comments
-        pa.field("status", pa.string(), nullable=False),  # ok | insufficient
+        *_columns(pa.float64(), "positive_rate", "low", "high"),
+        *_required(pa.int64(), "count"),  # labels
+        *_required(pa.float64(), "weight"),  # comments
+        *_required(pa.string(), "status"),  # ok | insufficient
     ]
 )
 
@@ -263,20 +246,16 @@ RELIABILITY = pa.schema(
 #: (measured), retests and gold items, and for assumed rates.
 MODERATOR_ERROR = pa.schema(
     [
-        pa.field("dt", pa.date32(), nullable=False),  # last day of the window
-        pa.field("source", pa.string(), nullable=False),  # measured | retest | gold | assumed
-        pa.field("error_rate", pa.float64(), nullable=False),
-        pa.field("metric", pa.string(), nullable=False),
+        *_required(pa.date32(), "dt"),  # last day of the window
+        *_required(pa.string(), "source"),  # measured | retest | gold | assumed
+        *_required(pa.float64(), "error_rate"),
+        *_required(pa.string(), "metric"),
         ("strategy", pa.string()),
         ("alpha", pa.float64()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("corrected", pa.float64()),
-        ("corrected_low", pa.float64()),
-        ("corrected_high", pa.float64()),
-        pa.field("status", pa.string(), nullable=False),  # ok | insufficient | not_corrected
-        pa.field("note", pa.string(), nullable=False),
+        *_ESTIMATE,
+        *_columns(pa.float64(), "corrected", "corrected_low", "corrected_high"),
+        *_required(pa.string(), "status"),  # ok | insufficient | not_corrected
+        *_required(pa.string(), "note"),
     ]
 )
 

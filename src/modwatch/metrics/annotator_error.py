@@ -50,12 +50,7 @@ class LabelPairs:
 
     def only(self, rows: NDArray[np.bool_]) -> "LabelPairs":
         """Return the pairs where `rows` (m,) is true."""
-        return LabelPairs(
-            first=self.first[rows],
-            second=self.second[rows],
-            top=self.top[rows],
-            weight=self.weight[rows],
-        )
+        return LabelPairs(**{name: column[rows] for name, column in vars(self).items()})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,7 +51,7 @@ def oc_accuracy(
     0.6666666666666666
     """
     rows = _rows(y_true, y_prob, sample_weight, threshold, label_threshold)
-    return _Masses.of(rows, _reviewed(rows, y_score, review_fraction)).oc_accuracy()
+    return _of_errors(rows, _reviewed(rows, y_score, review_fraction))["oc_accuracy"]
 
 
 def oc_auroc(
@@ -121,7 +121,7 @@ def review_efficiency(
     1.0
     """
     rows = _rows(y_true, y_prob, sample_weight, threshold, label_threshold)
-    return _Masses.of(rows, _reviewed(rows, y_score, review_fraction)).review_efficiency()
+    return _of_errors(rows, _reviewed(rows, y_score, review_fraction))["review_efficiency"]
 
 
 def review_effectiveness(
@@ -142,7 +142,7 @@ def review_effectiveness(
     0.5
     """
     rows = _rows(y_true, y_prob, sample_weight, threshold, label_threshold)
-    return _Masses.of(rows, _reviewed(rows, y_score, review_fraction)).review_effectiveness()
+    return _of_errors(rows, _reviewed(rows, y_score, review_fraction))["review_effectiveness"]
 
 
 def collaboration_curve(
@@ -178,7 +178,10 @@ def collaboration_curve(
             rows.prob, strategy, toxic_share=toxic_share, sample_weight=rows.weight
         )
         for alpha, review in zip(alphas, reviews(score, alphas, rows.weight), strict=True):
-            values = _all_five(rows, sweep, review.reviewed(score), interpolation)
+            reviewed = review.reviewed(score)
+            curve = sweep.curve(rows.weight, reviewed)
+            areas = {"oc_auroc": curve.auroc(), "oc_auprc": curve.auprc(interpolation)}
+            values = {**_of_errors(rows, reviewed), **areas}
             table.append({"strategy": strategy, "alpha": alpha, **values})
     frame = pd.DataFrame(table, columns=["strategy", "alpha", *METRICS])
     return frame.astype(dict.fromkeys(METRICS, "Float64"))
@@ -222,48 +225,13 @@ def _reviewed(rows: _Rows, y_score: ArrayLike, review_fraction: float) -> Floats
     return review.reviewed(score)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Masses:
-    """Sums of weights by outcome of a review."""
-
-    #: All correct decisions.
-    right: float
-    #: Errors among the reviewed, and among the others.
-    caught: float
-    missed: float
-    #: All reviewed.
-    reviewed: float
-
-    @classmethod
-    def of(cls, rows: _Rows, reviewed: Floats) -> "_Masses":
-        wrong, part = rows.weight[rows.wrong], reviewed[rows.wrong]
-        return cls(
-            right=float(rows.weight.sum(where=~rows.wrong)),
-            caught=dot(wrong, part),
-            missed=dot(wrong, 1 - part),
-            reviewed=dot(rows.weight, reviewed),
-        )
-
-    def oc_accuracy(self) -> float | None:
-        right = self.right + self.caught
-        return share(right, right + self.missed)
-
-    def review_efficiency(self) -> float | None:
-        return share(self.caught, self.reviewed)
-
-    def review_effectiveness(self) -> float | None:
-        return share(self.caught, self.caught + self.missed)
-
-
-def _all_five(
-    rows: _Rows, sweep: Sweep, reviewed: Floats, interpolation: Interpolation
-) -> dict[str, float | None]:
-    """Return the five metrics of one review."""
-    masses, curve = _Masses.of(rows, reviewed), sweep.curve(rows.weight, reviewed)
+def _of_errors(rows: _Rows, reviewed: Floats) -> dict[str, float | None]:
+    """Return the metrics of the errors that a review catches, and of those that it misses."""
+    wrong, part = rows.weight[rows.wrong], reviewed[rows.wrong]
+    caught, missed = dot(wrong, part), dot(wrong, 1 - part)
+    right = float(rows.weight.sum(where=~rows.wrong)) + caught
     return {
-        "oc_accuracy": masses.oc_accuracy(),
-        "oc_auroc": curve.auroc(),
-        "oc_auprc": curve.auprc(interpolation),
-        "review_efficiency": masses.review_efficiency(),
-        "review_effectiveness": masses.review_effectiveness(),
+        "oc_accuracy": share(right, right + missed),
+        "review_efficiency": share(caught, dot(rows.weight, reviewed)),
+        "review_effectiveness": share(caught, caught + missed),
     }

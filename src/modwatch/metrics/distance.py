@@ -18,13 +18,11 @@ from scipy import special
 from modwatch.errors import MetricInputError
 from modwatch.metrics import inputs
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.intervals import LEVEL
+from modwatch.metrics.intervals import NORMAL_QUANTILE as _Z
 
 #: Part of either population that PSI spreads evenly over the bins. A fixed part, not a fixed count:
 #: with half a count in each empty bin, PSI of populations that do not overlap grows with ln n.
 SMOOTHING = 0.01
-
-_Z = float(special.ndtri((1 + LEVEL) / 2))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -171,7 +171,10 @@ def corrected_rows(
         review_fraction: the deployed one.
     """
     rates = error_rates_from_pairs(pairs)
-    rows = [_error_row(rates.pooled)]
+    known = ("value", "low", "high", "n", "effective_n", "status", "reason")
+    rows: list[_Row] = [
+        {"metric": "moderator_error", **{name: getattr(rates.pooled, name) for name in known}}
+    ]
     if rates.pooled.status == "ok":
         deployed = table["metric"].isin(["prevalence", "accuracy"]) | (
             table["metric"].isin(["oc_accuracy", "review_efficiency"])
@@ -243,11 +246,6 @@ def _interval(drawn: Floats) -> tuple[float, float]:
     drawn = np.clip(np.where(np.isnan(drawn), anything, drawn), 0, 1)
     low, high = np.quantile(drawn, _TAILS, method="hazen")  # the draws are midpoints
     return float(low), float(high)
-
-
-def _error_row(rate: ErrorRate) -> _Row:
-    names = ("value", "low", "high", "n", "effective_n", "status", "reason")
-    return {"metric": "moderator_error", **{name: getattr(rate, name) for name in names}}
 
 
 def _key(row: _Row) -> _Key:

@@ -59,8 +59,8 @@ def platt(posterior: GaussianLogit, label: Labels) -> tuple[float, float]:
             "requires both: use a larger corpus or a larger `held_out`"
         )
     target = np.where(label == 1, (positive + 1) / (positive + 2), 1 / (negative + 2))
-    found = minimize(_log_loss(posterior, target), x0=np.zeros(2), method="Nelder-Mead")
-    return float(np.exp(found.x[0])), float(found.x[1])
+    least = minimize(_log_loss(posterior, target), x0=np.zeros(2), method="Nelder-Mead")
+    return float(np.exp(least.x[0])), float(least.x[1])
 
 
 def best_f1_threshold(prob: Floats, label: Labels, weight: Floats) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 from modwatch.models.artifact import save
 from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import Recipe
-from modwatch.models.registry import register, set_alias
+from modwatch.models.registry import register, set_champion
 from modwatch.models.training import train
 
 
@@ -42,7 +42,7 @@ def train_champion(
             digest=digest,
             tracking_uri=tracking_uri,
         )
-    set_alias(version, name=name, tracking_uri=tracking_uri)
+    set_champion(version, name=name, tracking_uri=tracking_uri)
     return version
 
 

@@ -6,7 +6,7 @@ predictions.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -62,11 +62,7 @@ class GaussianLogit:
 
     def affine(self, scale: float, shift: float) -> "GaussianLogit":
         """Return the distribution of scale·logit + shift."""
-        return GaussianLogit(
-            mean=scale * self.mean + shift,
-            variance=scale**2 * self.variance,
-            factor=self.factor,
-        )
+        return replace(self, mean=scale * self.mean + shift, variance=scale**2 * self.variance)
 
     def join(self, parts: "Sequence[GaussianLogit]", order: NDArray[np.intp]) -> "GaussianLogit":
         """Return the rows of `parts`, one after another, taken in `order`."""

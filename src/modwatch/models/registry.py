@@ -38,18 +38,17 @@ def register(
     tags: Mapping[str, str],
     digest: str,
     tracking_uri: str,
-    experiment: str = "training",
 ) -> str:
     """Register the artifact in `folder` as a new version of the model `name`; return the version.
 
-    A run of `experiment` has the metrics and tags; the version is an MLflow model from code, so
-    `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest` is
-    that of `artifact.save`. TrackingError when MLflow cannot be reached or rejects the call.
+    A run of the experiment `training` has the metrics and tags; the version is an MLflow model from
+    code, so `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest`
+    is that of `artifact.save`. TrackingError when MLflow cannot be reached or rejects the call.
     """
     with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
         packed = Path(scratch) / "model"
         _pack(folder, packed)
-        in_experiment = experiment_id(client, experiment)
+        in_experiment = experiment_id(client, "training")
         run = client.create_run(in_experiment, run_name=f"train {name}", tags=dict(tags))
         for key, value in metrics.items():
             client.log_metric(run.info.run_id, key, value)
@@ -72,12 +71,10 @@ def register(
     return str(created.version)
 
 
-def set_alias(
-    version: str, alias: str = CHAMPION, *, name: str = "toxicity", tracking_uri: str
-) -> None:
-    """Set `alias` of the model `name` to `version`; TrackingError when the version is missing."""
+def set_champion(version: str, *, name: str = "toxicity", tracking_uri: str) -> None:
+    """Make `version` the champion of the model `name`; TrackingError when it is missing."""
     with connect(tracking_uri) as client:
-        client.set_registered_model_alias(name, alias, version)
+        client.set_registered_model_alias(name, CHAMPION, version)
 
 
 def champion_version(name: str, tracking_uri: str) -> str:
@@ -105,8 +102,8 @@ def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> Pat
     """
     with connect(tracking_uri) as client:
         with _absent(f"MLflow has no version {version} of model {name}; register one"):
-            found = client.get_model_version(name, version)
-        digest = found.tags.get(_DIGEST_TAG, "unknown")
+            registered = client.get_model_version(name, version)
+        digest = registered.tags.get(_DIGEST_TAG, "unknown")
         folder = cache_dir / f"{name}-{version}-{digest[:12]}"
         if not folder.exists():
             source = client.get_model_version_download_uri(name, version)

@@ -86,8 +86,8 @@ def unknown_id(tokenizer: Tokenizer) -> int:
 
 def mask_id(tokenizer: Tokenizer) -> int:
     """Return the id of the mask subword; the unknown one when the vocabulary has none."""
-    found = _first_id(tokenizer, MASK, "<mask>")
-    return unknown_id(tokenizer) if found is None else found
+    mask = _first_id(tokenizer, MASK, "<mask>")
+    return unknown_id(tokenizer) if mask is None else mask
 
 
 def pad_id(tokenizer: Tokenizer) -> int:
@@ -98,4 +98,4 @@ def pad_id(tokenizer: Tokenizer) -> int:
 def _first_id(tokenizer: Tokenizer, *tokens: str) -> int | None:
     """Return the id of the first of `tokens` that the vocabulary has."""
     ids = (tokenizer.token_to_id(token) for token in tokens)
-    return next((int(found) for found in ids if found is not None), None)
+    return next((int(each) for each in ids if each is not None), None)

@@ -7,9 +7,8 @@ trailing days (`validate_comments`, `validate_scores`). Rows are split (`valid_r
 """
 
 from modwatch.quality.comments import ValidatedComments, validate_comments
-from modwatch.quality.page import render_index, render_page
+from modwatch.quality.page import publish_result, render_index, render_page
 from modwatch.quality.profiles import earlier_ids, read_profile, save_profile, trailing_profiles
-from modwatch.quality.publishing import publish_result
 from modwatch.quality.quarantine import quarantined_rows, valid_rows
 from modwatch.quality.result import InvalidRows, RuleResult, ValidationResult
 from modwatch.quality.scores import ValidatedScores, valid_scores, validate_scores

@@ -68,15 +68,15 @@ def failing_rows(
     gx = _great_expectations()
     suite = gx.ExpectationSuite(name="rules", expectations=[_expectation(gx, r) for r in rules])
     definition = _batch_definition(gx)
-    found: dict[str, list[NDArray[np.int64]]] = {rule.name: [] for rule in rules}
+    failing: dict[str, list[NDArray[np.int64]]] = {rule.name: [] for rule in rules}
     for start in range(0, len(frame), CHUNK_ROWS):
         chunk = frame.iloc[start : start + CHUNK_ROWS].reset_index(drop=True)
         batch = definition.get_batch({"dataframe": chunk})
         for result in batch.validate(suite, result_format=_RESULT_FORMAT).results:
             name, rows = _failing(result)
-            found[name].append(rows + start)
+            failing[name].append(rows + start)
     none = np.empty(0, dtype=np.int64)
-    return {name: np.concatenate([none, *parts]) for name, parts in found.items()}
+    return {name: np.concatenate([none, *parts]) for name, parts in failing.items()}
 
 
 def _failing(result: Any) -> tuple[str, NDArray[np.int64]]:

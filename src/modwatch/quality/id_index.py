@@ -63,9 +63,9 @@ class IdIndex:
         step = 0
         while len(open_ := np.flatnonzero(start + step < stop)):
             asked, rows = present[open_], self.order[start[open_] + step]
-            found = bools(pc.equal(strings.take(pa.array(asked)), self.ids.take(pa.array(rows))))
-            result[asked[found]] = rows[found]
-            stop[open_[found]] = 0
+            same = bools(pc.equal(strings.take(pa.array(asked)), self.ids.take(pa.array(rows))))
+            result[asked[same]] = rows[same]
+            stop[open_[same]] = 0
             step += 1
         return result
 

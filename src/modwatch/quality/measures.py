@@ -39,8 +39,8 @@ def trailing_findings(
     '0 trailing days; 3 are needed'
     """
     reference = Reference(name="trailing", days=trailing)
-    found = chain(compare(today, [reference]), day_metrics(today, trailing))
-    return {(finding.metric, finding.feature): finding for finding in found}
+    findings = chain(compare(today, [reference]), day_metrics(today, trailing))
+    return {(finding.metric, finding.feature): finding for finding in findings}
 
 
 def too_few_days(days: Sequence[Profile], bounds: Thresholds, of: str = "") -> Measure | None:

@@ -1,15 +1,18 @@
-"""The validation page of a day, and the list of all days: static HTML that opens from disk.
+"""The validation page of a day, and the list of all days: rendered, and published.
 
-A page has no script, no external asset, no comment and no id. Its Content-Security-Policy allows
-one style sheet, by its hash, and nothing else.
+Both are static HTML that opens from disk. A page has no script, no external asset, no comment and
+no id. Its Content-Security-Policy allows one style sheet, by its hash, and nothing else.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import get_args
 
+from modwatch.errors import DayRejectedError
 from modwatch.html import render_html
-from modwatch.quality.result import Status, ValidationResult, percentage
+from modwatch.quality.result import Status, Suite, ValidationResult, percentage
+from modwatch.quality.store import CheckStore
 
 #: Days shown in the strip of volumes.
 STRIP_DAYS = 28
@@ -43,24 +46,11 @@ class Strip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DayPage:
-    """The content of the page of one day; the template uses every field."""
-
-    day: date
-    #: The worse status of the suites that ran.
-    status: Status
-    #: Comments first, then scores if they were validated.
-    results: tuple[ValidationResult, ...]
-    strip: Strip
-
-
-@dataclass(frozen=True, kw_only=True)
 class DayLine:
     """One day in the list of all days; the template uses every field."""
 
     day: date
     status: Status
-    link: str
     rows: int
     #: Quarantined rows, with their share.
     quarantined: str
@@ -68,6 +58,22 @@ class DayLine:
     failed: tuple[str, ...]
     #: Whether the scores were validated too.
     scored: bool
+
+
+def publish_result(checks: CheckStore, result: ValidationResult) -> None:
+    """Keep a validation result, and render the page of its day and the list of days again.
+
+    Raises:
+        DayRejectedError: validation failed; the message names the rules and the page.
+    """
+    checks.save(result)
+    days = checks.days()
+    results = [each for suite in get_args(Suite) for each in checks.history(suite, days)]
+    of_day = [each for each in results if each.day == result.day]
+    place = checks.save_page(result.day, render_page(of_day, history=results))
+    checks.save_page(None, render_index(results))
+    if result.rejected:
+        raise DayRejectedError(f"{result.error} The page is {place}.")
 
 
 def render_page(
@@ -79,15 +85,16 @@ def render_page(
         results: of the day's comments and, once validated, of its scores.
         history: results of other days; the chart shows those of comments of earlier days.
     """
-    ordered = tuple(sorted(results, key=lambda result: result.suite))
+    ordered = sorted(results, key=lambda result: result.suite)  # comments first
     comments = ordered[0]
-    page = DayPage(
+    return render_html(
+        "modwatch.quality",
+        "day.html",
         day=comments.day,
         status=_worst(ordered),
         results=ordered,
         strip=_strip(comments, history),
     )
-    return render_html("modwatch.quality", "day.html", page=page)
 
 
 def render_index(results: Iterable[ValidationResult]) -> str:
@@ -95,7 +102,7 @@ def render_index(results: Iterable[ValidationResult]) -> str:
     days: dict[date, list[ValidationResult]] = {}
     for result in sorted(results, key=lambda each: (each.day, each.suite)):
         days.setdefault(result.day, []).append(result)
-    lines = [_line(day, found) for day, found in sorted(days.items(), reverse=True)]
+    lines = [_line(day, of_day) for day, of_day in sorted(days.items(), reverse=True)]
     return render_html("modwatch.quality", "index.html", lines=lines)
 
 
@@ -106,7 +113,6 @@ def _line(day: date, results: Sequence[ValidationResult]) -> DayLine:
     return DayLine(
         day=day,
         status=_worst(results),
-        link=f"{day}/index.html",
         rows=rows,
         quarantined=f"{invalid:,} ({percentage(invalid, rows)})",
         failed=tuple(rule.name for each in results for rule in each.failed_of("day")),

@@ -176,15 +176,15 @@ def _profile(rows: pd.DataFrame) -> Profile:
 
 def _counts(rows: pd.DataFrame, feature: str) -> dict[str, int]:
     """Return the counts of a feature by category."""
-    found = rows[rows["feature"] == feature]
-    return dict(zip(found["category"], found["count"].tolist(), strict=True))
+    of_feature = rows[rows["feature"] == feature]
+    return dict(zip(of_feature["category"], of_feature["count"].tolist(), strict=True))
 
 
 def _histogram(rows: pd.DataFrame, feature: str) -> Counts:
     """Return the histogram (BINS,) of a feature."""
-    found = rows[rows["feature"] == feature]
+    of_feature = rows[rows["feature"] == feature]
     counts = np.zeros(BINS, np.int64)
-    counts[found["bin"].astype(np.int64)] = found["count"]
+    counts[of_feature["bin"].astype(np.int64)] = of_feature["count"]
     return counts
 
 

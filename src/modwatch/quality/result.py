@@ -182,8 +182,8 @@ class InvalidRows:
     def counts(self) -> dict[str, int]:
         """Return invalid rows by reason, most frequent first, without reasons that have no row."""
         counts = np.bincount(self.reason, minlength=len(self.reasons) + 1)[1:]
-        found = [(name, int(n)) for name, n in zip(self.reasons, counts, strict=True) if n]
-        return dict(sorted(found, key=lambda item: (-item[1], item[0])))
+        present = [(name, int(n)) for name, n in zip(self.reasons, counts, strict=True) if n]
+        return dict(sorted(present, key=lambda item: (-item[1], item[0])))
 
 
 def joined(names: Sequence[str]) -> str:

@@ -152,12 +152,12 @@ def _outside(created_at: pa.Array, day: date) -> NDArray[np.bool_]:
 
 def _has_nul(columns: dict[str, pa.Array]) -> NDArray[np.bool_]:
     """Return (k,) bool: a NUL byte in any string of the row."""
-    found = np.zeros(len(columns["text"]), dtype=bool)
+    has_nul = np.zeros(len(columns["text"]), dtype=bool)
     for name in _STORED:
-        found |= bools(pc.match_substring(columns[name], "\x00"))
+        has_nul |= bools(pc.match_substring(columns[name], "\x00"))
     nul = bools(pc.match_substring(pc.list_flatten(columns["groups"]), "\x00"))
-    found[pc.list_parent_indices(columns["groups"]).to_numpy()[nul]] = True
-    return found
+    has_nul[pc.list_parent_indices(columns["groups"]).to_numpy()[nul]] = True
+    return has_nul
 
 
 def _in_row_order(facts: _Columns, day: date) -> _Columns:

@@ -76,13 +76,22 @@ def comment_id_rules() -> tuple[ValidationRule, ...]:
 def comment_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
     """Return the rules for the day's comments as a whole."""
     return (
-        _critical(
-            "schema",
-            (None, 0),
-            "no fault",
-            "the table landed has all columns, with their types",
-            "Ingest the day again with this version of Modwatch.",
+        _schema("landed", "Ingest the day again with this version of Modwatch."),
+        *_volume_rules(bounds),
+        *_quarantine_rules(bounds),
+        _warning(
+            "language_shift",
+            (None, bounds.language_shift),
+            f"Jensen–Shannon divergence of at most {bounds.language_shift:g} bits",
+            "the mix of languages is similar to that of the trailing days",
+            "Look for a new community, a changed language detection or a missing feed.",
         ),
+        *(_missing_share(column, bounds) for column in VALIDATED_COLUMNS),
+    )
+
+
+def _volume_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
+    return (
         _critical(
             "volume_collapse",
             (bounds.collapsed_volume, None),
@@ -104,6 +113,11 @@ def comment_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
             "the day has comments",
             "If comments were expected, check the path or query of the source for this day.",
         ),
+    )
+
+
+def _quarantine_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
+    return (
         _critical(
             "quarantined_most",
             (None, bounds.quarantined_critical),
@@ -118,14 +132,6 @@ def comment_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
             "few rows are quarantined",
             "See the quarantine by reason below.",
         ),
-        _warning(
-            "language_shift",
-            (None, bounds.language_shift),
-            f"Jensen–Shannon divergence of at most {bounds.language_shift:g} bits",
-            "the mix of languages is similar to that of the trailing days",
-            "Look for a new community, a changed language detection or a missing feed.",
-        ),
-        *(_missing_share(column, bounds) for column in VALIDATED_COLUMNS),
     )
 
 
@@ -142,13 +148,7 @@ def score_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
     """Return the rules for the day's scores as a whole."""
     again = "Score the day again. If it fails again, report it with this page."
     return (
-        _critical(
-            "schema",
-            (None, 0),
-            "no fault",
-            "the table scores has all columns, with their types",
-            again,
-        ),
+        _schema("scores", again),
         _critical("double_scores", (None, 0), "none", "each comment is scored once", again),
         _critical(
             "unknown_scores", (None, 0), "none", "each score belongs to a comment of the day", again
@@ -160,20 +160,7 @@ def score_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
             "one model version scored the whole day",
             "The champion changed while the day was scored. Score the day again.",
         ),
-        _critical(
-            "unscored_many",
-            (None, bounds.unscored_critical),
-            f"at most {100 * bounds.unscored_critical:g} %, or {bounds.tolerated_rows} comments",
-            "nearly every comment has a valid score",
-            again,
-        ),
-        _warning(
-            "unscored",
-            (None, 0),
-            "none",
-            "every comment has a valid score",
-            "These comments are not routed. See the row-level rules for the reason.",
-        ),
+        *_unscored_rules(bounds, again),
         _warning(
             "score_shift",
             (None, bounds.score_shift),
@@ -191,6 +178,25 @@ def score_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
     )
 
 
+def _unscored_rules(bounds: Thresholds, remedy: str) -> tuple[ValidationRule, ...]:
+    return (
+        _critical(
+            "unscored_many",
+            (None, bounds.unscored_critical),
+            f"at most {100 * bounds.unscored_critical:g} %, or {bounds.tolerated_rows} comments",
+            "nearly every comment has a valid score",
+            remedy,
+        ),
+        _warning(
+            "unscored",
+            (None, 0),
+            "none",
+            "every comment has a valid score",
+            "These comments are not routed. See the row-level rules for the reason.",
+        ),
+    )
+
+
 def missing_share_rule(column: str) -> str:
     """Return the name of the rule on a column's share of missing values."""
     return f"missing_share_{column}"
@@ -204,6 +210,11 @@ def _missing_share(column: str, bounds: Thresholds) -> ValidationRule:
         f"{column} is missing as often as on the trailing days",
         f"Check whether the source renamed or dropped the column of {column}.",
     )
+
+
+def _schema(table: str, remedy: str) -> ValidationRule:
+    expectation = f"the table {table} has all columns, with their types"
+    return _critical("schema", (None, 0), "no fault", expectation, remedy)
 
 
 def _flag(name: str, expectation: str, remedy: str) -> ValidationRule:

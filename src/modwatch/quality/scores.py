@@ -59,17 +59,15 @@ def validate_scores(
     *,
     day: date,
     comment_ids: Iterable[pa.Array],
-    role: str = "champion",
     trailing: Sequence[Profile] = (),
     thresholds: Thresholds | None = None,
 ) -> ValidatedScores:
-    """Validate the scores of one role on one day, then the profile of the valid ones.
+    """Validate the champion's scores of a day, then the profile of the valid ones.
 
     Args:
         batches: rows of `schemas.SCORES`, in any order, read once; other roles are left out.
         day: the UTC day that they belong to.
         comment_ids: the ids of the day's valid comments, in chunks.
-        role: `champion` or `challenger`.
         trailing: profiles of the days to compare with, from `trailing_profiles`; those that
             another model version scored are left out.
         thresholds: the bounds; None stands for the defaults.
@@ -78,7 +76,7 @@ def validate_scores(
         CheckError: Great Expectations could not evaluate a rule.
     """
     bounds, rules = thresholds or Thresholds(), score_row_rules()
-    scores = _read(batches, comment_ids, role)
+    scores = _read(batches, comment_ids)
     frame = {"missing_probability": np.isnan(scores.prob), "probability_out_of_range": scores.prob}
     first_failed, row_results = validate_rows(pd.DataFrame(frame), rules)
     invalid = InvalidRows(day=day, reason=first_failed, reasons=tuple(r.name for r in rules))
@@ -108,7 +106,7 @@ def valid_scores(
         yield pa.RecordBatch.from_pydict(columns, schema=SCORES).filter(keep)
 
 
-def _read(batches: Iterable[pa.RecordBatch], comment_ids: Iterable[pa.Array], role: str) -> _Scores:
+def _read(batches: Iterable[pa.RecordBatch], comment_ids: Iterable[pa.Array]) -> _Scores:
     index = IdIndex.of(list(comment_ids))
     parts = [(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, bool))]
     versions: set[str] = set()
@@ -116,7 +114,7 @@ def _read(batches: Iterable[pa.RecordBatch], comment_ids: Iterable[pa.Array], ro
     for batch in batches:
         faults = faults or schema_faults(batch.schema, SCORES)
         columns = columns_of(batch, SCORES)
-        wanted = pc.equal(columns["role"], role)
+        wanted = pc.equal(columns["role"], "champion")
         columns = {name: column.filter(wanted) for name, column in columns.items()}
         prob = pc.fill_null(columns["prob"], float("nan")).to_numpy()
         parts.append((index.positions(columns["comment_id"]), prob, bools(columns["flagged"])))

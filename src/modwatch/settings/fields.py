@@ -238,14 +238,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _alert_channels_are_complete(self) -> "Settings":
-        webhook = self.alert_webhook_url
-        if webhook and not _HTTP.fullmatch(webhook.get_secret_value()):
-            raise ValueError("MODWATCH_ALERT_WEBHOOK_URL is not a URL; use https://host/path")
-        if webhook and not self.alert_webhook_secret.get_secret_value():
-            raise ValueError(
-                "MODWATCH_ALERT_WEBHOOK_URL requires MODWATCH_ALERT_WEBHOOK_SECRET to sign alerts; "
-                "set it"
-            )
+        _check_webhook("ALERT", self.alert_webhook_url, self.alert_webhook_secret)
         addresses = (self.alert_mail_from, *self.alert_mail_to) if self.alert_smtp_url else ()
         if len(addresses) == 1 or not all(map(_MAIL.fullmatch, addresses)):
             raise ValueError(
@@ -256,14 +249,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _platform_and_provider_are_complete(self) -> "Settings":
-        platform = self.decision_webhook_url
-        if platform and not _HTTP.fullmatch(platform.get_secret_value()):
-            raise ValueError("MODWATCH_DECISION_WEBHOOK_URL is not a URL; use https://host/path")
-        if platform and not self.decision_webhook_secret.get_secret_value():
-            raise ValueError(
-                "MODWATCH_DECISION_WEBHOOK_URL requires MODWATCH_DECISION_WEBHOOK_SECRET to sign "
-                "decisions; set it"
-            )
+        _check_webhook("DECISION", self.decision_webhook_url, self.decision_webhook_secret)
         if self.oidc_issuer and not (self.oidc_client_id and self.oidc_roles):
             raise ValueError(
                 "MODWATCH_OIDC_ISSUER requires MODWATCH_OIDC_CLIENT_ID and MODWATCH_OIDC_ROLES, a "
@@ -285,6 +271,15 @@ class Settings(BaseSettings):
     def models_folder(self) -> Path:
         """Local copies of registered models, by version."""
         return self.home / "models"
+
+
+def _check_webhook(what: str, url: SecretStr | None, secret: SecretStr) -> None:
+    """Raise ValueError for a webhook of alerts or decisions that is no URL, or has no secret."""
+    name = f"MODWATCH_{what}_WEBHOOK"
+    if url and not _HTTP.fullmatch(url.get_secret_value()):
+        raise ValueError(f"{name}_URL is not a URL; use https://host/path")
+    if url and not secret.get_secret_value():
+        raise ValueError(f"{name}_URL requires {name}_SECRET to sign {what.lower()}s; set it")
 
 
 @dataclass(frozen=True, kw_only=True)

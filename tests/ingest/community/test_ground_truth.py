@@ -4,15 +4,12 @@ import pytest
 from modwatch.errors import SourceError
 from modwatch.ingest.community.ground_truth import (
     KINDS,
-    TRUTH,
     Mixture,
     draw_latents,
-    greeting_table,
     kind_shares,
     toxic_share,
-    truth_table,
 )
-from modwatch.ingest.community.lexicon import GROUPS, TOPICS
+from modwatch.ingest.community.lexicon import TOPICS
 
 CALM = Mixture(prevalence=0.09, new_topics=0.0, coinages=0.0)
 
@@ -26,11 +23,9 @@ def test_prevalence_within_five_standard_errors():
     assert latents.label.mean() == pytest.approx(0.09, abs=5 * np.sqrt(0.09 * 0.91 / 200_000))
 
 
-def test_label_and_difficulty_follow_from_toxicity():
+def test_the_label_follows_from_toxicity():
     latents = draw_latents(1000, CALM, np.random.default_rng(2))
     assert ((latents.toxicity > 0.5) == latents.label).all()
-    assert latents.difficulty == pytest.approx(1 - np.abs(2 * latents.toxicity - 1))
-    assert ((latents.difficulty >= 0) & (latents.difficulty <= 1)).all()
 
 
 def test_new_topics_and_coinages_come_only_when_asked_for():
@@ -67,17 +62,3 @@ def test_the_mixture_has_the_prevalence_asked_for(prevalence):
 def test_a_prevalence_out_of_reach_is_rejected_with_the_range(prevalence):
     with pytest.raises(SourceError, match=r"must be in \[0.023, 0.875\], got"):
         kind_shares(prevalence)
-
-
-def test_latents_become_rows():
-    mixture = Mixture(prevalence=0.3, new_topics=0, coinages=0)
-    latents = draw_latents(100, mixture, np.random.default_rng(0))
-    table = truth_table([f"c{i}" for i in range(100)], latents)
-    assert table.schema == TRUTH
-    assert table["label"].to_pylist() == latents.label.tolist()
-    assert all(set(groups) <= set(GROUPS) for groups in table["groups"].to_pylist())
-
-
-def test_greetings_are_harmless():
-    (row,) = greeting_table(["x"]).to_pylist()
-    assert (row["label"], row["kind"], row["difficulty"]) == (0, "greeting", 0.02)

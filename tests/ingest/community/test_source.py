@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from modwatch.errors import SourceError
-from modwatch.ingest.community import TRUTH, Community, Drift
+from modwatch.ingest.community import Community, Drift
 from modwatch.lake.schemas import LANDED
 
 DAY = dt.date(2024, 3, 1)
@@ -52,19 +52,8 @@ def test_comments_come_in_order_of_time_inside_their_day():
             assert by_id[row["parent_text"]]["created_at"] <= row["created_at"]
 
 
-def test_the_truth_of_every_sound_row_and_of_no_other():
-    community = Community(seed=1, comments_per_day=12_000, dirt_rate=0.001)
-    rows, truth = landed(community), community.truth(DAY)
-    assert truth.schema == TRUTH
-    labels = dict(zip(*(truth[name].to_pylist() for name in ("comment_id", "label")), strict=True))
-    assert len(labels) == truth.num_rows
-    sound = [
-        row
-        for row in rows.select(["comment_id", "text", "created_at", "label"]).to_pylist()
-        if row["text"] and row["created_at"].date() == DAY
-    ]
-    assert {row["comment_id"] for row in sound} == set(labels)
-    assert all(row["label"] == labels[row["comment_id"]] for row in sound)
+def test_every_block_has_its_share_of_defects():
+    rows = landed(Community(seed=1, comments_per_day=12_000, dirt_rate=0.001))
     defects = rows.num_rows - len(set(rows["comment_id"].to_pylist()))
     assert defects == 4  # 12 defective rows: 10 in the first block of 10,000 and 2 in the second
 
@@ -89,16 +78,16 @@ def test_a_drift_changes_nothing_before_its_start():
     drift = Drift(start=WEEK[1], prevalence=0.3)
     drifting = Community(seed=1, comments_per_day=1000, drift=drift)
     assert landed(drifting) == landed(Community(seed=1, comments_per_day=1000))
-    assert np.mean(drifting.truth(WEEK[1])["label"].to_pylist()) == pytest.approx(0.3, abs=0.06)
+    assert np.mean(landed(drifting, WEEK[1])["label"].to_pylist()) == pytest.approx(0.3, abs=0.06)
 
 
 def test_people_label_as_judge_says_and_know_no_other_ids():
     person = SMALL.moderators[0]
-    truth = SMALL.truth(DAY)
-    ids = truth["comment_id"].to_pylist()
+    rows = landed(SMALL).slice(0, 302)  # before the defects
+    ids = rows["comment_id"].to_pylist()
     labels = SMALL.label(person, ids)
     assert labels.tolist() == [SMALL.label(person, [c])[0] for c in ids]
-    assert (labels == truth["label"].to_numpy()).mean() > 0.9
+    assert (labels == rows["label"].to_numpy()).mean() > 0.9
     assert (labels != SMALL.label(person, ids, round_number=1)).any()
     for wrong in ("c20240301-9999999", "x20240301-0000000", "x20240301-9999999", "nobody"):
         with pytest.raises(SourceError, match=f"'{wrong}' is not of community:1"):
@@ -106,10 +95,12 @@ def test_people_label_as_judge_says_and_know_no_other_ids():
 
 
 def test_a_person_of_no_group_of_the_community_can_label():
-    stranger = dataclasses.replace(SMALL.moderators[0], group="elsewhere", flip_rate=0.0)
-    truth = SMALL.truth(DAY)
-    expected = truth["toxicity"].to_numpy() > stranger.threshold
-    assert (SMALL.label(stranger, truth["comment_id"].to_pylist()) == expected).all()
+    stranger = dataclasses.replace(
+        SMALL.moderators[0], group="elsewhere", threshold=0.5, flip_rate=0.0
+    )
+    rows = landed(SMALL).slice(0, 302)
+    labels = SMALL.label(stranger, rows["comment_id"].to_pylist())
+    assert (labels == rows["label"].to_numpy()).all()
 
 
 def test_training_comments_come_from_before_the_stream():
@@ -117,7 +108,7 @@ def test_training_comments_come_from_before_the_stream():
     assert len(history.texts) == len(history.labels) == 500
     assert SMALL.training_comments(500).texts == history.texts
     assert "texts" not in repr(history)
-    even = SMALL.training_comments(2000, prevalence=0.5)
+    even = Community(seed=1, prevalence=0.5).training_comments(2000)
     assert even.labels.mean() == pytest.approx(0.5, abs=0.06)
     assert SMALL.training_comments(0).labels.shape == (0,)
 
@@ -136,11 +127,18 @@ def test_a_small_model_learns_it_but_not_all_of_it_and_a_drift_hurts():
     vectoriser = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2)
     model = LogisticRegression(C=10).fit(vectoriser.fit_transform(history.texts), history.labels)
 
+    strict, lenient = (
+        dataclasses.replace(
+            community.moderators[0], group="elsewhere", threshold=threshold, flip_rate=0.0
+        )
+        for threshold in (0.25, 0.75)
+    )
+
     def performance(days: list[dt.date]) -> tuple[float, float, float]:
-        texts = [text for day in days for text in landed(community, day)["text"].to_pylist()]
-        truth = pa.concat_tables([community.truth(day) for day in days])
-        label, hard = truth["label"].to_numpy(), truth["difficulty"].to_numpy() > 0.5
-        prob = model.predict_proba(vectoriser.transform(texts))[:, 1]
+        rows = pa.concat_tables([landed(community, day) for day in days])
+        ids, label = rows["comment_id"].to_pylist(), rows["label"].to_numpy()
+        hard = community.label(strict, ids) != community.label(lenient, ids)
+        prob = model.predict_proba(vectoriser.transform(rows["text"].to_pylist()))[:, 1]
         wrong = (prob > 0.5) != label
         return float(roc_auc_score(label, prob)), wrong[hard].mean(), wrong[~hard].mean()
 

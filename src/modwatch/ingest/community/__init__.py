@@ -1,8 +1,7 @@
 """The synthetic community: seeded comments, annotators and ground truth."""
 
 from modwatch.ingest.community.annotators import Person, simulate_labels
-from modwatch.ingest.community.ground_truth import TRUTH
 from modwatch.ingest.community.lexicon import GROUPS
 from modwatch.ingest.community.source import Community, Drift
 
-__all__ = ["GROUPS", "TRUTH", "Community", "Drift", "Person", "simulate_labels"]
+__all__ = ["GROUPS", "Community", "Drift", "Person", "simulate_labels"]

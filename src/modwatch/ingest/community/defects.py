@@ -8,8 +8,6 @@ from modwatch.ingest.landing import column_batch
 
 #: Valid right-to-left text: "hello everybody, thank you for the garden".
 _RIGHT_TO_LEFT = "שלום לכולם, תודה על הגינה 🌱"
-_DEFECTS = 4
-_GREETING = 3
 
 
 def defective_batch(day: dt.date, first: int, clean: pa.RecordBatch) -> pa.RecordBatch:
@@ -20,23 +18,14 @@ def defective_batch(day: dt.date, first: int, clean: pa.RecordBatch) -> pa.Recor
     """
     rows = clean.to_pylist()
     for number, row in enumerate(rows):
-        defect = number % _DEFECTS
+        defect = number % 4
         if defect:
-            row["comment_id"], row["label"] = _defect_id(day, first + number), 0
+            row["comment_id"], row["label"] = f"x{day:%Y%m%d}-{first + number:07d}", 0
         if defect == 1:
             row["text"] = ""
         elif defect == 2:
             row["created_at"] += dt.timedelta(days=1)
-        elif defect == _GREETING:
+        elif defect == 3:
             row.update(text=_RIGHT_TO_LEFT, language="he", groups=[])
     names = [name for name in clean.schema.names if name not in {"dt", "row"}]
     return column_batch(day, first, {name: [row[name] for row in rows] for name in names})
-
-
-def greeting_ids(day: dt.date, first: int, size: int) -> list[str]:
-    """Return the ids of the greetings in a defective batch of `size` rows from row `first`."""
-    return [_defect_id(day, first + number) for number in range(_GREETING, size, _DEFECTS)]
-
-
-def _defect_id(day: dt.date, row: int) -> str:
-    return f"x{day:%Y%m%d}-{row:07d}"

@@ -7,11 +7,9 @@ the label is 1 when t > 0.5. The prevalence follows in closed form.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit
 
@@ -66,18 +64,6 @@ KINDS = (
 
 _INSULTS = [k for k, kind in enumerate(KINDS) if kind.name in {"insult", "disguised"}]
 _GROUP_KINDS = [k for k, kind in enumerate(KINDS) if kind.name in {"group_blame", "group_mention"}]
-
-#: Ground truth per comment.
-TRUTH = pa.schema(
-    [
-        ("comment_id", pa.string()),
-        ("toxicity", pa.float64()),  # (0, 1): share of an ideal crowd that labels it toxic
-        ("difficulty", pa.float64()),  # [0, 1]: 1 − |2·toxicity − 1|
-        ("label", pa.int8()),  # 1 when toxicity > 0.5
-        ("kind", pa.string()),  # name in KINDS, or `greeting` (valid rows among the defects)
-        ("groups", pa.list_(pa.string())),
-    ]
-)
 
 #: Toxicity of the valid rows among the defects, which are harmless greetings.
 GREETING_TOXICITY = 0.01
@@ -152,11 +138,6 @@ class Latents:
         """(N,) 1 where more than half of the ideal crowd labels it toxic."""
         return (self.toxicity > 0.5).astype(np.int8)
 
-    @property
-    def difficulty(self) -> NDArray[np.float64]:
-        """(N,) 1 − |2t − 1| in [0, 1]: 0 where all agree, 1 where the crowd is split in half."""
-        return 1 - np.abs(2 * self.toxicity - 1)
-
 
 def draw_latents(size: int, mixture: Mixture, rng: np.random.Generator) -> Latents:
     """Return the ground truth of `size` independent comments."""
@@ -190,29 +171,3 @@ def _mentions(kind: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.i
 def mentions(latents: Latents) -> list[list[str]]:
     """Return the groups that each comment mentions: none or one."""
     return [[GROUPS[g]] if g >= 0 else [] for g in latents.mention.tolist()]
-
-
-def truth_table(comment_ids: Sequence[str], latents: Latents) -> pa.Table:
-    """Return the ground truth of N comments, schema TRUTH."""
-    columns = [
-        comment_ids,
-        latents.toxicity,
-        latents.difficulty,
-        latents.label,
-        [KINDS[k].name for k in latents.kind.tolist()],
-        mentions(latents),
-    ]
-    arrays = [pa.array(c, field.type) for c, field in zip(columns, TRUTH, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=TRUTH)
-
-
-def greeting_table(comment_ids: Sequence[str]) -> pa.Table:
-    """Return the ground truth of the greetings among the defects, schema TRUTH."""
-    row = {
-        "toxicity": GREETING_TOXICITY,
-        "difficulty": 2 * GREETING_TOXICITY,
-        "label": 0,
-        "kind": "greeting",
-        "groups": [],
-    }
-    return pa.Table.from_pylist([{"comment_id": c, **row} for c in comment_ids], schema=TRUTH)

@@ -1,4 +1,4 @@
-"""The synthetic community as a source: days of comments, their truth, and training comments."""
+"""The synthetic community as a source: days of comments, and training comments."""
 
 import datetime as dt
 from collections import defaultdict
@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 from modwatch.errors import SourceError
 from modwatch.ingest.community import annotators, grammar
 from modwatch.ingest.community.annotators import Person
-from modwatch.ingest.community.defects import defective_batch, greeting_ids
+from modwatch.ingest.community.defects import defective_batch
 from modwatch.ingest.community.ground_truth import (
     GREETING_TOXICITY,
-    TRUTH,
     Latents,
     Mixture,
     draw_latents,
-    greeting_table,
     kind_shares,
     mentions,
-    truth_table,
 )
 from modwatch.ingest.community.lexicon import GROUPS
 from modwatch.ingest.community.metadata import (
@@ -111,20 +108,9 @@ class Community:
         for block, first, count in self._defects(size):
             yield defective_batch(day, first, self._batch(day, block, size).slice(0, count))
 
-    def truth(self, day: dt.date) -> pa.Table:
-        """Return the ground truth of every valid comment of `day`, with the schema TRUTH."""
-        size = self._size(day)
-        tables = [TRUTH.empty_table()]
-        for block in range(_blocks(size)):
-            ids = comment_ids(day, block * BATCH_ROWS, _block_size(block, size))
-            tables.append(truth_table(ids, self._latents(day, block, size)))
-        for _, first, count in self._defects(size):
-            tables.append(greeting_table(greeting_ids(day, first, count)))
-        return pa.concat_tables(tables)
-
-    def training_comments(self, size: int, *, prevalence: float | None = None) -> LabelledTexts:
+    def training_comments(self, size: int) -> LabelledTexts:
         """Return `size` labelled comments from before the first day and any drift."""
-        mixture = self._mixture(None, prevalence)
+        mixture = self._mixture(None)
         texts: list[str] = []
         labels = []
         for block in range(_blocks(size)):
@@ -201,13 +187,12 @@ class Community:
     def _rng(self, day: int, stream: int, block: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, day, stream, block])
 
-    def _mixture(self, day: dt.date | None, prevalence: float | None = None) -> Mixture:
+    def _mixture(self, day: dt.date | None) -> Mixture:
         drift = self.drift if self.drift and day and day >= self.drift.start else None
-        usual = self.prevalence if prevalence is None else prevalence
         if drift is None:
-            return Mixture(prevalence=usual, new_topics=0.0, coinages=0.0)
+            return Mixture(prevalence=self.prevalence, new_topics=0.0, coinages=0.0)
         return Mixture(
-            prevalence=usual if drift.prevalence is None else drift.prevalence,
+            prevalence=self.prevalence if drift.prevalence is None else drift.prevalence,
             new_topics=drift.new_topics,
             coinages=drift.coinages,
         )

@@ -1,35 +1,27 @@
-"""Published corpora, one module per format; all load into the same tables."""
+"""Published corpora; all formats load into the same tables."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 from types import MappingProxyType
 
 from modwatch.errors import SourceError
-from modwatch.ingest.corpora import (
-    civil_comments,
-    civil_comments_spans,
-    crehate,
-    md_agreement,
-    sbic,
-    wikipedia_detox,
-    wikipedia_talk,
-    xhate_stability,
-)
+from modwatch.ingest.corpora import annotated, civil_comments, wikipedia_talk
 from modwatch.ingest.corpora.corpus import ANNOTATIONS, ITEMS, Corpus, LabelledTexts
 
 __all__ = ["ANNOTATIONS", "ITEMS", "LOADERS", "Corpus", "LabelledTexts", "load", "training_corpus"]
 
-#: Loaders by format; each takes a file or a folder.
-LOADERS: Mapping[str, Callable[[Path], Corpus]] = MappingProxyType(
+#: Loaders by format; each takes a file or a folder, and counts unusable rows by reason.
+LOADERS: Mapping[str, Callable[[Path, Counter[str]], Corpus]] = MappingProxyType(
     {
         "civil_comments": civil_comments.load,
-        "civil_comments_spans": civil_comments_spans.load,
-        "crehate": crehate.load,
-        "md_agreement": md_agreement.load,
-        "sbic": sbic.load,
-        "wikipedia_detox": wikipedia_detox.load,
+        "civil_comments_spans": annotated.civil_comments_spans,
+        "crehate": annotated.crehate,
+        "md_agreement": annotated.md_agreement,
+        "sbic": annotated.sbic,
+        "wikipedia_detox": annotated.wikipedia_detox,
         "wikipedia_talk": wikipedia_talk.load,
-        "xhate_stability": xhate_stability.load,
+        "xhate_stability": annotated.xhate_stability,
     }
 )
 
@@ -43,7 +35,7 @@ def load(name: str, path: str | Path) -> Corpus:
         raise SourceError(f"Corpus {name!r} does not exist; use one of {', '.join(LOADERS)}.")
     if not Path(path).exists():
         raise SourceError(f"{path} does not exist; use the published file or its folder.")
-    return LOADERS[name](Path(path))
+    return LOADERS[name](Path(path), Counter())
 
 
 def training_corpus(name: str, folder: str | Path, stream: Corpus | Set[str]) -> LabelledTexts:

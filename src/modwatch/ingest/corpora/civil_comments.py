@@ -9,7 +9,7 @@ from pathlib import Path
 
 from modwatch.errors import SourceError
 from modwatch.ingest.corpora import reading
-from modwatch.ingest.corpora.corpus import ITEMS, Corpus, table
+from modwatch.ingest.corpora.corpus import Corpus
 from modwatch.ingest.readers import column_names
 
 #: Minimum share of annotators for a toxic label or the mention of an identity.
@@ -25,7 +25,7 @@ IDENTITIES = (
 )  # fmt: skip
 
 
-def load(path: Path) -> Corpus:
+def load(path: Path, left_out: Counter[str]) -> Corpus:
     """Return the comments of a file, or of the `train.csv` or `all_data.csv` of a folder.
 
     `score` is the share of annotators. `groups` is null where identities were not annotated, and
@@ -39,12 +39,11 @@ def load(path: Path) -> Corpus:
             f"{path} has neither a column target nor toxicity; use Jigsaw's train.csv or "
             "all_data.csv (for the spans release use civil_comments_spans)."
         )
-    left_out: Counter[str] = Counter()
     items = [
         _item(row, target, path)
         for row in reading.rows(path, ("id", "comment_text", target), left_out)
     ]
-    return Corpus(name="civil_comments", items=table(ITEMS, items), left_out=dict(left_out))
+    return Corpus.of("civil_comments", left_out, items)
 
 
 def _item(row: dict[str, str], target: str, path: Path) -> dict[str, object]:

@@ -47,6 +47,30 @@ class Corpus:
     #: Number of unusable rows by reason.
     left_out: Mapping[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        left_out: Mapping[str, int],
+        items: Sequence[Mapping[str, object]],
+        votes: Sequence[Mapping[str, object]] | None = None,
+        annotators: pa.Table | None = None,
+    ) -> "Corpus":
+        """Return the corpus of some rows; a vote without a round is of round 0.
+
+        >>> vote = {"comment_id": "c", "annotator_id": "a", "label": 1}
+        >>> Corpus.of("one", {}, [{"comment_id": "c"}], [vote]).annotations["round"].to_pylist()
+        [0]
+        """
+        rounds = [{"round": 0, **vote} for vote in votes or ()]
+        return cls(
+            name=name,
+            items=table(ITEMS, items),
+            annotations=None if votes is None else table(ANNOTATIONS, rounds),
+            annotators=annotators,
+            left_out=dict(left_out),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledTexts:

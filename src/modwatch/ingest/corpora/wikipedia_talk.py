@@ -14,29 +14,28 @@ from pathlib import Path
 import numpy as np
 
 from modwatch.ingest.corpora import reading
-from modwatch.ingest.corpora.corpus import ITEMS, Corpus, LabelledTexts, table
+from modwatch.ingest.corpora.corpus import Corpus, LabelledTexts
 from modwatch.ingest.readers import column_names
 
 _STREAM = "context_gc.csv*"
 _TRAINING = ("balanced_test.csv*", "non_toxic_train.csv*")
 
 
-def load(path: Path) -> Corpus:
+def load(path: Path, left_out: Counter[str]) -> Corpus:
     """Return the items of one file; of a folder, the stream `context_gc.csv`.
 
     `score` is the toxicity by the Perspective API, if the file has it. Items of a file without ids
     are numbered.
     """
     path = reading.find(path, _STREAM)
-    left_out: Counter[str] = Counter()
     names = set(column_names(path))
     if {"id", "text", "parent"} <= names:
-        items = list(_context(path, left_out))
+        items = _context(path, left_out)
     elif {"rev_id", "comment"} <= names:
-        items = list(_testset(path, left_out))
+        items = _testset(path, left_out)
     else:
-        items = list(_headerless(path, left_out))
-    return Corpus(name="wikipedia_talk", items=table(ITEMS, items), left_out=dict(left_out))
+        items = _headerless(path, left_out)
+    return Corpus.of("wikipedia_talk", left_out, list(items))
 
 
 def training_corpus(folder: Path, exclude: Set[str]) -> LabelledTexts:

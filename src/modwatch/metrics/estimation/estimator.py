@@ -122,10 +122,10 @@ class Estimator:
             )
             for side, credit in ((domain, 1.0), (outside, 0.0))
         ]
-        found = mean_credit(sides, np.random.default_rng(self._seed))
-        if found is None:
+        estimate = mean_credit(sides, np.random.default_rng(self._seed))
+        if estimate is None:
             return self._insufficient(metric, f"no {noun} among the labels", self._everything, **at)
-        return self._ok(metric, found[0], *found[1], self._everything, **at)
+        return self._ok(metric, estimate[0], *estimate[1], self._everything, **at)
 
     def _areas(
         self,

@@ -133,11 +133,14 @@ def _observed(sample: Sample, prob: float, domain: Domain) -> dict[str, object]:
     if not known["count"] or sample.lacks(domain):
         return known | {"status": "insufficient"}
     total = sample.total(sample.label, domain)
-    found = (total.value, *interval(total.confidence()))
-    rate, low, high = (min(max(each / domain.mass, 0.0), 1.0) for each in found)
-    low, high = min(low, rate), max(high, rate)
+    ends = (total.value, *interval(total.confidence()))
+    rate, low, high = (min(max(end / domain.mass, 0.0), 1.0) for end in ends)
     mass = sample.masses(domain)
     effective = float(mass.sum() ** 2 / (mass**2).sum())
     least, most = mid_p(rate * effective, effective)
-    ends = {"low": min(low, least), "high": max(high, most)}
-    return known | {"positive_rate": rate, **ends, "status": "ok"}
+    return known | {
+        "positive_rate": rate,
+        "low": min(low, rate, least),
+        "high": max(high, rate, most),
+        "status": "ok",
+    }

@@ -140,7 +140,7 @@ def _labels_for(width: float, trials: Sequence[tuple[int, float]]) -> int | None
     >>> _labels_for(0.05, [(10, 0.2), (20, 0.1), (40, 0.05), (80, 0.02), (160, 0.01)])
     40
     """
-    known = [(labels, found) for labels, found in trials if not math.isnan(found)]
+    known = [trial for trial in trials if not math.isnan(trial[1])]
     labels, now = known[0]
     if now <= width:  # fewer suffice: widths shrink with the root of the rows
         return math.ceil(labels * (now / width) ** 2)
