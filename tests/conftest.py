@@ -57,7 +57,6 @@ def services() -> None:
 _LONGEST_FIRST = ("acceptance", "pipeline", "distribution", "audits", "monitoring")
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rank = {folder: number for number, folder in enumerate(_LONGEST_FIRST)}
     items.sort(key=lambda item: rank.get(item.path.parent.name, len(rank)))

@@ -67,7 +67,7 @@ class Airflow:
 @pytest.fixture
 def airflow(monkeypatch: pytest.MonkeyPatch) -> Airflow:
     made = Airflow()
-    name = "airflow.sdk.execution_time.hitl.get_hitl_detail_content_detail"
+    name = "modwatch.orchestration.labels_trigger.get_hitl_detail_content_detail"
     monkeypatch.setattr(name, made)
     return made
 

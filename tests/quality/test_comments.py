@@ -153,7 +153,7 @@ def test_volume_against_the_trailing_median(landed, validate, usual, rows, names
     assert checked.result.rejected == ("volume_collapse" in names)
 
 
-def test_volume_is_not_judged_by_two_days(landed, validate, usual):
+def test_volume_is_not_compared_with_two_days(landed, validate, usual):
     assert failed(validate(landed(1), trailing=usual(2, 100))) == set()
 
 
@@ -176,7 +176,7 @@ def test_a_lost_column_is_a_warning(landed, validate, usual):
     assert failed(checked) == {"missing_share_platform"}
 
 
-def test_small_days_are_not_judged_by_shares(landed, validate, usual):
+def test_shares_of_small_days_are_skipped(landed, validate, usual):
     checked = validate(landed(50, language=["de"] * 50), trailing=usual(3, 50, platform=0))
 
     assert failed(checked) == set()

@@ -37,7 +37,7 @@ def test_rows_that_fail_are_found_across_chunks():
     assert found["bad"].tolist() == [0, CHUNK_ROWS - 1, CHUNK_ROWS + 1]
 
 
-def test_range_is_closed_and_null_is_not_judged():
+def test_range_is_closed_and_null_is_skipped():
     frame = pd.DataFrame({"n": [0.9, 1, 2, 2.1, None]})
 
     assert failing_rows(frame, [between("n", 1, 2)])["n"].tolist() == [0, 3]

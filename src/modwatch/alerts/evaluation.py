@@ -93,7 +93,7 @@ def evaluate(
         _write_active(lake, past, watching)
     _log.info(
         "Alert rules evaluated.",
-        extra={"event": "alerts.judged", "dt": str(day), "until": str(today), "new": len(new)},
+        extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": len(new)},
     )
     return sum(post(database, channels, _linked(message, links)) for message in new)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from modwatch.errors import SourceError
+from modwatch.ingest import corpora
+from modwatch.ingest.community import Community
 from modwatch.ingest.community.metadata import comment_ids
 from modwatch.ingest.corpora.corpus import Corpus, LabelledTexts
 from modwatch.review.quality_control.gold import GoldComment
@@ -64,8 +66,6 @@ def demo_data(name: str) -> DemoData:
 
 
 def _synthetic() -> DemoData:
-    from modwatch.ingest.community import Community
-
     seed = 7
     return DemoData(
         name="synthetic",
@@ -105,8 +105,6 @@ def _gold(training: LabelledTexts) -> tuple[GoldComment, ...]:
 
 
 def _wikipedia_talk() -> DemoData:
-    from modwatch.ingest import corpora
-
     folder = published_data() / "wikipedia_talk"
     if not (folder / _STREAM).exists():
         raise SourceError(

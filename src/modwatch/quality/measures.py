@@ -9,13 +9,13 @@ from modwatch.quality.result import Measure
 from modwatch.quality.thresholds import Thresholds
 
 
-def not_judged(reason: str) -> Measure:
+def skipped(reason: str) -> Measure:
     """Return a measure without a value.
 
-    >>> not_judged("no scores").observed
-    'not judged: no scores'
+    >>> skipped("no scores").observed
+    'skipped: no scores'
     """
-    return Measure(value=None, observed=f"not judged: {reason}")
+    return Measure(value=None, observed=f"skipped: {reason}")
 
 
 def measure_of(finding: Finding, observed: Callable[[float], str]) -> Measure:
@@ -26,7 +26,7 @@ def measure_of(finding: Finding, observed: Callable[[float], str]) -> Measure:
     Measure(value=0.25, observed='PSI 0.250')
     """
     if finding.value is None:
-        return not_judged(finding.reason)
+        return skipped(finding.reason)
     return Measure(value=finding.value, observed=observed(finding.value))
 
 
@@ -47,4 +47,4 @@ def too_few_days(days: Sequence[Profile], bounds: Thresholds, of: str = "") -> M
     """Return a measure without a value when there are too few trailing days, else None."""
     if len(days) >= bounds.min_trailing_days:
         return None
-    return not_judged(f"{len(days)} trailing days{of}; {bounds.min_trailing_days} are needed")
+    return skipped(f"{len(days)} trailing days{of}; {bounds.min_trailing_days} are needed")

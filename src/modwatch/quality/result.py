@@ -35,7 +35,7 @@ class ValidationRule:
     remedy: str
     #: Smallest value allowed; with neither bound, the column is a flag that must be false.
     minimum: float | None = None
-    #: Largest value allowed. A null is not judged.
+    #: Largest value allowed. A null is skipped.
     maximum: float | None = None
 
 

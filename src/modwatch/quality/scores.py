@@ -16,7 +16,7 @@ from modwatch.metrics.drift import Reference
 from modwatch.metrics.profile import Profile, pooled
 from modwatch.quality.expectations import validate_day, validate_rows
 from modwatch.quality.id_index import IdIndex
-from modwatch.quality.measures import measure_of, not_judged, too_few_days, trailing_findings
+from modwatch.quality.measures import measure_of, skipped, too_few_days, trailing_findings
 from modwatch.quality.profiles import profile_scores
 from modwatch.quality.result import InvalidRows, Measure, ValidationResult, joined, percentage
 from modwatch.quality.rules import score_day_rules, score_row_rules
@@ -177,7 +177,7 @@ def _compared(
     before = pooled(days)
     missing = too_few_days(days, bounds, of=" of this model version")
     if not missing and (scores := min(today.scored, before.scored)) < bounds.min_scores:
-        missing = not_judged(f"{scores:,} scores; {bounds.min_scores} are needed")
+        missing = skipped(f"{scores:,} scores; {bounds.min_scores} are needed")
     if missing:
         return {"score_shift": missing, "flagged_shift": missing}
     psi = trailing_findings(today, trailing)["psi", "prob"]
@@ -193,7 +193,7 @@ def _flagged_shift(today: Profile, before: Profile, bounds: Thresholds) -> Measu
     """Return the ratio of the flagged shares, with half a flag added so that it is finite."""
     expected = before.flagged * today.scored / before.scored
     if max(expected, today.flagged) < bounds.min_flagged:
-        return not_judged(f"under {bounds.min_flagged} comments are flagged or expected to be")
+        return skipped(f"under {bounds.min_flagged} comments are flagged or expected to be")
     ratio = (today.flagged + 0.5) / today.scored / ((before.flagged + 0.5) / before.scored)
     now, usual = (percentage(part.flagged, part.scored) for part in (today, before))
     return Measure(value=ratio, observed=f"{now} flagged, {usual} before")
