@@ -6,6 +6,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
+from tabs import Tab
 
 from modwatch.review import people
 from modwatch.review.console.app import create_app
@@ -45,3 +46,9 @@ def token(engine: Engine, ann: Moderator) -> str:
 @pytest.fixture
 def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+def tab(client: TestClient, engine: Engine, ann: Moderator) -> Tab:
+    """A tab in which ann reviews."""
+    return Tab(client, engine, ann)

@@ -1,31 +1,27 @@
 """Leases that a browser remembers: one in a cookie, or several in a tab.
 
 A tab that closes releases its items, so that others can lease them. A reload or the back button
-looks the same to the server, so a tab keeps a ticket for each item: with it, the same session can
-lease the item again unless someone else has it.
+looks the same to the server, so a tab remembers the token of each lease: with it, the same person
+can lease the item again unless someone else has had it since.
 """
 
-import hashlib
-import hmac
 from typing import Annotated
 
-from pydantic import Field
-from sqlalchemy import update
+from pydantic import ConfigDict, Field
 
 from modwatch.review import queue
 from modwatch.review.console.request_context import Session
 from modwatch.review.console.schemas import RequestSchema, Token
-from modwatch.review.people import session_seed
 from modwatch.review.queue.items import Lease
-from modwatch.review.tables import NO_LEASE, review_item
 
 
 class RememberedLease(RequestSchema):
-    """A lease that a tab remembers, and the ticket for the same item."""
+    """A lease that a tab remembers; tabs of an earlier version send more, which is ignored."""
+
+    model_config = ConfigDict(extra="ignore")
 
     item_id: Annotated[int, Field(ge=1, le=2**63 - 1)]
     lease_token: Token
-    ticket: Token
 
 
 def cookie_of(lease: Lease) -> str:
@@ -50,27 +46,17 @@ def resume(session: Session, cookie: str) -> Lease | None:
 
 
 def lease_again(session: Session, remembered: RememberedLease) -> Lease | None:
-    """Return a new lease of an item that the tab had; None if someone else has it.
+    """Return a new lease of an item that the tab had; None if someone else had it since.
 
-    The lease is new because the tab's request to release the old one may still be in flight. It
-    replaces any lease of this person, since an earlier response may never have reached the tab.
+    The lease is new because the tab's request to release the old one may still be in flight.
     """
-    engine, person, item_id = session.engine, session.person, remembered.item_id
-    if not hmac.compare_digest(
-        ticket_of(session, item_id).encode(), remembered.ticket.encode(errors="surrogatepass")
-    ):
-        return queue.resume(engine, person.id, item_id, remembered.lease_token)
-    mine = (review_item.c.id == item_id, review_item.c.leased_by == person.id)
-    with engine.begin() as connection:
-        connection.execute(update(review_item).where(*mine).values(**NO_LEASE))
-    claim = (engine, person.id, item_id, session.context.options.lease_length)
-    waiting = queue.claim(*claim, queues=person.queues)
-    if waiting is None and person.may("lead"):
-        return queue.claim(*claim, queues=person.queues, escalated_only=True)
-    return waiting
-
-
-def ticket_of(session: Session, item_id: int) -> str:
-    """Return this session's ticket for an item; rotating the session token does not change it."""
-    seed = session_seed(session.token).encode()
-    return hmac.new(seed, f"item {item_id}".encode(), hashlib.sha256).hexdigest()
+    person = session.person
+    return queue.renew(
+        session.engine,
+        person.id,
+        remembered.item_id,
+        remembered.lease_token,
+        session.context.options.lease_length,
+        queues=person.queues,
+        escalated=person.may("lead"),
+    )

@@ -18,6 +18,7 @@ from modwatch.review.queue.leases import (
     lease,
     lease_escalated,
     release,
+    renew,
     resume,
 )
 from modwatch.review.queue.metrics import QueueAges, QueueCounts, counts, queue_ages
@@ -39,6 +40,7 @@ __all__ = [
     "lease_escalated",
     "queue_ages",
     "release",
+    "renew",
     "resume",
     "skip",
     "verify_log",

@@ -15,7 +15,14 @@ from modwatch.review.digests import digest_of
 from modwatch.review.log.labels import in_force
 from modwatch.review.queue.items import Item, Lease, Opinion
 from modwatch.review.queue.lanes import Lanes, load_lanes
-from modwatch.review.queue.statements import CLAIM, HELD, LEASE, LEASE_COLUMNS, LEASE_ESCALATED
+from modwatch.review.queue.statements import (
+    CLAIM,
+    HELD,
+    LEASE,
+    LEASE_COLUMNS,
+    LEASE_ESCALATED,
+    RENEW,
+)
 from modwatch.review.tables import decision, moderator, review_item
 
 LEASE_LENGTH = dt.timedelta(minutes=10)
@@ -27,6 +34,7 @@ LONGEST_HOLD = dt.timedelta(hours=1)
 _TURNS = random.Random()  # noqa: S311
 
 _LEASE, _LEASE_ESCALATED, _CLAIM = text(LEASE), text(LEASE_ESCALATED), text(CLAIM)
+_RENEW = text(RENEW)
 
 _EXTEND = text(
     f"""
@@ -38,9 +46,9 @@ _EXTEND = text(
     """  # noqa: S608 - our own text
 )
 
+# The lease ends as if it had expired: whose it was is what `renew` goes by.
 _RELEASE = text(
-    f"UPDATE review_item SET lease_digest = NULL, leased_by = NULL, leased_until = NULL "  # noqa: S608
-    f"WHERE {HELD} RETURNING id"
+    f"UPDATE review_item SET leased_until = now() WHERE {HELD} RETURNING id"  # noqa: S608
 )
 
 _RESUME = text(f"SELECT {LEASE_COLUMNS} FROM review_item WHERE {HELD}")  # noqa: S608
@@ -105,6 +113,33 @@ def resume(engine: Engine, moderator_id: int, item_id: int, lease_token: str) ->
     return _with_opinions(engine, lease_of(rows[0], lease_token)) if rows else None
 
 
+def renew(
+    engine: Engine,
+    moderator_id: int,
+    item_id: int,
+    lease_token: str,
+    length: dt.timedelta = LEASE_LENGTH,
+    *,
+    queues: Collection[str] | None = None,
+    escalated: bool = False,
+) -> Lease | None:
+    """Return a new lease of an item whose last lease this person had; None if it is not so.
+
+    The last lease may be valid, expired or released. Its token proves it, so that nobody leases an
+    item that the queue did not serve them. The new token follows from the old one: a request that
+    is sent again, since its response was lost, gets the same lease. With `escalated` an item that
+    was escalated meanwhile counts, too; callers must allow this to leads only.
+    """
+    more = {
+        "item_id": item_id,
+        "before": digest_of(lease_token),
+        "statuses": ["waiting", "escalated"] if escalated else ["waiting"],
+    }
+    token = _next_token(lease_token)
+    taken = _take(engine, _RENEW, moderator_id, length, token, queues=queues, **more)
+    return None if taken is None else _with_opinions(engine, taken)
+
+
 def extend(
     engine: Engine,
     moderator_id: int,
@@ -159,11 +194,13 @@ def _take(
     statement: TextClause,
     moderator_id: int,
     length: dt.timedelta,
+    token: str | None = None,
+    /,
     *,
     queues: Collection[str] | None,
     **more: object,
 ) -> Lease | None:
-    token = secrets.token_urlsafe(24)
+    token = token or secrets.token_urlsafe(24)
     values = {
         "moderator_id": moderator_id,
         "digest": digest_of(token),
@@ -172,6 +209,11 @@ def _take(
     }
     rows = at_once(engine, statement, values | more)
     return lease_of(rows[0], token) if rows else None
+
+
+def _next_token(lease_token: str) -> str:
+    """Return a token that only those who know `lease_token` can compute."""
+    return digest_of(f"renewed {lease_token}").hex()
 
 
 def _held(moderator_id: int, item_id: int, lease_token: str) -> dict[str, Any]:

@@ -101,6 +101,17 @@ CLAIM = _lease(f"""(
     FOR UPDATE
 )""")  # noqa: S608 - our own text
 
+#: Leases one item again whose last lease was this person's. Parameters: moderator_id, digest,
+#: seconds, queues, item_id, before (the digest of that lease), statuses.
+RENEW = _lease(f"""(
+    SELECT id FROM review_item
+    WHERE id = :item_id AND status = ANY (CAST(:statuses AS text[])) AND {_MY_QUEUE}
+        AND leased_by = CAST(:moderator_id AS bigint)
+        AND lease_digest IN (CAST(:before AS bytea), CAST(:digest AS bytea))
+        AND CAST(:moderator_id AS bigint) <> ALL (excluded)
+    FOR UPDATE
+)""")  # noqa: S608 - our own text
+
 #: The status of an item that several people label independently: it waits for the next label, is
 #: decided if all agree, and escalated if they do not.
 _AFTER_LABEL = """(

@@ -41,7 +41,7 @@ def test_a_form_holds_under_a_new_token_of_its_session(
     assert labels(engine) == [("c0", 1)]
 
 
-def test_a_ticket_and_a_proof_hold_under_a_new_token_of_their_session(
+def test_leases_and_a_proof_hold_under_a_new_token_of_their_session(
     desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
 ) -> None:
     queued("comment 0", "comment 1")

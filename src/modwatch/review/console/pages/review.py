@@ -27,7 +27,6 @@ from modwatch.review.console.remembered_leases import (
     lease_again,
     parse_cookie,
     resume,
-    ticket_of,
 )
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (
@@ -68,8 +67,6 @@ class ItemCard:
     """One item on the page."""
 
     lease: Lease
-    #: Leases the same item again for the same session after its release.
-    ticket: str
     #: Idempotency key; one per lease, so that a double click or second tab makes one decision.
     key: str
     #: None for a blind label.
@@ -206,7 +203,6 @@ def _card(session: Session, lease: Lease, revealed: int = 0) -> ItemCard:
     chosen = session.preferences
     return ItemCard(
         lease=lease,
-        ticket=ticket_of(session, lease.item.id),
         key=_key(lease.token),
         why=explain_routing(session.engine, lease.item.id)
         if session.context.options.show_reasons

@@ -26,7 +26,7 @@ let busy = true; // until the first card is visible
 
 const recall = (name, other) => JSON.parse(sessionStorage.getItem(mine + name) ?? "null") ?? other;
 const keep = (name, value) => sessionStorage.setItem(mine + name, JSON.stringify(value));
-const lease = ({ dataset: d }) => ({ item_id: +d.item, lease_token: d.token, ticket: d.ticket });
+const lease = ({ dataset: d }) => ({ item_id: +d.item, lease_token: d.token });
 
 function remember() {
   keep("held", held.map(lease));
