@@ -37,7 +37,7 @@ ENDPOINTS: dict[tuple[str, str], set[str]] = {
     ("POST", "/api/v1/lead/closings/{closing_id}/cancel"): LEAD,
     ("POST", "/api/v1/items/search"): SEARCH,
     ("GET", "/api/v1/items/{item_id}/history"): SEARCH,
-    ("GET", "/api/v1/decisions"): READ,
+    ("GET", "/api/v1/decisions"): {"feed:read"},
     ("GET", "/api/v1/decisions/export"): READ,
     ("POST", "/api/v1/log/checks"): CHECK,
     ("GET", "/api/v1/people"): ADMIN,

@@ -18,9 +18,9 @@ from review.labelling import label_next
 
 New = Callable[..., NewItem]
 
-ADMIN = Viewer(moderator_id=0, everybody=True, scores=True, reviews=False)
+ADMIN = Viewer(moderator_id=0, everybody=True, scores=True, notes=True, reviews=False)
 LEAD = replace(ADMIN, reviews=True)
-AUDITOR = replace(ADMIN, scores=False, audits=True)
+AUDITOR = replace(ADMIN, scores=False, notes=False, audits=True)
 
 INJECTIONS = [
     "' OR '1'='1", "'; DROP TABLE decision; --", "\" OR 1=1 --", "%", "_", "\\", "%%%%", "\\%",
@@ -30,7 +30,7 @@ INJECTIONS = [
 
 
 def own(person: Moderator) -> Viewer:
-    return Viewer(moderator_id=person.id, everybody=False, scores=False, reviews=True)
+    return Viewer(moderator_id=person.id, everybody=False, scores=False, notes=False, reviews=True)
 
 
 def found(engine: Engine, viewer: Viewer = ADMIN, **query: object) -> list[str]:
@@ -169,6 +169,8 @@ def test_a_history_tells_all_in_order(
     assert told.events[2].refers_to == told.events[1].decision_id
     assert [item.label for item in told.items] == [1, None]
     assert "invented text" not in repr(told)
+    assert search.history(engine, AUDITOR, comment_id="a").events[1].note is None
+    assert search.history(engine, own(ann), comment_id="a").events[0].note == "a <b>note</b>"
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,12 @@ from modwatch.review.tables import ROLES, moderator, moderator_queue
 #: Scopes of each role. A token may have fewer, never more.
 ROLE_SCOPES: Mapping[str, frozenset[str]] = {
     "moderator": frozenset({"review", "queue:read"}),
-    "lead": frozenset({"review", "lead", "queue:read", "decisions:read"}),
-    "auditor": frozenset({"audit", "decisions:read", "queue:read"}),
-    "ops": frozenset({"queue:read", "metrics:read", "deliveries", "decisions:read"}),
-    "admin": frozenset({"admin", "deliveries", "queue:read", "metrics:read", "decisions:read"}),
+    "lead": frozenset({"review", "lead", "queue:read", "decisions:read", "feed:read"}),
+    "auditor": frozenset({"audit", "queue:read", "decisions:read", "feed:read"}),
+    "ops": frozenset({"queue:read", "metrics:read", "deliveries", "decisions:read", "feed:read"}),
+    "admin": frozenset(
+        {"admin", "deliveries", "queue:read", "metrics:read", "decisions:read", "feed:read"}
+    ),
 }
 
 SCOPES = frozenset().union(*ROLE_SCOPES.values())
@@ -64,6 +66,11 @@ class Moderator:
     def reviews(self) -> bool:
         """Whether this person may lease and decide."""
         return self.may("review")
+
+    @property
+    def reads_notes(self) -> bool:
+        """Whether this person may read the notes of others; their own they read anyway."""
+        return self.may("lead") or self.may("admin")
 
 
 @dataclass(frozen=True, kw_only=True)

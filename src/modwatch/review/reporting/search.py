@@ -51,6 +51,8 @@ class Viewer:
     everybody: bool
     #: Why an item was queued, and its scores.
     scores: bool
+    #: The notes of others.
+    notes: bool
     #: May be served blind items: their kind is hidden until they are decided.
     reviews: bool
     #: Labels audits: labels of a comment are hidden while an audit item of it is open.
@@ -303,7 +305,8 @@ def _current_label(viewer: Viewer) -> ScalarSelect[int | None]:
 def _events(viewer: Viewer, items: Collection[int]) -> Select[Any]:
     row = decision.c
     shown = _labels_shown(viewer)
-    hideable = ("label", "policy_version", "policy_code", "reason", "note", "refers_to")
+    noted = and_(shown, or_(literal(viewer.notes), row.moderator_id == viewer.moderator_id))
+    hideable = ("label", "policy_version", "policy_code", "reason", "refers_to")
     return (
         select(
             row.decided_at.label("at"),
@@ -313,6 +316,7 @@ def _events(viewer: Viewer, items: Collection[int]) -> Select[Any]:
             row.action,
             row.seconds,
             *(case((shown, row[name])).label(name) for name in hideable),
+            case((noted, row.note)).label("note"),
         )
         .join(moderator, moderator.c.id == row.moderator_id)
         .join(review_item, review_item.c.id == row.item_id)

@@ -28,6 +28,7 @@ from modwatch.review.reporting.search import (
 router = APIRouter(prefix="/api/v1", tags=["decisions"], responses=error_responses(401, 403, 503))
 
 ReaderDep = Annotated[Moderator, Depends(require("decisions:read"))]
+FeedReaderDep = Annotated[Moderator, Depends(require("feed:read"))]
 SearcherDep = Annotated[Moderator, Depends(require("decisions:read", "review"))]
 
 OptionalDay = Annotated[dt.date | None, Query(description="UTC, inclusive.")]
@@ -127,7 +128,7 @@ def read_history(item_id: RecordId, context: ContextDep, person: SearcherDep) ->
 @router.get("/decisions", responses=error_responses(422))
 def read_feed(
     context: ContextDep,
-    person: ReaderDep,
+    person: FeedReaderDep,
     after: Annotated[str | None, Query(max_length=100, description="The last cursor.")] = None,
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 100,
 ) -> FeedSchema:
@@ -167,11 +168,12 @@ def check_log(
 
 
 def viewer_of(person: Moderator) -> Viewer:
-    """Return what `person` may see of other people's work; scores are for leads and admins."""
+    """Return what `person` may see of other people's work."""
     return Viewer(
         moderator_id=person.id,
         everybody=person.may("decisions:read"),
         scores=person.may("lead") or person.may("admin"),
+        notes=person.reads_notes,
         reviews=person.may("review"),
         audits=person.may("audit"),
         queues=person.queues,
@@ -192,7 +194,7 @@ def export_response(
     403 for a person of some queues, and for notes that this person may not read.
     """
     _check_all_queues(person)
-    if with_notes and not (person.may("lead") or person.may("admin")):
+    if with_notes and not person.reads_notes:
         raise HTTPException(403, "notes are for leads and admins; leave them out")
     parts = export(context.engine, format, first=first, last=last, with_notes=with_notes)
     with context.engine.begin() as connection:

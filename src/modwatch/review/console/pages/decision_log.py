@@ -87,7 +87,7 @@ def _page(
     return DecisionLogPage(
         policy=session.policy,
         may_verify=person.may("audit") or person.may("admin"),
-        may_read_notes=person.may("lead") or person.may("admin"),
+        may_read_notes=person.reads_notes,
         may_export=person.may("decisions:read") and person.queues is None,
         problem=problem,
         report=report,

@@ -1,0 +1,64 @@
+"""The platform's token, as its operator, a log or a thief may have it.
+
+It reads the feed of decisions. Whatever else the console has is not for it: texts, notes, scores,
+and who decided.
+"""
+
+from collections.abc import Callable
+from datetime import date
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine
+
+from modwatch.review import people, queue
+from modwatch.review.console.request_context import SESSION_COOKIE
+from modwatch.review.queue.items import NewItem
+from review.console.visiting import endpoints
+from review.labelling import label_next
+
+#: In texts, notes and names of people, so that one search finds what leaks.
+SECRETS = ("quillfeather", "zedfox", "0.345")
+
+#: What anybody may ask, with a token or without.
+OPEN = {"/livez", "/readyz", "/login", "/logout", "/oidc/start", "/oidc/callback"}
+
+#: What every token tells of itself.
+ABOUT_ONESELF = {"/api/v1/me", "/api/v1/policy", "/api/v1/me/preferences", "/api/v1/me/day"}
+
+
+@pytest.fixture
+def platform(engine: Engine, new_item: Callable[..., NewItem], day: date) -> str:
+    """The token of the platform; one comment is decided and one waits."""
+    items = [new_item(f"c{n}", n, text=f"quillfeather {n}", prob=0.345) for n in (1, 2)]
+    queue.enqueue(engine, items, day)
+    label_next(engine, people.create_moderator(engine, "zedfox", "moderator"), note="quillfeather")
+    ops = people.create_moderator(engine, "olga", "ops")
+    return people.issue_token(engine, ops.id, name="platform", scopes=["feed:read"])
+
+
+def test_it_reads_the_feed(client: TestClient, platform: str) -> None:
+    answer = client.get("/api/v1/decisions", headers={"Authorization": f"Bearer {platform}"})
+    assert answer.status_code == 200
+    assert not [secret for secret in SECRETS if secret in answer.text]
+
+
+def test_it_opens_nothing_else(app: FastAPI, client: TestClient, platform: str) -> None:
+    allowed = set()
+    for method, path in endpoints(app.routes):
+        where = path
+        for name in ("token_id", "closing_id", "item_id", "person_id", "decision_id"):
+            where = where.replace("{" + name + "}", "1")
+        for headers in (
+            {"Authorization": f"Bearer {platform}"},
+            {"Cookie": f"{SESSION_COOKIE}={platform}", "Accept": "text/html"},
+        ):
+            body = None if method in ("GET", "DELETE") else {}
+            answer = client.request(
+                method, where, headers=headers, json=body, follow_redirects=False
+            )
+            assert not [secret for secret in SECRETS if secret in answer.text], (method, path)
+            if answer.status_code < 300 and path not in OPEN:
+                allowed.add(path)
+    assert allowed - ABOUT_ONESELF == {"/api/v1/decisions"}
