@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, SecretStr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -110,6 +110,11 @@ class Settings(BaseSettings):
     )
     mlflow_url: str = Field("http://127.0.0.1:5000", description="MLflow tracking server")
     console_url: str = Field("http://127.0.0.1:8090", description="URL of the review console")
+    trusted_proxies: tuple[IPvAnyNetwork, ...] = Field(
+        (),
+        description="Addresses or networks of the proxies whose `X-Forwarded-For` and "
+        "`X-Forwarded-Proto` the console believes, as a JSON list; default: none",
+    )
     airflow_url: str = Field(
         "http://127.0.0.1:8080", description="URL of the Airflow web interface"
     )

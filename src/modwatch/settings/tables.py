@@ -62,5 +62,5 @@ def _text(value: object) -> str:
         return "****" if value.get_secret_value() else ""
     if value in (None, (), {}):
         return ""
-    text = json.dumps(value) if isinstance(value, dict | tuple) else str(value)
+    text = json.dumps(value, default=str) if isinstance(value, dict | tuple) else str(value)
     return _CREDENTIALS.sub("****", " ".join(text.split()))

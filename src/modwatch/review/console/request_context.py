@@ -55,6 +55,8 @@ class ConsoleOptions:
     lanes: Lanes = field(default_factory=load_lanes)
     #: OpenID Connect provider for sign-in; None: passwords and tokens only.
     oidc: OidcOptions | None = None
+    #: Addresses or networks of proxies whose `X-Forwarded-For` names the client.
+    trusted_proxies: tuple[str, ...] = ()
     #: Maximum age of the queue metrics in `/metrics`.
     metrics_age: dt.timedelta = dt.timedelta(seconds=10)
 

@@ -25,9 +25,13 @@ def serve(host: str, port: int, engine: Engine, options: ConsoleOptions | None =
 
 def server(engine: Engine, options: ConsoleOptions | None = None) -> uvicorn.Server:
     """Return a server of the console that does not listen yet and logs no requests."""
+    options = options or ConsoleOptions()
     return uvicorn.Server(
         uvicorn.Config(
             create_app(engine, options),
+            # uvicorn would believe every client of the loopback interface.
+            proxy_headers=bool(options.trusted_proxies),
+            forwarded_allow_ips=list(options.trusted_proxies),
             log_config=None,
             access_log=False,
             server_header=False,
