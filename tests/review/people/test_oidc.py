@@ -241,6 +241,18 @@ def test_an_answer_belongs_to_the_browser_that_asked(
         )
 
 
+def test_a_provider_that_promises_its_name_must_give_it(
+    engine: Engine, fake: Any, provider: Provider
+) -> None:
+    fake.configuration = {"authorization_response_iss_parameter_supported": True}
+    pending = provider.begin()
+    code, state = fake.visit(pending.url, realm={"roles": "mods"})
+    answer = {"cookie": pending.cookie, "state": state, "code": code, "lifetime": HOUR}
+    with pytest.raises(AccessDeniedError, match="another identity provider"):
+        provider.finish(engine, **answer)
+    assert provider.finish(engine, **answer, issuer=fake.issuer)
+
+
 def test_a_code_works_once(engine: Engine, fake: Any, provider: Provider) -> None:
     pending = provider.begin()
     code, state = fake.visit(pending.url, realm={"roles": "mods"})

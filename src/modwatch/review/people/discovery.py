@@ -55,6 +55,10 @@ class Discovery:
         methods = self._published().get("token_endpoint_auth_methods_supported")
         return not isinstance(methods, list) or "client_secret_basic" in methods
 
+    def names_itself(self) -> bool:
+        """Return whether the provider adds its `iss` to every redirect (RFC 9207)."""
+        return self._published().get("authorization_response_iss_parameter_supported") is True
+
     def post(
         self, name: str, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> Mapping[str, Any]:

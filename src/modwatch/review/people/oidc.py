@@ -100,15 +100,17 @@ class Provider:
     ) -> str:
         """Return a session token for the person whom the provider has authenticated.
 
-        `cookie` is that of `begin`; `state`, `code` and, if present, `iss` are parameters of the
-        redirect. The account is created at the first log-in, and its role follows the claim.
+        `cookie` is that of `begin`; `state`, `code` and `iss` are parameters of the redirect, of
+        which `iss` may be missing only if the provider does not promise it (RFC 9207). The account
+        is created at the first log-in, and its role follows the claim.
         Raises `AccessDeniedError` for a response that was not requested or is invalid, a person
         without a role, or a disabled account; `QueueError` if the provider does not respond.
         """
         parts, given = cookie.split("."), state.encode(errors="surrogatepass")
         if len(parts) != 3 or not hmac.compare_digest(parts[0].encode(), given):
             raise AccessDeniedError("this log-in was not started in this browser; log in again")
-        if issuer is not None and issuer != self._options.issuer:
+        left_out = issuer is None and not self._discovery.names_itself()
+        if issuer != self._options.issuer and not left_out:
             raise AccessDeniedError("the response is of another identity provider; log in again")
         token = self._id_token(code, verifier=parts[2])
         claims = self._discovery.verified(token, audience=self._options.client_id, nonce=parts[1])
