@@ -15,6 +15,7 @@ from sqlalchemy import (
     Connection,
     Double,
     Engine,
+    FromClause,
     ScalarSelect,
     Select,
     and_,
@@ -33,7 +34,6 @@ from modwatch.errors import DatabaseError, ItemNotFoundError, QueueError
 from modwatch.review.log.labels import current_decision
 from modwatch.review.queue.items import storable
 from modwatch.review.tables import (
-    BLIND_KINDS,
     OPEN_STATUSES,
     decision,
     is_open,
@@ -53,7 +53,7 @@ class Viewer:
     scores: bool
     #: The notes of others.
     notes: bool
-    #: May be served blind items: their kind is hidden until they are decided.
+    #: May be served items: why an item was queued is hidden until it is decided.
     reviews: bool
     #: Labels audits: labels of a comment are hidden while an audit item of it is open.
     audits: bool = False
@@ -255,8 +255,9 @@ _SECRET_NUMBERS = ("prob", "uncertainty", "review_score")
 
 def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
     item = review_item.c
-    blind = and_(item.kind.in_(BLIND_KINDS), is_open)
-    shown = and_(literal(viewer.scores), not_(and_(literal(viewer.reviews), blind)))
+    # Who may be served an open item does not see why it is there, whatever its kind: a kind that
+    # alone were hidden would be known by that.
+    shown = and_(literal(viewer.scores), not_(and_(literal(viewer.reviews), is_open)))
     return select(
         *(item[name] for name in _PLAIN),
         *(func.left(item[name], longest).label(name) if longest else item[name] for name in _TEXTS),
@@ -273,6 +274,15 @@ def _visible(viewer: Viewer) -> Iterator[ColumnElement[bool]]:
     if not viewer.everybody:
         mine = select(decision.c.item_id).where(*_own(viewer))
         yield review_item.c.id.in_(mine)
+    # While somebody holds an item, it is all that they see of its comment.
+    other = review_item.alias("other")
+    held = exists().where(other.c.comment_id == review_item.c.comment_id, *_held(viewer, other))
+    yield or_(not_(held), and_(*_held(viewer, review_item)))
+
+
+def _held(viewer: Viewer, item: FromClause) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions that the viewer has a lease of `item`."""
+    return (item.c.leased_by == viewer.moderator_id, item.c.leased_until > func.now())
 
 
 def _own(viewer: Viewer) -> tuple[ColumnElement[bool], ...]:
@@ -284,15 +294,12 @@ def _own(viewer: Viewer) -> tuple[ColumnElement[bool], ...]:
 def _labels_shown(viewer: Viewer) -> ColumnElement[bool]:
     """Return the condition that labels of the item's comment are shown: not while labelling it."""
     open_one = review_item.alias("open_one")
-    here = and_(open_one.c.leased_by == viewer.moderator_id, open_one.c.leased_until > func.now())
-    # Several labels of one item are given independently.
-    several = and_(open_one.c.labels_wanted > 1, open_one.c.status == "waiting")
     audited = and_(literal(viewer.audits), open_one.c.kind == "audit")
     return not_(
         exists().where(
             open_one.c.comment_id == review_item.c.comment_id,
             open_one.c.status.in_(OPEN_STATUSES),
-            or_(and_(here, or_(open_one.c.kind.in_(BLIND_KINDS), several)), audited),
+            or_(and_(*_held(viewer, open_one)), audited),
         )
     )
 
