@@ -15,7 +15,7 @@ from acceptance.audit_runs import DAG, FORM, Audits
 from modwatch.orchestration.audit_form import FORM as FIELDS
 from modwatch.orchestration.audits import CANCEL, STOP
 
-_PATIENCE_MS = 90_000
+_PATIENCE_MS = 180_000
 expect.set_options(timeout=_PATIENCE_MS)
 
 #: Where pictures go, if anywhere. The environment of the tests is another.

@@ -37,7 +37,7 @@ FORM = {
     "seed": "s",
     "service": "Example Forum",
 }
-PATIENCE = 180
+PATIENCE = 600
 
 #: Seconds that Airflow needs to see that a process has ended; see `modwatch.demo.audit`.
 _SETTLE = 3

@@ -28,7 +28,7 @@ MARK = "quillfeather"
 
 COMMUNITY = Community(seed=11, comments_per_day=240, dirt_rate=0.02)
 MONDAY, TUESDAY, WEDNESDAY = (datetime.date(2026, 1, day) for day in (5, 6, 7))
-_TIMEOUT = 300
+_TIMEOUT = 900
 
 
 @dataclass(frozen=True, kw_only=True)
