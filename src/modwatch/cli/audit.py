@@ -99,12 +99,14 @@ def _plan(options: argparse.Namespace) -> None:
     print(f"plan {plan.digest}")
 
 
-def _in_a_name(step: str) -> Callable[[argparse.Namespace], None]:
-    """Return the command for a step that a person takes."""
+def _in_a_name(
+    step: Callable[["Audit"], Callable[..., object]],
+) -> Callable[[argparse.Namespace], None]:
+    """Return the command for a step of an audit that a person takes."""
 
     def command(options: argparse.Namespace) -> None:
         with _opened(options) as audit:
-            getattr(audit, step)(actor=options.by, note=options.note)
+            step(audit)(actor=options.by, note=options.note)
 
     return command
 
@@ -175,14 +177,14 @@ def _show(options: argparse.Namespace) -> None:
 
 
 _STEPS = (
-    ("approve", _in_a_name("approve"), "approve the plan"),
+    ("approve", _in_a_name(lambda audit: audit.approve), "approve the plan"),
     ("draw", _draw, "draw the next stage and queue it for labelling"),
     ("status", _status, "show the progress of the labels"),
     ("seal", _seal, "seal the labels of the stage"),
     ("estimate", _estimate, "compute precision, recall and the other metrics, and seal them"),
-    ("sign-off", _in_a_name("sign_off"), "sign the result"),
+    ("sign-off", _in_a_name(lambda audit: audit.sign_off), "sign the result"),
     ("publish", _publish, "write the report of a signed audit"),
-    ("cancel", _in_a_name("cancel"), "cancel the audit; its evidence stays"),
+    ("cancel", _in_a_name(lambda audit: audit.cancel), "cancel the audit; its evidence stays"),
     ("show", _show, "show the period, the steps and the result of an audit"),
 )
 

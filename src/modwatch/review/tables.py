@@ -163,10 +163,6 @@ ROUTED_KINDS = ("review", "second_opinion")
 #: The kinds whose labels the platform acts on: leads may correct and dismiss them.
 ACTIONABLE_KINDS = ("review", "imported")
 
-#: The kinds that measure people or the model. They are blind: until one is decided, nobody who may
-#: label it is shown what it is.
-BLIND_KINDS = ("retest", "gold", "audit", "second_opinion")
-
 #: Without a decision: waiting for anybody, for another item (`blocked`), or for a lead.
 OPEN_STATUSES = ("waiting", "blocked", "escalated")
 

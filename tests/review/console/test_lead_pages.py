@@ -14,6 +14,7 @@ from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.reporting import workload
+from review.console.visiting import hidden
 from review.labelling import open_queues
 
 New = Callable[..., NewItem]
@@ -36,14 +37,6 @@ def come_in(engine: Engine, visitor: TestClient, person: Moderator) -> TestClien
     token = people.issue_token(engine, person.id)
     visitor.cookies.set(SESSION_COOKIE, people.open_session(engine, token, timedelta(hours=1)))
     return visitor
-
-
-def hidden(page: httpx.Response, action: str = "") -> dict[str, str]:
-    """Return the hidden fields of the form that leads to `action`."""
-    form = re.search(rf'<form[^>]*action="[^"]*{action}"[^>]*>(.*?)</form>', page.text, re.S)
-    assert form is not None, action
-    found = re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[1])
-    return {name: value.replace("&#34;", '"') for name, value in found}
 
 
 def escalated(engine: Engine, person: Moderator, note: str = "look at this") -> int:

@@ -12,6 +12,7 @@ from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import Moderator
 from modwatch.review.queue import amendments
 from modwatch.review.queue.items import NewItem
+from review.console.visiting import hidden
 from review.labelling import label_next, open_queues
 
 New = Callable[..., NewItem]
@@ -25,12 +26,6 @@ def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[s
     token = people.issue_token(engine, person.id)
     visitor.cookies.set(SESSION_COOKIE, people.open_session(engine, token, timedelta(hours=1)))
     return {"Authorization": f"Bearer {token}"}
-
-
-def hidden(page: httpx.Response, action: str) -> dict[str, str]:
-    form = re.search(rf'<form[^>]*action="[^"]*{action}"[^>]*>(.*?)</form>', page.text, re.S)
-    assert form is not None, action
-    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[1]))
 
 
 def plain(page: httpx.Response) -> str:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import date, timedelta
 from typing import Any
 
+import httpx
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from sqlalchemy import Engine, text
@@ -34,6 +35,14 @@ def bearer_of(engine: Engine, person: Moderator) -> Headers:
 def by_cookie(session: str, **more: str) -> Headers:
     cookies = {SESSION_COOKIE: session, **more}
     return {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+
+
+def hidden(page: httpx.Response, action: str = "") -> dict[str, str]:
+    """Return the hidden fields of the form that leads to `action`."""
+    form = re.search(rf'<form[^>]*action="[^"]*{action}"[^>]*>(.*?)</form>', page.text, re.S)
+    assert form is not None, action
+    found = re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[1])
+    return {name: value.replace("&#34;", '"') for name, value in found}
 
 
 def endpoints(routes: Any) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,10 @@ LEASE_COLUMNS = ", ".join(
     (*(f"review_item.{name}" for name in Item.__dataclass_fields__), "claimed_at", "leased_until")
 )
 
-_FOR_ME = f"CAST(:moderator_id AS bigint) <> ALL (excluded) AND {FREE}"
+#: Neither decided nor skipped by the caller.
+_NEW_TO_ME = "CAST(:moderator_id AS bigint) <> ALL (excluded)"
+
+_FOR_ME = f"{_NEW_TO_ME} AND {FREE}"
 
 _MY_QUEUE = "(CAST(:queues AS text[]) IS NULL OR queue = ANY (CAST(:queues AS text[])))"
 
@@ -108,7 +111,7 @@ RENEW = _lease(f"""(
     WHERE id = :item_id AND status = ANY (CAST(:statuses AS text[])) AND {_MY_QUEUE}
         AND leased_by = CAST(:moderator_id AS bigint)
         AND lease_digest IN (CAST(:before AS bytea), CAST(:digest AS bytea))
-        AND CAST(:moderator_id AS bigint) <> ALL (excluded)
+        AND {_NEW_TO_ME}
     FOR UPDATE
 )""")  # noqa: S608 - our own text
 
@@ -144,7 +147,7 @@ DECIDE = _one_line(
 WITH held AS (
     SELECT id, dt, comment_id, kind, text, status, labels_wanted, leased_by, claimed_at, version
     FROM review_item
-    WHERE {HELD} AND CAST(:moderator_id AS bigint) <> ALL (excluded)
+    WHERE {HELD} AND {_NEW_TO_ME}
         AND version = COALESCE(CAST(:version AS integer), version)
     FOR UPDATE
 ), chain AS (

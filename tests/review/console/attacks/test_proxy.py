@@ -1,6 +1,5 @@
 """Somebody who guesses passwords, and claims another address with every guess."""
 
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from sqlalchemy import Engine
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.console.server import listen, server
 from modwatch.review.people.throttle import FAILURES_PER_ADDRESS
+from review.console.visiting import hidden
 
 #: Logs in with a wrong password from an address that the client, and one that the proxy, claims.
 Guess = Callable[[str], int]
@@ -31,8 +31,8 @@ def guesses(engine: Engine, *trusted_proxies: str) -> Iterator[Guess]:
 
                 def guess(forwarded_for: str) -> int:
                     form = {"pseudonym": f"name {next(names)}", "password": "wrong, invented"}
-                    page = client.get("/login").text
-                    form |= re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page)
+                    page = client.get("/login")
+                    form |= hidden(page, "login")
                     answer = client.post(
                         "/login",
                         data=form,
