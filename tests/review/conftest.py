@@ -6,15 +6,16 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, insert, text
 
 from modwatch.review import people, queue
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer, embedded
+from modwatch.review.log.hashing import GENESIS
 from modwatch.review.migrate import upgrade
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
-from modwatch.review.tables import metadata
+from modwatch.review.tables import event_chain, metadata
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +47,7 @@ def database_url(migrated_url: str) -> str:
         connection.execute(text("SET LOCAL lock_timeout = '30s'"))
         connection.execute(text("SET LOCAL session_replication_role = replica"))  # no triggers
         connection.execute(text(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY"))
+        connection.execute(insert(event_chain).values(length=0, hash=GENESIS))
     engine.dispose()
     return migrated_url
 

@@ -139,9 +139,10 @@ login_attempt = Table(
     Index("login_attempt_failed_at_idx", "failed_at"),
 )
 
-#: Changes of accounts and exports of data; a trigger makes the table append-only.
-account_event = Table(
-    "account_event",
+#: Changes of accounts, gold comments and policies, exports and log-ins, as one hash chain, which
+#: `review.events` writes. A trigger makes the table append-only.
+event = Table(
+    "event",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     #: Null: the command line.
@@ -150,7 +151,20 @@ account_event = Table(
     Column("action", Text, nullable=False),
     Column("details", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
     _moment("happened_at"),
-    Index("account_event_subject_id_idx", "subject_id"),
+    Column("position", BigInteger, nullable=False, unique=True),  # in the chain, from 1
+    Column("previous_hash", LargeBinary, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Index("event_subject_id_idx", "subject_id"),
+)
+
+#: The end of the chain of events, in one row: locked while an event is appended.
+event_chain = Table(
+    "event_chain",
+    metadata,
+    Column("id", SmallInteger, primary_key=True, server_default="1", autoincrement=False),
+    Column("length", BigInteger, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    CheckConstraint("id = 1", name="id"),
 )
 
 #: What an item is for; only `review` enters the estimates of the day. A `second_opinion` is the
@@ -320,6 +334,10 @@ decision = Table(
     #: The decision that this one reverts or replaces.
     Column("refers_to", ForeignKey("decision.id")),
     Column("decided_at", DateTime(timezone=True), nullable=False),
+    #: SHA-256 of the item's texts, see `log.hashing.text_digest_sql`.
+    Column("text_digest", LargeBinary),
+    #: The item's status after the decision.
+    Column("outcome", Text),
     Column("position", BigInteger, nullable=False),  # in the moderator's chain, from 1
     #: What the hash covers, and how: see `log.hashing`.
     Column("format", SmallInteger, nullable=False, server_default="1"),
@@ -339,6 +357,9 @@ decision = Table(
         "(action IN ('label', 'adjudicate', 'correct')) = (label IS NOT NULL)", name="label"
     ),
     CheckConstraint("seconds >= 0", name="seconds"),
+    CheckConstraint(
+        "format < 3 OR (text_digest IS NOT NULL AND outcome IS NOT NULL)", name="outcome"
+    ),
     Index("decision_item_id_idx", "item_id"),
     Index("decision_dt_idx", "dt"),
     Index("decision_transaction_id_idx", "transaction_id", "id"),

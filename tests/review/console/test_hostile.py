@@ -108,7 +108,7 @@ def plant(engine: Engine, value: str) -> None:
             statement = f"UPDATE {table} SET {column} = :value || id"
             connection.execute(text(statement), {"value": value})
         details = {"details": json.dumps({"queues": [value], "name": value})}
-        connection.execute(text("UPDATE account_event SET details = :details"), details)
+        connection.execute(text("UPDATE event SET details = :details"), details)
 
 
 def test_what_is_shown_changes_no_page(

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
 from modwatch.review.console.request_context import SESSION_COOKIE
+from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import Criteria
@@ -151,7 +152,7 @@ def test_a_lead_gives_an_item_back(
     item = workload.holders(engine)[0].item_id
     lead.post("/lead/release", data={**hidden(page, "release"), "item_id": str(item)})
     assert workload.holders(engine) == []
-    (event,) = [each for each in people.events(engine) if each.action == "leases_released"]
+    (event,) = [each for each in recent_events(engine) if each.action == "leases_released"]
     assert (event.actor, event.subject) == ("cora", "ann")
 
 

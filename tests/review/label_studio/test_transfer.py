@@ -363,7 +363,7 @@ def test_an_import_is_on_record(engine: Engine, ann: Moderator) -> None:
     load(engine, task("c1", annotation()), actor_id=ann.id)
     with engine.connect() as connection:
         found = connection.execute(
-            text("SELECT actor_id, details FROM account_event WHERE action = 'import_label_studio'")
+            text("SELECT actor_id, details FROM event WHERE action = 'import_label_studio'")
         ).one()
         assert connection.scalar(select(func.count()).select_from(decision)) == 1
     assert found.actor_id == ann.id

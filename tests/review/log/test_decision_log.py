@@ -6,7 +6,7 @@ from sqlalchemy import Engine, select, text
 from sqlalchemy.exc import DBAPIError
 
 from modwatch.review import queue
-from modwatch.review.log.decision_log import Decision, append, start_chain
+from modwatch.review.log.decision_log import Decision, append, entry_of, start_chain
 from modwatch.review.people import Moderator
 from modwatch.review.tables import decision_chain, review_item
 from review.labelling import decide_all
@@ -19,23 +19,14 @@ def contents(engine: Engine) -> list[dict[str, object]]:
     with engine.connect() as connection:
         items = connection.execute(select(review_item).order_by("id")).mappings().all()
     return [
-        {
-            "item_id": item["id"],
-            "dt": item["dt"],
-            "comment_id": item["comment_id"],
-            "kind": item["kind"],
-            "item_version": item["version"],
-            "action": "close",
-            "label": None,
-            "policy_version": None,
-            "policy_code": None,
-            "reason": "outdated",
-            "note": None,
-            "seconds": None,
-            "idempotency_key": f"close {item['id']}",
-            "refers_to": None,
-            "decided_at": datetime(2026, 1, 2, tzinfo=UTC),
-        }
+        entry_of(
+            item,
+            action="skip",
+            outcome="waiting",
+            reason="unsure",
+            idempotency_key=f"skip {item['id']}",
+            decided_at=datetime(2026, 1, 2, tzinfo=UTC),
+        )
         for item in items
     ]
 

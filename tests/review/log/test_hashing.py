@@ -42,6 +42,9 @@ KINDS: dict[str, tuple[str, st.SearchStrategy[object]]] = {
             timezones=st.sampled_from([timezone(timedelta(hours=hours)) for hours in (-12, 0, 14)]),
         ),
     ),
+    "text_digest": ("bytea", st.binary(max_size=40)),
+    "outcome": ("text", TEXTS),
+    "transaction_id": ("xid8", st.integers(0, 2**64 - 1).map(str)),
 }  # fmt: skip
 ROWS = st.fixed_dictionaries({name: st.none() | kind for name, (_, kind) in KINDS.items()})
 EDGES = {
@@ -102,6 +105,9 @@ STABLE = {
     "idempotency_key": "k",
     "refers_to": None,
     "decided_at": datetime(2026, 1, 2, 3, 4, 5, 6, UTC),
+    "text_digest": b"jk",
+    "outcome": "decided",
+    "transaction_id": "18446744073709551615",
     "previous_hash": GENESIS,
 }
 
@@ -115,8 +121,11 @@ def test_the_formats_are_forever() -> None:
         '[1, 2, "2026-01-01", "c1", "review", 1, 3, "label", 1, null, null, null, "né", '
         '"4004000000000000", "k", null, 1767323045000006]'
     )
-    assert content_of(STABLE) == written
+    assert content_of(STABLE, 2) == written
     assert row_hash(STABLE | {"format": 2}) == hashlib.sha256(GENESIS + written.encode()).digest()
+    written = f'{written[:-1]}, "6a6b", "decided", "18446744073709551615"]'
+    assert content_of(STABLE) == written
+    assert row_hash(STABLE | {"format": 3}) == hashlib.sha256(GENESIS + written.encode()).digest()
 
 
 #: The columns of format 1, and how the software of that time wrote them down.
@@ -131,7 +140,7 @@ def append_old(engine: Engine, moderator_id: int, *, n: int, **more: object) -> 
     last = GENESIS
     with engine.begin() as connection:
         for position in range(1, n + 1):
-            row: dict[str, object] = STABLE | {
+            row: dict[str, object] = {name: STABLE[name] for name in OLD} | {
                 "position": position,
                 "item_id": 1,
                 "moderator_id": moderator_id,

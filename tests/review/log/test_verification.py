@@ -59,6 +59,9 @@ CHANGES = {
     "idempotency_key": "'another'",
     "refers_to": "1",
     "decided_at": "decided_at + interval '1 us'",
+    "text_digest": "sha256('another')",
+    "outcome": "'waiting'",
+    "transaction_id": "'1'",
     "previous_hash": "sha256('')",
     "hash": "sha256('')",
     "format": "1",
@@ -171,7 +174,7 @@ def test_an_end_that_was_written_anew_disagrees_with_what_was_witnessed(
     decide_all(engine, [ben], note="something else", policy_version="2")
     assert verify_log(engine).intact
     problems = verify_log(engine, shift).problems
-    assert [each for each in problems if "is not the decision that was witnessed" in each]
+    assert [each for each in problems if "is not the one that was witnessed" in each]
 
 
 def test_what_was_witnessed_stays_true_as_the_log_grows(
@@ -216,7 +219,9 @@ def test_the_problems_of_a_ruined_log_are_told_up_to_a_hundred(
 def test_an_outsider_verifies_an_export_as_the_database_would(engine: Engine, shift: str) -> None:
     report = verify_export(exported(engine, with_notes=True))
     assert (report.decisions, report.problems, report.unproven) == (6, (), 0)
-    assert (report.head, report.witness) == (verify_log(engine).head, shift)
+    assert report.head == verify_log(engine).head
+    # The witness of an export has no chain of events.
+    assert json.loads(report.witness) == [end for end in json.loads(shift) if end[0] > 0]
 
 
 def test_without_notes_rows_are_followed_and_not_recomputed(engine: Engine, shift: str) -> None:
@@ -253,7 +258,7 @@ def test_a_line_that_is_no_decision_is_told_by_its_number(
 @pytest.mark.parametrize(
     ("name", "value"),
     [("moderator_id", [1]), ("position", True), ("hash", "zz"), ("seconds", "x"),
-     ("note", "\ud800"), ("decided_at", "2026-01-01T00:00:00"), ("dt", None), ("format", 3),
+     ("note", "\ud800"), ("decided_at", "2026-01-01T00:00:00"), ("dt", None), ("format", 4),
      ("label", {"a": 1})],
 )  # fmt: skip
 def test_a_value_of_the_wrong_type_is_a_problem(

@@ -61,6 +61,7 @@ def write(connection: Connection, desk: Desk, who: Moderator, comment_id: str) -
         "item_version": 1,
         "action": "label",
         "label": 1,
+        "outcome": "decided",
         "idempotency_key": comment_id,
         "decided_at": dt.datetime(2026, 1, 2, tzinfo=dt.UTC),
     }

@@ -174,7 +174,7 @@ def test_who_holds_what_and_taking_it_back(
     with engine.connect() as connection:
         events = connection.execute(
             text(
-                "SELECT actor_id, subject_id, details FROM account_event "
+                "SELECT actor_id, subject_id, details FROM event "
                 "WHERE action = 'leases_released' ORDER BY id"
             )
         ).all()

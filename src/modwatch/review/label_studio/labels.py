@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, func, select, tuple_, update
 
 from modwatch.errors import QueueError
+from modwatch.review.events import record_event
 from modwatch.review.label_studio.tasks import Task, invalid
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.people.accounts import add_account, lock_names
@@ -73,6 +74,8 @@ def log_labels(connection: Connection, tasks: Sequence[Task]) -> tuple[int, int]
             for moderator_id, content in new.items():
                 contents[moderator_id].append(content)
                 item.labels[moderator_id] = content["label"]
+            for content in new.values():
+                content["outcome"] = _status(item)
     for moderator_id, chain in sorted(contents.items()):
         append(connection, moderator_id, sorted(chain, key=lambda content: content["decided_at"]))
     _update_items(connection, changed)
@@ -98,11 +101,14 @@ def _accounts(connection: Connection, annotators: Sequence[int]) -> dict[int, in
             )
         else:
             accounts[annotator] = known.id
-    connection.execute(
+    disabled = connection.scalars(
         update(moderator)
         .where(moderator.c.id.in_(accounts.values()), moderator.c.disabled_at.is_(None))
         .values(disabled_at=func.now())
+        .returning(moderator.c.id)
     )
+    for moderator_id in sorted(disabled):
+        record_event(connection, "disable", actor_id=None, subject_id=moderator_id)
     return accounts
 
 

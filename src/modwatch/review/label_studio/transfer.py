@@ -17,9 +17,10 @@ from sqlalchemy import Connection, Engine, RowMapping, func, select, text
 from sqlalchemy.dialects import postgresql
 
 from modwatch.review.database import take_turn
+from modwatch.review.events import record_event
 from modwatch.review.label_studio.labels import items_of, log_labels
 from modwatch.review.label_studio.tasks import LABELS, Task, invalid, read_tasks
-from modwatch.review.people.account_events import record_event
+from modwatch.review.quality_control.gold import record_gold
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes, load_lanes, place
 from modwatch.review.tables import gold_comment, lane, review_item
@@ -187,7 +188,7 @@ def _check_times(connection: Connection, tasks: Sequence[Task]) -> None:
 
 
 def _add_gold(connection: Connection, tasks: Sequence[Task]) -> int:
-    added = 0
+    added = []
     names = ("comment_id", "text", "parent_text", "language", "platform")
     for task in tasks:
         row = {name: getattr(task, name) for name in names} | {"label": task.answer}
@@ -197,7 +198,8 @@ def _add_gold(connection: Connection, tasks: Sequence[Task]) -> int:
             .on_conflict_do_nothing()
             .returning(gold_comment.c.comment_id)
         )
-        added += new is not None
+        if new is not None:
+            added.append(new)
         known = select(gold_comment.c.text, gold_comment.c.label).where(
             gold_comment.c.comment_id == task.comment_id
         )
@@ -207,7 +209,8 @@ def _add_gold(connection: Connection, tasks: Sequence[Task]) -> int:
                 "is already a gold comment with another text or label",
                 "give it another comment_id, or retire the gold comment first",
             )
-    return added
+    record_gold(connection, "add_gold", added)
+    return len(added)
 
 
 def _queue(connection: Connection, tasks: Sequence[Task], lanes: Lanes) -> int:

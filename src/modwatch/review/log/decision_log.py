@@ -6,16 +6,26 @@ would have to wait for the one before. `hashing` defines what a hash covers, `ve
 breaks of a chain, and `labels` reads the current labels.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, insert, select, update
+from sqlalchemy import (
+    Connection,
+    LargeBinary,
+    RowMapping,
+    Select,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql
 
-from modwatch.review.log.hashing import COVERED, CURRENT, GENESIS, row_hash
-from modwatch.review.tables import decision, decision_chain
+from modwatch.review.log.hashing import COVERED, CURRENT, GENESIS, row_hash, text_digest_sql
+from modwatch.review.tables import decision, decision_chain, review_item
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +56,12 @@ class Decision:
     #: The decision that this one reverts or replaces.
     refers_to: int | None
     decided_at: datetime
+    #: SHA-256 of the item's texts, see `hashing.text_digest_sql`; None before format 3.
+    text_digest: bytes | None = field(repr=False)
+    #: The item's status after the decision; None before format 3.
+    outcome: str | None
+    #: The transaction that wrote the row.
+    transaction_id: str = field(repr=False)
     #: In the moderator's chain, from 1.
     position: int
     #: Format of the hash; see `hashing`.
@@ -53,6 +69,11 @@ class Decision:
     previous_hash: bytes = field(repr=False)
     hash: bytes = field(repr=False)
 
+
+#: Columns that `append` fills in.
+_APPENDED = ("position", "moderator_id", "text_digest", "transaction_id")
+
+_TEXT_DIGEST = literal_column(text_digest_sql("review_item"), LargeBinary)
 
 #: The columns of `Decision`.
 COLUMNS = tuple(decision.c[name] for name in Decision.__dataclass_fields__)
@@ -70,10 +91,10 @@ def start_chain(connection: Connection, moderator_id: int) -> None:
 def entry_of(item: RowMapping, **values: object) -> dict[str, Any]:
     """Return an entry for `append`: `values` by column of the log, for a row of `review_item`.
 
-    Columns that `values` lacks are null.
+    Columns that `values` lacks are null. `outcome`, the item's status afterwards, is required.
     """
     return {
-        **dict.fromkeys(name for name in COVERED if name not in ("position", "moderator_id")),
+        **dict.fromkeys(name for name in COVERED if name not in _APPENDED),
         "item_id": item["id"],
         "dt": item["dt"],
         "comment_id": item["comment_id"],
@@ -95,13 +116,22 @@ def append(
         return []
     mine = decision_chain.c.moderator_id == moderator_id
     chain = connection.execute(
-        select(decision_chain.c.length, decision_chain.c.hash).where(mine).with_for_update()
+        select(
+            decision_chain.c.length,
+            decision_chain.c.hash,
+            func.pg_current_xact_id().label("transaction_id"),
+        )
+        .where(mine)
+        .with_for_update()
     ).one()
+    digests = _text_digests(connection, {entry["item_id"] for entry in entries})
     rows, last = [], chain.hash
     for position, entry in enumerate(entries, chain.length + 1):
         row = {
             **entry,
             "moderator_id": moderator_id,
+            "text_digest": digests[entry["item_id"]],
+            "transaction_id": chain.transaction_id,
             "position": position,
             "format": CURRENT,
             "previous_hash": last,
@@ -115,6 +145,11 @@ def append(
         update(decision_chain).where(mine).values(length=rows[-1]["position"], hash=last)
     )
     return [Decision(id=new, **row) for new, row in zip(ids, rows, strict=True)]
+
+
+def _text_digests(connection: Connection, item_ids: Collection[int]) -> dict[int, bytes]:
+    items = select(review_item.c.id, _TEXT_DIGEST).where(review_item.c.id.in_(item_ids))
+    return {row[0]: row[1] for row in connection.execute(items)}
 
 
 def made_under(moderator_id: int, idempotency_key: str) -> Select[Any]:

@@ -45,12 +45,14 @@ _TYPES = {
     "seconds": pa.float64(),
     "refers_to": pa.int64(),
     "decided_at": _MOMENT,
+    "text_digest": pa.binary(),
     "has_note": pa.bool_(),
     "format": pa.int16(),
     "previous_hash": pa.binary(),
     "hash": pa.binary(),
 }
-_NULLABLE = ("label", "policy_version", "policy_code", "reason", "note", "seconds", "refers_to")
+_NULLABLE = ("label", "policy_version", "policy_code", "reason", "note", "seconds", "refers_to",
+             "text_digest", "outcome")  # fmt: skip
 
 #: Columns whose values come from outside.
 _FREE = ("moderator", "comment_id", "policy_version", "policy_code", "reason", "note",

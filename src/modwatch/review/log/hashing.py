@@ -40,8 +40,13 @@ _NUMBER = _Encoding(
     plain=lambda number: struct.pack(">d", number).hex(), sql="encode(float8send({0}), 'hex')"
 )
 
-#: Format 2, in this order.
-_COVERED = {
+#: Bytes in hex.
+_DIGEST = _Encoding(plain=bytes.hex, sql="encode({0}, 'hex')")
+#: PostgreSQL's `xid8`, as text.
+_TRANSACTION = _Encoding(plain=lambda number: number, sql="{0}::text")
+
+#: Format 3, in this order.
+_ENCODINGS = {
     "position": _AS_IS,
     "item_id": _AS_IS,
     "dt": _DATE,
@@ -59,17 +64,31 @@ _COVERED = {
     "idempotency_key": _AS_IS,
     "refers_to": _AS_IS,
     "decided_at": _MOMENT,
+    "text_digest": _DIGEST,
+    "outcome": _AS_IS,
+    "transaction_id": _TRANSACTION,
 }
 
 #: The format of new rows.
-CURRENT = 2
+CURRENT = 3
 
-COVERED = tuple(_COVERED)
+COVERED = tuple(_ENCODINGS)
 
-#: Format 1, which had no policy version, reason or reference.
-_COVERED_1 = tuple(
-    name for name in COVERED if name not in ("policy_version", "reason", "refers_to")
-)
+#: The columns that each format covers. Format 2 did not cover what was judged, and with what
+#: outcome; format 1 had no policy version, reason or reference.
+COLUMNS_OF = {
+    3: COVERED,
+    2: COVERED[: COVERED.index("text_digest")],
+    1: tuple(
+        name
+        for name in COVERED[: COVERED.index("text_digest")]
+        if name not in ("policy_version", "reason", "refers_to")
+    ),
+}
+
+#: Columns that must be null in rows of a format that does not cover them. The transaction is told
+#: of every row.
+_LATER = ("policy_version", "reason", "refers_to", "text_digest", "outcome")
 
 
 def row_hash(row: Mapping[str, Any]) -> bytes:
@@ -79,37 +98,53 @@ def row_hash(row: Mapping[str, Any]) -> bytes:
     >>> row_hash(empty).hex()[:8] == row_hash(empty | {"label": 1}).hex()[:8]
     False
     """
-    content = _content_1(row) if row["format"] == 1 else content_of(row)
+    content = _content_1(row) if row["format"] == 1 else content_of(row, row["format"])
     return hashlib.sha256(row["previous_hash"] + content.encode()).digest()
 
 
-def content_of(row: Mapping[str, Any]) -> str:
-    """Return the columns of `row` that format 2 covers, as JSON.
+def unbound(row: Mapping[Any, Any]) -> bool:
+    """Return whether a row has a value that its format, known or not, would not have covered."""
+    covered = COLUMNS_OF.get(row["format"], ())
+    return any(row.get(name) is not None for name in _LATER if name not in covered)
+
+
+def content_of(row: Mapping[str, Any], format: int = CURRENT) -> str:
+    """Return the columns of `row` that a format from 2 covers, as JSON.
 
     >>> content_of(dict.fromkeys(COVERED) | {"position": 1, "seconds": 2.5, "note": "an é"})[:24]
     '[1, null, null, null, nu'
     """
     return json.dumps(
         [
-            None if row[name] is None else encoding.plain(row[name])
-            for name, encoding in _COVERED.items()
+            None if row[name] is None else _ENCODINGS[name].plain(row[name])
+            for name in COLUMNS_OF[format]
         ],
         ensure_ascii=False,
     )
 
 
-def content_sql(expressions: Mapping[str, str]) -> str:
+def content_sql(expressions: Mapping[str, str], format: int = CURRENT) -> str:
     """Return the SQL expression of `content_of`; `expressions` has one for each column.
 
     >>> content_sql({name: f"d.{name}" for name in COVERED})[:44]
     'json_build_array(d.position, d.item_id, to_c'
     """
-    parts = (encoding.sql.format(expressions[name]) for name, encoding in _COVERED.items())
+    parts = (_ENCODINGS[name].sql.format(expressions[name]) for name in COLUMNS_OF[format])
     return f"json_build_array({', '.join(parts)})::text"
 
 
+def text_digest_sql(item: str) -> str:
+    """Return the SQL expression of the SHA-256 of what a moderator of `item` reads: both texts.
+
+    >>> text_digest_sql("held")
+    "sha256(convert_to(json_build_array(held.text, held.parent_text)::text, 'UTF8'))"
+    """
+    texts = f"json_build_array({item}.text, {item}.parent_text)::text"
+    return f"sha256(convert_to({texts}, 'UTF8'))"
+
+
 def _content_1(row: Mapping[str, Any]) -> str:
-    content = [row[name] for name in _COVERED_1]
+    content = [row[name] for name in COLUMNS_OF[1]]
     return json.dumps(content, default=_plain_1, separators=(",", ":"))
 
 

@@ -1,8 +1,7 @@
 """The people who work the queue: accounts, roles, authentication.
 
 Read `accounts` first, then `changes`, `access_tokens`, `sessions`, `passwords` with `throttle`, and
-`oidc` with `discovery`. `pseudonyms` are people's names, and `account_events` records who changed
-what.
+`oidc` with `discovery`. `pseudonyms` are people's names; `review.events` records who changed what.
 """
 
 from modwatch.review.people.access_tokens import (
@@ -13,7 +12,6 @@ from modwatch.review.people.access_tokens import (
     revoke_token_by_id,
     tokens,
 )
-from modwatch.review.people.account_events import AccountEvent, events, record_event
 from modwatch.review.people.accounts import (
     ROLE_SCOPES,
     Account,
@@ -53,7 +51,6 @@ __all__ = [
     "SHORTEST_PASSWORD",
     "SMALLER_GROUPS",
     "Account",
-    "AccountEvent",
     "Moderator",
     "OidcOptions",
     "Provider",
@@ -66,13 +63,11 @@ __all__ = [
     "describe_group",
     "disable",
     "enable",
-    "events",
     "find_moderator",
     "issue_token",
     "log_in",
     "open_session",
     "people",
-    "record_event",
     "revoke_token",
     "revoke_token_by_id",
     "rotate_session",

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, and_, func, insert, or_, select, text
 
 from modwatch.errors import QueueError
 from modwatch.review.digests import digest_of
-from modwatch.review.people.account_events import record_event
+from modwatch.review.events import record_event
 from modwatch.review.people.accounts import lock_person, usable_scopes
 from modwatch.review.tables import access_token
 

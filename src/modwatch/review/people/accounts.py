@@ -21,8 +21,8 @@ from sqlalchemy import (
 
 from modwatch.errors import QueueError
 from modwatch.review.database import take_turn
+from modwatch.review.events import record_event
 from modwatch.review.log.decision_log import start_chain
-from modwatch.review.people.account_events import record_event
 from modwatch.review.people.pseudonyms import name_key, skeletons, usable_pseudonym
 from modwatch.review.tables import ROLES, moderator, moderator_queue
 
@@ -138,6 +138,7 @@ def add_account(
         "create",
         actor_id=actor_id,
         subject_id=moderator_id,
+        pseudonym=pseudonym,
         role=role,
         by_oidc=oidc_subject is not None,
     )

@@ -14,8 +14,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, func, insert
 
 from modwatch.errors import QueueError
+from modwatch.review.events import record_event
 from modwatch.review.people.access_tokens import end_sessions
-from modwatch.review.people.account_events import record_event
 from modwatch.review.people.accounts import check_role, lock_person, update_person
 from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.queue.lanes import Lanes, known_queues, load_lanes

@@ -17,9 +17,9 @@ from argon2.profiles import RFC_9106_LOW_MEMORY
 from sqlalchemy import ColumnElement, Engine, RowMapping, select
 
 from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
+from modwatch.review.events import record_event
 from modwatch.review.people import throttle
 from modwatch.review.people.access_tokens import end_sessions
-from modwatch.review.people.account_events import record_event
 from modwatch.review.people.accounts import lock_person, update_person
 from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.people.sessions import begin_session

@@ -4,8 +4,6 @@ A policy is data with a version. Each decision stores the version and the code, 
 be interpreted years later.
 """
 
-import hashlib
-import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +15,8 @@ from sqlalchemy import Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
 from modwatch.errors import QueueError, SettingsError
+from modwatch.review.digests import json_digest
+from modwatch.review.events import record_event
 from modwatch.review.policy.schema import NodeSchema, Texts, validated
 from modwatch.review.tables import policy_version
 
@@ -36,10 +36,7 @@ class Policy:
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of the content, in hex."""
-        canonical = json.dumps(
-            self.content, sort_keys=True, separators=(",", ":"), ensure_ascii=False
-        )
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return json_digest(self.content)
 
     def code(self, code: str) -> NodeSchema:
         """Return the node of `code`; raise `QueueError` for an unknown code."""
@@ -117,10 +114,18 @@ def register_policy(engine: Engine, policy: Policy) -> None:
     """
     row = {"version": policy.version, "digest": policy.digest, "content": policy.content}
     with engine.begin() as connection:
-        connection.execute(insert(policy_version).values(row).on_conflict_do_nothing())
+        new = connection.execute(insert(policy_version).values(row).on_conflict_do_nothing())
         stored = connection.scalar(
             select(policy_version.c.digest).where(policy_version.c.version == policy.version)
         )
+        if new.rowcount:
+            record_event(
+                connection,
+                "register_policy",
+                actor_id=None,
+                version=policy.version,
+                digest=policy.digest,
+            )
     if stored != policy.digest:
         raise SettingsError(
             f"the policy {policy.version} was in use with different content; choose a new version "

@@ -7,14 +7,16 @@ known label. Moderators see a comment's id, so use ids that look like all others
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection, Engine, RowMapping, and_, case, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 
 from modwatch.errors import QueueError
+from modwatch.review.events import record_event
 from modwatch.review.log.labels import in_force
+from modwatch.review.log.recorded_state import GOLD_DIGEST
 from modwatch.review.queue.intake import withdraw
 from modwatch.review.queue.items import LONGEST_ID, storable
 from modwatch.review.tables import (
@@ -78,7 +80,9 @@ def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
     """
     rows = [_row(comment) for comment in comments]
     with engine.begin() as connection:
-        return sum(_add(connection, row) for row in rows)
+        added = [row["comment_id"] for row in rows if _add(connection, row)]
+        record_gold(connection, "add_gold", added)
+    return len(added)
 
 
 def retire_gold(engine: Engine, comment_ids: Collection[str]) -> int:
@@ -89,13 +93,15 @@ def retire_gold(engine: Engine, comment_ids: Collection[str]) -> int:
     """
     ids = list(comment_ids)
     with engine.begin() as connection:
-        retired = connection.execute(
+        retired = connection.scalars(
             update(gold_comment)
             .where(gold_comment.c.comment_id.in_(ids), gold_comment.c.retired_at.is_(None))
             .values(retired_at=func.now())
-        ).rowcount
+            .returning(gold_comment.c.comment_id)
+        ).all()
         withdraw(connection, review_item.c.kind == "gold", review_item.c.comment_id.in_(ids))
-    return retired
+        record_gold(connection, "retire_gold", retired)
+    return len(retired)
 
 
 def gold_from_decisions(engine: Engine, item_ids: Iterable[int]) -> list[str]:
@@ -107,7 +113,22 @@ def gold_from_decisions(engine: Engine, item_ids: Iterable[int]) -> list[str]:
     """
     with engine.begin() as connection:
         rows = [_row(_decided_comment(connection, item_id)) for item_id in item_ids]
-        return [row["comment_id"] for row in rows if _add(connection, row)]
+        added = [row["comment_id"] for row in rows if _add(connection, row)]
+        record_gold(connection, "add_gold", added)
+    return added
+
+
+def record_gold(
+    connection: Connection,
+    action: Literal["add_gold", "retire_gold"],
+    comment_ids: Collection[str],
+) -> None:
+    """Record what was done to gold comments as events, which bind their texts and labels."""
+    digests = select(gold_comment.c.comment_id, GOLD_DIGEST).where(
+        gold_comment.c.comment_id.in_(comment_ids)
+    )
+    for comment_id, digest in connection.execute(digests.order_by(gold_comment.c.comment_id)):
+        record_event(connection, action, actor_id=None, comment_id=comment_id, digest=digest)
 
 
 def _row(comment: GoldComment) -> dict[str, Any]:

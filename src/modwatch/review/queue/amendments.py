@@ -47,12 +47,13 @@ def undo(
         item = _locked_item(connection, before["item_id"])
         if not _undone_before(connection, before, item, moderator_id, idempotency_key):
             _check_undoable(before, item, within)
+            status = _status_before(connection, before, item)
             amendment = entry_of(
-                item, action="undo", refers_to=decision_id,
+                item, action="undo", refers_to=decision_id, outcome=status,
                 idempotency_key=idempotency_key, decided_at=item["now"],
             )  # fmt: skip
             append(connection, moderator_id, [amendment])
-            _restore(connection, before, item)
+            _restore(connection, before, item, status)
         return _leased_again(connection, item["id"], moderator_id, token, length)
 
 
@@ -92,7 +93,7 @@ def correct(
         _check_correctable(current, moderator_id, others_too=others_too)
         correction = entry_of(
             item, action="correct", label=int(label), reason=reason, refers_to=current["id"],
-            idempotency_key=idempotency_key, decided_at=item["now"], **more,
+            outcome="decided", idempotency_key=idempotency_key, decided_at=item["now"], **more,
         )  # fmt: skip
         done = append(connection, moderator_id, [correction])
         connection.execute(
@@ -159,7 +160,7 @@ def _changed(item_id: int) -> LeaseConflictError:
     )
 
 
-def _restore(connection: Connection, before: RowMapping, item: RowMapping) -> None:
+def _restore(connection: Connection, before: RowMapping, item: RowMapping, status: str) -> None:
     """Restore the item as it was before the decision; its second opinion is blocked again."""
     twin = review_item.alias("twin")
     # Whoever reads another item of this comment now must not be served this one.
@@ -174,7 +175,7 @@ def _restore(connection: Connection, before: RowMapping, item: RowMapping) -> No
         update(review_item)
         .where(review_item.c.id == item["id"])
         .values(
-            status=_status_before(connection, before, item),
+            status=status,
             version=review_item.c.version + 1,
             excluded=func.array_cat(without_me, readers.scalar_subquery()),
         )

@@ -327,7 +327,11 @@ def _close(connection: Connection, row: RowMapping, items: Sequence[RowMapping])
     _set(connection, items, status="closed", bulk_close_id=row["id"])
     blocked = review_item.c.status == "blocked"
     _set_second_opinions(connection, items, blocked, status="withdrawn", bulk_close_id=row["id"])
-    append(connection, row["moderator_id"], [_entry(row, item, "close") for item in items])
+    append(
+        connection,
+        row["moderator_id"],
+        [_entry(row, item, "close", outcome="closed") for item in items],
+    )
 
 
 def _reopen(connection: Connection, row: RowMapping, items: Sequence[RowMapping]) -> None:
@@ -335,7 +339,10 @@ def _reopen(connection: Connection, row: RowMapping, items: Sequence[RowMapping]
     _set(connection, items, status="waiting", bulk_close_id=None)
     mine = review_item.c.bulk_close_id == row["id"]
     _set_second_opinions(connection, items, mine, status="blocked", bulk_close_id=None)
-    entries = [_entry(row, item, "reopen", refers_to=closed_by.get(item["id"])) for item in items]
+    entries = [
+        _entry(row, item, "reopen", outcome="waiting", refers_to=closed_by.get(item["id"]))
+        for item in items
+    ]
     append(connection, row["cancelled_by"], entries)
 
 

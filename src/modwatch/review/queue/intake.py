@@ -186,7 +186,10 @@ def _upsert(connection: Connection, day: dt.date, lanes: Lanes) -> int:
         review_item.c.status == "withdrawn",
         *(review_item.c[name].is_distinct_from(new[name]) for name in compared),
     )
-    same_text = review_item.c.text == new.text
+    same_text = and_(
+        review_item.c.text == new.text,
+        review_item.c.parent_text.is_not_distinct_from(new.parent_text),
+    )
     waited = func.now() - review_item.c.queued_at  # deadlines count from the first intake
     return connection.execute(
         insertion.on_conflict_do_update(

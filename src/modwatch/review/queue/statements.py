@@ -4,7 +4,7 @@ Everything else is SQLAlchemy Core. These two are SQL because each replaces a tr
 statements, and because `benchmarks/review_queue.py` measures the same text with `pgbench`.
 """
 
-from modwatch.review.log.hashing import COVERED, CURRENT, content_sql
+from modwatch.review.log.hashing import COVERED, CURRENT, content_sql, text_digest_sql
 from modwatch.review.queue.items import Item
 
 #: Not leased. A claim in the future (the clock was set back) does not count. `clock_timestamp`,
@@ -120,7 +120,7 @@ RENEW = _lease(f"""(
 _AFTER_LABEL = """(
     SELECT CASE
         WHEN count(*) + 1 < held.labels_wanted THEN 'waiting'
-        WHEN bool_and(other.label = recorded.label) IS NOT FALSE THEN 'decided'
+        WHEN bool_and(other.label = CAST(:label AS smallint)) IS NOT FALSE THEN 'decided'
         ELSE 'escalated' END
     FROM (
         SELECT DISTINCT ON (moderator_id) action, label FROM decision
@@ -135,7 +135,8 @@ _COLUMNS = (*COVERED, "format", "previous_hash")
 #: Columns that the statement returns: all that the request does not contain.
 ANSWERED = (
     "id", "dt", "comment_id", "kind", "item_version", "action", "seconds", "refers_to",
-    "decided_at", "position", "format", "previous_hash", "hash",
+    "decided_at", "text_digest", "outcome", "transaction_id", "position", "format",
+    "previous_hash", "hash",
 )  # fmt: skip
 
 #: Records the decision on a leased item and ends the lease. Does nothing and returns no row if the
@@ -145,7 +146,8 @@ ANSWERED = (
 DECIDE = _one_line(
     f"""
 WITH held AS (
-    SELECT id, dt, comment_id, kind, text, status, labels_wanted, leased_by, claimed_at, version
+    SELECT id, dt, comment_id, kind, text, parent_text, status, labels_wanted, leased_by,
+        claimed_at, version
     FROM review_item
     WHERE {HELD} AND {_NEW_TO_ME}
         AND version = COALESCE(CAST(:version AS integer), version)
@@ -167,7 +169,14 @@ WITH held AS (
             greatest(0, extract(epoch FROM now() - held.claimed_at))::double precision
         ) AS seconds,
         CAST(:idempotency_key AS text) AS idempotency_key, NULL::bigint AS refers_to,
-        now() AS decided_at, {CURRENT} AS format, chain.hash AS previous_hash
+        now() AS decided_at, {text_digest_sql("held")} AS text_digest,
+        CASE
+            WHEN CAST(:action AS text) = 'skip' THEN held.status
+            WHEN CAST(:action AS text) = 'escalate' THEN 'escalated'
+            WHEN held.status = 'escalated' OR held.labels_wanted = 1 THEN 'decided'
+            ELSE {_AFTER_LABEL}
+        END AS outcome,
+        pg_current_xact_id() AS transaction_id, {CURRENT} AS format, chain.hash AS previous_hash
     FROM held CROSS JOIN chain
 ), recorded AS (
     INSERT INTO decision ({", ".join(_COLUMNS)}, hash)
@@ -181,12 +190,7 @@ WITH held AS (
     FROM recorded WHERE decision_chain.moderator_id = recorded.moderator_id
 ), outcome AS (
     SELECT held.id, held.dt, held.comment_id, held.kind, held.text, held.leased_by, recorded.action,
-        CASE
-            WHEN recorded.action = 'skip' THEN held.status
-            WHEN recorded.action = 'escalate' THEN 'escalated'
-            WHEN held.status = 'escalated' OR held.labels_wanted = 1 THEN 'decided'
-            ELSE {_AFTER_LABEL}
-        END AS status
+        recorded.outcome AS status
     FROM held CROSS JOIN recorded
 ), released AS (
     UPDATE review_item SET

@@ -25,8 +25,8 @@ from sqlalchemy import (
 )
 
 from modwatch.review.database import at_once
+from modwatch.review.events import record_event
 from modwatch.review.log.labels import decided_between, in_force
-from modwatch.review.people import record_event
 from modwatch.review.queue.metrics import leased, seconds, undecided
 from modwatch.review.tables import NO_LEASE, decision, is_open, moderator, review_item
 

@@ -11,10 +11,11 @@ from pydantic import Field
 from modwatch.review.console.api import RecordId
 from modwatch.review.console.request_context import Context, ContextDep, require
 from modwatch.review.console.schemas import RecordSchema, RequestSchema, error_responses
+from modwatch.review.events import record_event
 from modwatch.review.log.export import Format, export
 from modwatch.review.log.verification import verify_log
 from modwatch.review.outbox.feed import LONGEST_PAGE, feed
-from modwatch.review.people import Moderator, record_event
+from modwatch.review.people import Moderator
 from modwatch.review.reporting import search
 from modwatch.review.reporting.search import (
     LONGEST_TERM,

@@ -17,6 +17,7 @@ from modwatch.review.console.request_context import (
     require,
 )
 from modwatch.review.console.schemas import RecordSchema, RequestSchema, error_responses
+from modwatch.review.events import recent_events
 from modwatch.review.people import LONGEST_PASSWORD, LONGEST_PSEUDONYM, Account, Moderator, Token
 
 router = APIRouter(
@@ -74,7 +75,7 @@ class TokensSchema(BaseModel):
     tokens: list[Token]
 
 
-class AccountEventSchema(RecordSchema):
+class EventSchema(RecordSchema):
     """A change of an account, or an export."""
 
     id: int
@@ -85,10 +86,10 @@ class AccountEventSchema(RecordSchema):
     happened_at: dt.datetime
 
 
-class AccountEventsSchema(BaseModel):
+class EventsSchema(BaseModel):
     """Events, newest first."""
 
-    events: list[AccountEventSchema]
+    events: list[EventSchema]
 
 
 @router.get("")
@@ -111,9 +112,9 @@ def read_events(
     context: ContextDep,
     before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> AccountEventsSchema:
+) -> EventsSchema:
     """Return changes of accounts and exports, newest first."""
-    return AccountEventsSchema(events=people.events(context.engine, before=before, limit=limit))
+    return EventsSchema(events=recent_events(context.engine, before=before, limit=limit))
 
 
 @router.get("/{person_id}", responses=error_responses(404, 422))

@@ -19,13 +19,13 @@ from modwatch.review.console.request_context import (
     form_session,
     page_session,
 )
+from modwatch.review.events import Event, recent_events
 from modwatch.review.people import (
     LONGEST_PASSWORD,
     LONGEST_PSEUDONYM,
     ROLE_SCOPES,
     SHORTEST_PASSWORD,
     Account,
-    AccountEvent,
     Token,
 )
 
@@ -57,7 +57,7 @@ class PersonPage(Page, template="person.html"):
     new_token: str | None
     tokens: list[Token]
     now: dt.datetime
-    events: list[AccountEvent]
+    events: list[Event]
     #: Scopes that a token of this person may have.
     scopes: tuple[str, ...]
     #: Whether it is the admin's own account.
@@ -78,7 +78,7 @@ class PersonPage(Page, template="person.html"):
 class AuditLogPage(Page, template="audit_log.html"):
     """Changes of accounts, and exports."""
 
-    events: list[AccountEvent]
+    events: list[Event]
     #: Last event of this page, if there are more; otherwise None.
     before: int | None
 
@@ -173,7 +173,7 @@ def show_events(
     before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
 ) -> Response:
     """Return changes of accounts and exports, newest first."""
-    events = people.events(session.engine, before=before, limit=_EVENTS_PER_PAGE)
+    events = recent_events(session.engine, before=before, limit=_EVENTS_PER_PAGE)
     more = len(events) == _EVENTS_PER_PAGE
     page = AuditLogPage(events=events, before=events[-1].id if more else None)
     return render(page, session)
@@ -199,7 +199,7 @@ def _person(
         new_token=new_token,
         tokens=people.tokens(session.engine, person_id),
         now=database.now(session.engine),
-        events=people.events(session.engine, subject_id=person_id, limit=50),
+        events=recent_events(session.engine, subject_id=person_id, limit=50),
         scopes=tuple(sorted(ROLE_SCOPES[account.role])),
         own=session.person.id == person_id,
     )

@@ -3,8 +3,9 @@ from sqlalchemy import Engine, delete, update
 from sqlalchemy.exc import DBAPIError
 
 from modwatch.review import people
-from modwatch.review.people import Moderator, record_event
-from modwatch.review.tables import account_event
+from modwatch.review.events import recent_events, record_event
+from modwatch.review.people import Moderator
+from modwatch.review.tables import event
 from review.labelling import open_queues
 
 
@@ -19,9 +20,9 @@ def test_every_change_says_who_and_whom(engine: Engine, ann: Moderator) -> None:
     people.disable(engine, ann.id, **by)
     people.enable(engine, ann.id, **by)
     people.revoke_token(engine, token)
-    found = people.events(engine, subject_id=ann.id)
+    found = recent_events(engine, subject_id=ann.id)
     assert [(event.action, event.actor, dict(event.details)) for event in reversed(found)] == [
-        ("create", None, {"role": "moderator", "by_oidc": False}),
+        ("create", None, {"pseudonym": "ann", "role": "moderator", "by_oidc": False}),
         ("issue_token", "zoe", {"token": 1, "name": "script", "scopes": ["review"]}),
         ("change_role", "zoe", {"role": "lead", "was": "moderator"}),
         ("set_queues", "zoe", {"queues": ["a", "b"]}),
@@ -39,20 +40,20 @@ def test_what_changes_nothing_is_no_event(engine: Engine, ann: Moderator) -> Non
     people.change_role(engine, ann.id, "moderator")
     people.enable(engine, ann.id)
     people.save_preferences(engine, ann.id, {"theme": "dark"})
-    assert [event.action for event in people.events(engine)] == ["create"]
+    assert [event.action for event in recent_events(engine)] == ["create"]
 
 
 def test_pages_follow_each_other(engine: Engine, ann: Moderator) -> None:
     with engine.begin() as connection:
         for number in range(5):
             record_event(connection, "export", actor_id=ann.id, number=number)
-    first = people.events(engine, limit=3)
-    rest = people.events(engine, before=first[-1].id, limit=2)
+    first = recent_events(engine, limit=3)
+    rest = recent_events(engine, before=first[-1].id, limit=2)
     assert [event.details["number"] for event in first + rest] == [4, 3, 2, 1, 0]
     assert {event.subject for event in rest} == {None}
 
 
 def test_events_are_never_changed(engine: Engine, ann: Moderator) -> None:
-    for statement in (update(account_event).values(action="x"), delete(account_event)):
+    for statement in (update(event).values(action="x"), delete(event)):
         with pytest.raises(DBAPIError, match="append-only"), engine.begin() as connection:
             connection.execute(statement)
