@@ -1,17 +1,18 @@
 """
 # monitor_collaboration
 
-Measures how well model and moderators decide together. It copies the labels of the trailing window
-from the decision log; estimates OC-Acc, OC-AUROC, OC-AUPRC, Review Efficiency and calibration for
-each day and for the window; measures drift against the first days and the preceding days; publishes
-the results to MLflow (one run per day, and the run *timeline*, whose step is the day); and sends
-alerts.
+Measures how well model and moderators decide together. It verifies the decision log against its
+last witness; copies the labels of the trailing window from it; estimates OC-Acc, OC-AUROC,
+OC-AUPRC, Review Efficiency and calibration for each day and for the window; measures drift against
+the first days and the preceding days; publishes the results to MLflow (one run per day, and the run
+*timeline*, whose step is the day); and sends alerts.
 
 **Schedule:** daily at 06:00 UTC. Labels arrive late, so a day of the window is measured again when
 its labels have changed. Every task can be cleared and run again at any time.
 
 | task | reads | writes |
 |---|---|---|
+| `verify_log` | the decision log, its last witness | a new witness, `log_verifications` |
 | `collect_labels` | the decision log | `labels`, `second_labels`, `check_answers` |
 | `measure` | scores, design, labels | `measurements`; for the window `window_measurements`, \
 `reliability`, `moderator_error` |
@@ -27,6 +28,9 @@ MLflow.
 
 - **`collect_labels` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried
   automatically.
+- **`verify_log` returns more than 0**: the log, or what it binds, was changed. Run `modwatch queue
+  verify-log`: it names the rows. Keep a copy of the database and the witnesses before you mend
+  anything.
 - **`measure` returns 0**: no labels of the window have changed. Check the review queue.
 - **`measure` fails with DesignError**: the day in the message was scored again but not routed. Run
   `route` of *score_comments* for that day.
@@ -55,14 +59,16 @@ from modwatch.pipeline import daily
 def monitor_collaboration():
     """Measure the trailing window; the module's docstring is the runbook."""
     collect_labels = task_of(daily.collect_labels)
+    verify_log = task_of(daily.verify_log)
     measure = task_of(daily.measure)
     detect_drift = task_of(daily.detect_drift)
     raise_alerts = task_of(daily.raise_alerts)
     publish = task_of(daily.publish)
     deliver_alerts = task_of(daily.deliver_alerts)
 
-    judged = collect_labels() >> measure() >> detect_drift() >> raise_alerts()
-    judged >> [publish(), deliver_alerts()]
+    alerts = raise_alerts()
+    collect_labels() >> measure() >> detect_drift() >> alerts
+    verify_log() >> alerts >> [publish(), deliver_alerts()]
 
 
 monitor_collaboration()

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import numpy as np
 import pytest
+from databases import empty, owner_url
 from feed import good, write_json
-from installation import MONDAY, TUESDAY, Installation, empty_queue
+from installation import MONDAY, TUESDAY, Installation
 from lake_days import put_comments, put_scores
 from sqlalchemy import text
 
@@ -23,7 +24,7 @@ from modwatch.ingest.community import Community
 from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
 from modwatch.review.database import connect
-from modwatch.review.embedded import EmbeddedServer, embedded
+from modwatch.review.embedded import APPLICATION, EmbeddedServer, embedded
 from modwatch.review.migrate import upgrade
 
 if TYPE_CHECKING:
@@ -79,15 +80,15 @@ def path_server(services: None) -> Iterator[EmbeddedServer]:
 
 @pytest.fixture(scope="session")
 def migrated_queue_url(path_server: EmbeddedServer) -> str:
-    url = path_server.url("path")
-    upgrade(url)
+    url = path_server.application_url("path")
+    upgrade(owner_url(url), application=APPLICATION)
     return url
 
 
 @pytest.fixture
 def queue_url(migrated_queue_url: str) -> str:
     """A review database in which nothing waits."""
-    empty_queue(migrated_queue_url)
+    empty(migrated_queue_url)
     return migrated_queue_url
 
 
@@ -164,8 +165,9 @@ def make_installation(
         if "mlflow_url" not in values:
             values["mlflow_url"] = champion.copy(folder / "mlflow")
         if "database_url" not in values:
-            values["database_url"] = path_server.url(f"installation{next(numbers)}")
-            upgrade(values["database_url"])
+            url = path_server.application_url(f"installation{next(numbers)}")
+            upgrade(owner_url(url), application=APPLICATION)
+            values["database_url"] = url
         return Installation(values=values)
 
     numbers = itertools.count()

@@ -23,6 +23,7 @@ from modwatch.ingest.files import FileSource
 from modwatch.ingest.replay import ReplaySource
 from modwatch.ingest.sources import Source
 from modwatch.lake.delta import Lake
+from modwatch.lake.files import Folder
 from modwatch.models.registry import champion_version, fetch
 from modwatch.quality.store import CheckStore
 from modwatch.quality.thresholds import Thresholds
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from modwatch.audits.store import AuditStore
+    from modwatch.review.log.witnesses import Authority
     from modwatch.review.queue.lanes import Lanes
     from modwatch.scoring.scorer import Scorer
 
@@ -75,6 +77,23 @@ class Resources:
             lock=lambda audit: audit_lock(self.database, audit),
         )
 
+    @property
+    def witness_folder(self) -> Folder | None:
+        """Where witnesses of the decision log are kept; None: nowhere."""
+        root = self.settings.witness_folder
+        return None if root is None else Folder(root=root, holds="witnesses")
+
+    @property
+    def authority(self) -> "Authority | None":
+        """The time-stamping authority; None: none. Raises TimestampError for unreadable roots."""
+        from modwatch.review.log.witnesses import Authority
+        from modwatch.timestamps import read_roots
+
+        url, roots = self.settings.timestamp_url, self.settings.timestamp_roots
+        if url is None or roots is None:
+            return None
+        return Authority(url=url.get_secret_value(), roots=read_roots(roots))
+
     @cached_property
     def source(self) -> Source:
         """Where comments come from."""
@@ -95,15 +114,17 @@ class Resources:
         own = url.get_secret_value() == EMBEDDED
         engine = connect(self._embedded_url() if own else url.get_secret_value())
         self._exit.callback(engine.dispose)
-        if own:
-            self.migrate(engine)  # nobody else looks after the embedded server
         return engine
 
-    def migrate(self, engine: "Engine | None" = None) -> None:
+    def migrate(self) -> None:
         """Bring the review database up to date; nothing when it is."""
         from modwatch.review.migrate import upgrade
 
-        upgrade(engine or self.database)
+        owner = self.settings.database_owner_url
+        if owner is None:
+            upgrade(self.database)
+        else:
+            upgrade(owner.get_secret_value(), application=self.database.url.username)
 
     @property
     def thresholds(self) -> Thresholds:
@@ -164,10 +185,13 @@ class Resources:
         return open_channels(self.settings)
 
     def _embedded_url(self) -> str:
-        from modwatch.review.embedded import embedded
+        from modwatch.review.embedded import APPLICATION, embedded
+        from modwatch.review.migrate import upgrade
 
         server = self._exit.enter_context(embedded(self.settings.home / "postgres"))
-        return server.url("modwatch")
+        url = server.application_url("modwatch")
+        upgrade(server.url("modwatch"), application=APPLICATION)  # nobody else looks after it
+        return url
 
 
 @contextmanager

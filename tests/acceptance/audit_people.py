@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from databases import owner_url
 from installation import Installation
 from small_audits import plan_audit
 from sqlalchemy import func, select
@@ -72,7 +73,7 @@ def elsewhere(airflow: Audits, folder: Path) -> Settings:
     """Return another installation with a copy of the scored days."""
     for table in ("comments", "scores"):
         shutil.copytree(airflow.demo.settings.home / "lake" / table, folder / "lake" / table)
-    url = create_database(os.environ["MODWATCH_DATABASE_URL"], "undisturbed")
+    url = create_database(owner_url(os.environ["MODWATCH_DATABASE_URL"]), "undisturbed")
     upgrade(url)
     values = {"home": folder, "database_url": url, "source": {"kind": "community"}}
     return Installation(values=values).settings

@@ -9,6 +9,7 @@ import httpx
 import psutil
 import pytest
 from daily_job import MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
+from databases import owner_url
 from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows, tables_with
 from sqlalchemy import text
 
@@ -144,7 +145,7 @@ def test_a_killed_scoring_task_is_made_good(job: DailyJob, tmp_path: Path) -> No
 def _undisturbed(job: DailyJob, folder: Path) -> Installation:
     """Return another installation on the same source, model and salt."""
     settings = job.demo.settings
-    url = create_database(os.environ["MODWATCH_DATABASE_URL"], "undisturbed")
+    url = create_database(owner_url(os.environ["MODWATCH_DATABASE_URL"]), "undisturbed")
     upgrade(url)
     # Everything else comes from the same environment.
     return Installation(

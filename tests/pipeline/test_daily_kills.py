@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from databases import owner_url
 from installation import (
     MONDAY,
     TO_THE_QUEUE,
@@ -110,7 +111,7 @@ def _copied_store(url: str, path: Path) -> str:
 
 def _copied_database(url: str, name: str) -> str:
     address = make_url(url)
-    engine = connect(_url(address.set(database="postgres")), pool_size=1)
+    engine = connect(owner_url(_url(address.set(database="postgres"))), pool_size=1)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text(f'CREATE DATABASE "{name}" TEMPLATE "{address.database}"'))
     engine.dispose()

@@ -6,16 +6,15 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, insert, text
+from databases import empty, owner_url
+from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
 from modwatch.review.database import connect
-from modwatch.review.embedded import EmbeddedServer, embedded
-from modwatch.review.log.hashing import GENESIS
+from modwatch.review.embedded import APPLICATION, EmbeddedServer, embedded
 from modwatch.review.migrate import upgrade
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
-from modwatch.review.tables import event_chain, metadata
 
 
 @pytest.fixture(scope="session")
@@ -34,21 +33,14 @@ def postgres(services: None) -> Iterator[EmbeddedServer]:
 
 @pytest.fixture(scope="session")
 def migrated_url(postgres: EmbeddedServer) -> str:
-    url = postgres.url("review")
-    upgrade(url)
+    url = postgres.application_url("review")
+    upgrade(owner_url(url), application=APPLICATION)
     return url
 
 
 @pytest.fixture
 def database_url(migrated_url: str) -> str:
-    """One database, emptied: a new one for each test would cost megabytes of disk."""
-    engine = connect(migrated_url, pool_size=1)
-    with engine.begin() as connection:
-        connection.execute(text("SET LOCAL lock_timeout = '30s'"))
-        connection.execute(text("SET LOCAL session_replication_role = replica"))  # no triggers
-        connection.execute(text(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY"))
-        connection.execute(insert(event_chain).values(length=0, hash=GENESIS))
-    engine.dispose()
+    empty(migrated_url)
     return migrated_url
 
 

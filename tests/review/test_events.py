@@ -1,4 +1,5 @@
 import pytest
+from databases import as_owner
 from sqlalchemy import Engine, delete, update
 from sqlalchemy.exc import DBAPIError
 
@@ -55,5 +56,7 @@ def test_pages_follow_each_other(engine: Engine, ann: Moderator) -> None:
 
 def test_events_are_never_changed(engine: Engine, ann: Moderator) -> None:
     for statement in (update(event).values(action="x"), delete(event)):
-        with pytest.raises(DBAPIError, match="append-only"), engine.begin() as connection:
+        with pytest.raises(DBAPIError, match="append-only"), as_owner(engine) as connection:
+            connection.execute(statement)
+        with pytest.raises(DBAPIError, match="permission denied"), engine.begin() as connection:
             connection.execute(statement)

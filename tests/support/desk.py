@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from databases import unguarded
 from sqlalchemy import Engine, select, text
 
 from modwatch.review import queue
@@ -86,7 +87,7 @@ class Desk:
 
 def shift_deliveries(engine: Engine, hours: float) -> None:
     """Let `hours` pass for what is to be delivered."""
-    with engine.begin() as connection:
+    with unguarded(engine) as connection:
         for table, column in (
             ("outbox_delivery", "next_attempt_at"),
             ("outbox_message", "created_at"),

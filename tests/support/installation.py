@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from databases import owner_url
 from sqlalchemy import Engine, text
 
 from modwatch.lake.delta import Lake
@@ -18,7 +19,6 @@ from modwatch.resources import Resources, open_resources
 from modwatch.review.database import connect, create_database
 from modwatch.review.people import create_moderator
 from modwatch.review.queue import decide, lease
-from modwatch.review.tables import metadata
 from modwatch.settings import Settings
 
 if TYPE_CHECKING:
@@ -72,17 +72,9 @@ class Installation:
 
 TO_THE_QUEUE = ("ingest", "check_comments", "score", "check_scores", "route")
 FROM_THE_QUEUE = (
-    *("collect_labels", "measure", "detect_drift", "raise_alerts", "publish", "deliver_alerts"),
+    *("collect_labels", "measure", "detect_drift", "verify_log"),
+    *("raise_alerts", "publish", "deliver_alerts"),
 )
-
-
-def empty_queue(url: str) -> None:
-    """Empty the review database; a new one for each test would cost megabytes of disk."""
-    engine = connect(url, pool_size=1)
-    with engine.begin() as connection:
-        connection.execute(text("SET LOCAL session_replication_role = replica"))  # no triggers
-        connection.execute(text(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY"))
-    engine.dispose()
 
 
 def table_rows(
@@ -146,7 +138,7 @@ def files_with(needle: str, folders: Iterable[Path]) -> list[Path]:
 
 def tables_with(database: str, needle: str) -> list[str]:
     """Return the tables of a database in any row of which a text occurs."""
-    engine = connect(create_database(os.environ["MODWATCH_DATABASE_URL"], database))
+    engine = connect(create_database(owner_url(os.environ["MODWATCH_DATABASE_URL"]), database))
     with engine.connect() as connection:
         names = connection.scalars(
             text("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")

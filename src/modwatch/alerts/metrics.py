@@ -10,6 +10,9 @@ from modwatch.lake.delta import Lake
 from modwatch.quality.result import Suite
 from modwatch.quality.store import CheckStore
 
+#: An older witness of the decision log is missing: one is written every day.
+WITNESS_HOURS = 1.0
+
 _NUMBERS = ("value", "low", "high")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
 
@@ -24,6 +27,7 @@ def metric_values(
         window_accuracy, …                 `window_measurements`, the same over the trailing window
         psi, volume_ratio, cbpe_…, …       `drift`, by feature and reference
         checks_rejected, checks_warned     the day's validation results: 1 or 0
+        log_problems, log_witness_missing  `log_verifications`: how many, and 1 or 0
 
     Estimates at a strategy or review fraction other than that day's deployed one are skipped.
     """
@@ -31,6 +35,7 @@ def metric_values(
         *_estimates(lake, first, last),
         *_drift(lake, first, last),
         *_validation(checks, first, last),
+        *_log(lake, first, last),
     ]
 
 
@@ -62,6 +67,18 @@ def _validation(
         yield MetricValue(day=day, metric="checks_rejected", value=rejected, n=n)
         if not rejected:
             yield MetricValue(day=day, metric="checks_warned", value=warned, n=n)
+
+
+def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+    """Yield problems of the decision log, and whether its last witness is too old."""
+    columns = ["dt", "decisions", "problems", "witness_age_hours", "witness_expected"]
+    for row in _rows(lake, "log_verifications", first, last, columns):
+        at = {"day": row["dt"], "n": row["decisions"]}
+        yield MetricValue(metric="log_problems", value=float(row["problems"]), **at)
+        if row["witness_expected"]:
+            age = row["witness_age_hours"]
+            missing = age is None or age > WITNESS_HOURS
+            yield MetricValue(metric="log_witness_missing", value=float(missing), **at)
 
 
 def _rows(

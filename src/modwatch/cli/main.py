@@ -175,9 +175,17 @@ def _plan(options: argparse.Namespace) -> None:
 
 
 def _migrate(_: argparse.Namespace) -> None:
+    from modwatch.review.privileges import may_alter_log
+
     with open_resources() as resources:
         resources.migrate()
-    print("the review database is up to date")
+        print("the review database is up to date")
+        if may_alter_log(resources.database):
+            print(
+                "the user of MODWATCH_DATABASE_URL owns the tables and may alter the decision log; "
+                "set MODWATCH_DATABASE_OWNER_URL to separate the two",
+                file=sys.stderr,
+            )
 
 
 def _settings(options: argparse.Namespace) -> None:

@@ -28,7 +28,8 @@ def add_commands(commands: Any) -> None:
         "--witness",
         type=Path,
         help="file with the chain heads of the last verification: compared, then updated. Keep it "
-        "where nobody with write access to the database can write",
+        "where nobody with write access to the database can write; default: the last witness in "
+        "MODWATCH_WITNESS_FOLDER, which is not updated",
     )
 
     export = add_command(
@@ -81,6 +82,7 @@ def _add_period(parser: argparse.ArgumentParser) -> None:
 
 def _verify_log(options: argparse.Namespace) -> int:
     from modwatch.review.log.verification import verify_export, verify_log
+    from modwatch.review.log.witnesses import latest
 
     kept: Path | None = options.witness
     if kept and not kept.parent.is_dir():
@@ -88,6 +90,9 @@ def _verify_log(options: argparse.Namespace) -> int:
     witness = kept.read_text() if kept and kept.exists() else None
     if options.export is None:
         with open_resources() as resources:
+            if kept is None and (place := resources.witness_folder):
+                moment, witness = latest(place, resources.authority)
+                print(f"compared with the witness of {moment or 'no day: there is none'}")
             report = verify_log(resources.database, witness)
     else:
         with _opened(options.export) as lines:

@@ -15,8 +15,8 @@ from modwatch.demo.airflow import AirflowHome
 from modwatch.demo.datasets import DemoData
 from modwatch.demo.stack import Service, Stack, require_free_ports
 from modwatch.errors import StackError
-from modwatch.resources import open_resources
-from modwatch.review.embedded import embedded
+from modwatch.review.embedded import APPLICATION, embedded
+from modwatch.review.migrate import upgrade
 from modwatch.settings import Settings, load_settings
 
 #: What both demos set beside their own source; the environment goes before.
@@ -72,7 +72,8 @@ def started(data: DemoData, narrator: Narrator) -> Iterator[Demo]:
         narrator.say(f"{data.title}; all data is in {home}")
         narrator.say("starting PostgreSQL and migrating the databases")
         server = exits.enter_context(embedded(home / "postgres"))
-        os.environ["MODWATCH_DATABASE_URL"] = server.url("modwatch")
+        os.environ["MODWATCH_DATABASE_URL"] = server.application_url("modwatch")
+        upgrade(server.url("modwatch"), application=APPLICATION)
         settings = load_settings()  # now with the database
         airflow = AirflowHome.create(
             home / "airflow",
@@ -95,6 +96,7 @@ def _configured(data: DemoData) -> Iterator[None]:
     before = dict(os.environ)
     home = Path(before.get("MODWATCH_HOME", "var")) / "demo" / data.name
     os.environ["MODWATCH_HOME"] = str(home.resolve())
+    os.environ["MODWATCH_WITNESS_FOLDER"] = str(home.resolve() / "witnesses")
     os.environ["MODWATCH_FIRST_DAY"] = data.first_day.isoformat()
     os.environ["MODWATCH_LAST_DAY"] = data.last_day.isoformat()
     for name, value in {**_SETTINGS, **data.settings}.items():
@@ -127,8 +129,6 @@ def _migrate(airflow: AirflowHome, logs: Path) -> None:
         )
     if done.returncode:
         raise StackError(f"The migration of Airflow's database failed; see {log.name}")
-    with open_resources() as at:
-        at.migrate()
 
 
 def _mlflow(url: str, database_url: str, home: Path) -> Service:

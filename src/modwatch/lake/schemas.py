@@ -259,6 +259,18 @@ MODERATOR_ERROR = pa.schema(
     ]
 )
 
+#: One verification of the decision log. `witness_age_hours`: since the last witness outside the
+#: database, of this verification or an earlier one; null: there is none, or no place for one.
+LOG_VERIFICATIONS = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),
+        *_required(_UTC, "verified_at"),
+        *_required(pa.int64(), "decisions", "problems"),
+        ("witness_age_hours", pa.float64()),
+        *_required(pa.bool_(), "witness_expected"),
+    ]
+)
+
 TABLES: dict[str, pa.Schema] = {
     "landed": LANDED,
     "comments": COMMENTS,
@@ -278,6 +290,7 @@ TABLES: dict[str, pa.Schema] = {
     "moderator_error": MODERATOR_ERROR,
     "drift": DRIFT,
     "alerts": ALERTS,
+    "log_verifications": LOG_VERIFICATIONS,
 }
 
 #: Partition columns of tables with more than `dt`: shards are written concurrently.

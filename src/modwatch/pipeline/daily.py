@@ -5,7 +5,7 @@ and run again: it replaces the rows of its day and nothing else.
 
     ingest → check_comments → plan_shards → score_shard → check_scores → route
     (people review) → collect_labels → measure → detect_drift → raise_alerts → publish
-                                                                             → deliver_alerts
+                      verify_log                              →              → deliver_alerts
 
 `train` makes the champion that scores.
 
@@ -213,6 +213,19 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
     return lake.replace("drift", day, [drift.drift_rows(day, findings)])
 
 
+def verify_log(resources: "Resources", day: datetime.date) -> int:
+    """Verify the decision log against its last witness; return how many problems there are.
+
+    An intact log gets a new witness, if MODWATCH_WITNESS_FOLDER names a place. The problems are
+    what `modwatch queue verify-log` prints; here they are counted, for the alert.
+    """
+    from modwatch.monitoring.log_verification import verify_decision_log
+
+    return verify_decision_log(
+        resources.lake, resources.database, day, resources.witness_folder, resources.authority
+    )
+
+
 def raise_alerts(resources: "Resources", day: datetime.date) -> int:
     """Evaluate the alert rules up to the day; return how many new alerts were posted."""
     from modwatch.alerts.evaluation import evaluate
@@ -326,6 +339,7 @@ STEPS: tuple[Callable[["Resources", datetime.date], int], ...] = (
     collect_labels,
     measure,
     detect_drift,
+    verify_log,
     raise_alerts,
     publish,
     deliver_alerts,

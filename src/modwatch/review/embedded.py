@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import psutil
+from sqlalchemy import text
 
 from modwatch.errors import DatabaseError
 from modwatch.review.database import connect, create_database
@@ -31,6 +32,19 @@ log_error_verbosity = terse
 log_min_error_statement = panic
 """
 
+#: The role that the console and the pipeline connect with. The server trusts every local user of
+#: its socket, so that this guards against mistakes and injected SQL, not against the user itself.
+APPLICATION = "modwatch"
+
+_CREATE_APPLICATION = text(
+    f"""
+    DO $$ BEGIN
+        CREATE ROLE {APPLICATION} LOGIN;
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+    END $$
+    """
+)
+
 #: Enough for recovery after a crash on a busy machine, the slowest start.
 _START_SECONDS = 120.0
 
@@ -43,8 +57,19 @@ class EmbeddedServer:
     server_url: str
 
     def url(self, database: str) -> str:
-        """Return the URL of `database`, created if absent."""
+        """Return the URL by which the owner connects to `database`, created if absent."""
         return create_database(self.server_url, database)
+
+    def application_url(self, database: str) -> str:
+        """Return the URL by which `APPLICATION` connects to `database`; both are created if absent.
+
+        Migrate as the owner first: `upgrade(server.url(name), application=APPLICATION)`.
+        """
+        owner = connect(self.url(database), pool_size=1)
+        with owner.begin() as connection:
+            connection.execute(_CREATE_APPLICATION)
+        owner.dispose()
+        return owner.url.set(username=APPLICATION).render_as_string(hide_password=False)
 
 
 @contextmanager

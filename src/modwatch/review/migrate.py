@@ -7,6 +7,7 @@ from alembic.config import Config
 from sqlalchemy import Engine
 
 from modwatch.review.database import connect, take_turn
+from modwatch.review.privileges import grant
 
 #: Not Alembic's default name, so that another program may share the database.
 VERSION_TABLE = "modwatch_alembic_version"
@@ -15,16 +16,17 @@ VERSION_TABLE = "modwatch_alembic_version"
 _LOCK = 0x6D6F6477
 
 
-def upgrade(database: Engine | str) -> None:
+def upgrade(database: Engine | str, *, application: str | None = None) -> None:
     """Migrate `database`, an engine or a URL, to the newest revision, if necessary.
 
-    One transaction under an advisory lock: if two processes call this at once, the second waits and
-    finds nothing to do. Raises `DatabaseError`.
+    `application` is the role that the console and the pipeline connect with; it gets the privileges
+    that they need. None: they connect as the owner. One transaction under an advisory lock: if two
+    processes call this at once, the second waits and finds nothing to do. Raises `DatabaseError`.
     """
     if isinstance(database, str):
         engine = connect(database)
         try:
-            upgrade(engine)
+            upgrade(engine, application=application)
         finally:
             engine.dispose()
         return
@@ -36,3 +38,5 @@ def upgrade(database: Engine | str) -> None:
         )
         configuration.attributes["connection"] = connection
         command.upgrade(configuration, "head")
+        if application is not None:
+            grant(connection, application)

@@ -108,12 +108,23 @@ class Settings(BaseSettings):
         description="PostgreSQL URL of the review database, or `embedded` for a server in "
         "`HOME/postgres`, for demos and tests",
     )
+    database_owner_url: SecretStr | None = Field(
+        None,
+        description="PostgreSQL URL of the owner of its tables, for `modwatch migrate` alone; it "
+        "gives the user of `MODWATCH_DATABASE_URL` the privileges that the application needs; "
+        "default: that user owns the tables",
+    )
     mlflow_url: str = Field("http://127.0.0.1:5000", description="MLflow tracking server")
     console_url: str = Field("http://127.0.0.1:8090", description="URL of the review console")
     trusted_proxies: tuple[IPvAnyNetwork, ...] = Field(
         (),
         description="Addresses or networks of the proxies whose `X-Forwarded-For` and "
         "`X-Forwarded-Proto` the console believes, as a JSON list; default: none",
+    )
+    witness_folder: str | None = Field(
+        None,
+        description="Folder or object-store URL, out of reach of whoever can write to the review "
+        "database, that gets a witness of the decision log every day; default: none",
     )
     timestamp_url: SecretStr | None = Field(
         None,

@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import httpx
 import pytest
+from databases import unguarded
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
@@ -262,7 +263,7 @@ def test_hostile_names_and_notes_are_escaped(
 ) -> None:
     item = new_item("c<b>1", text=HOSTILE, parent_text=HOSTILE, platform=HOSTILE, language="x")
     queue.enqueue(engine, [item, new_item("c2", 2)], day)
-    with engine.begin() as connection:
+    with unguarded(engine) as connection:
         connection.execute(
             text("UPDATE review_item SET queue = :name, reason = :name"), {"name": HOSTILE}
         )

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pyarrow.parquet as pq
 import pytest
+from databases import unguarded
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
@@ -21,7 +22,7 @@ from modwatch.review.console.pages.sign_in import LOGIN_COOKIE
 from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
-from review.console.visiting import by_cookie, routes_of, rows, session_of, unguarded, used
+from review.console.visiting import by_cookie, routes_of, rows, session_of, used
 
 Fill = Callable[[int], None]
 

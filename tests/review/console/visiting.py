@@ -3,7 +3,6 @@
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import date, timedelta
 from typing import Any
 
@@ -98,11 +97,3 @@ def used(engine: Engine, new_item: Callable[..., NewItem], day: date) -> dict[st
     with engine.begin() as connection:
         connection.execute(text("UPDATE outbox_delivery SET dead_at = now(), attempts = 1"))
     return who
-
-
-@contextmanager
-def unguarded(engine: Engine) -> Iterator[Any]:
-    """Yield a connection that may write what nobody could: no trigger, no constraint of keys."""
-    with engine.begin() as connection:
-        connection.execute(text("SET LOCAL session_replication_role = replica"))
-        yield connection

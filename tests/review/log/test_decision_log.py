@@ -2,6 +2,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
+from databases import as_owner
 from sqlalchemy import Engine, select, text
 from sqlalchemy.exc import DBAPIError
 
@@ -87,10 +88,9 @@ def test_a_decision_keeps_its_note_to_itself(engine: Engine, ann: Moderator, fil
 def test_the_log_is_append_only(engine: Engine, ann: Moderator, fill: Fill, statement: str) -> None:
     fill(2)
     decide_all(engine, [ann])
-    with (
-        pytest.raises(DBAPIError, match="append-only"),
-        engine.begin() as connection,
-    ):
+    with pytest.raises(DBAPIError, match="append-only"), as_owner(engine) as connection:
+        connection.execute(text(statement))
+    with pytest.raises(DBAPIError, match="permission denied"), engine.begin() as connection:
         connection.execute(text(statement))
     report = queue.verify_log(engine)
     assert (report.decisions, report.intact) == (2, True)

@@ -3,6 +3,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from databases import unguarded
 from sqlalchemy import Engine, text
 
 from modwatch.errors import QueueError
@@ -17,13 +18,9 @@ Fill = Callable[[int], None]
 
 
 def tamper(engine: Engine, statements: str) -> None:
-    with engine.begin() as connection:
-        for table in ("decision", "review_item", "moderator"):
-            connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER ALL"))
+    with unguarded(engine) as connection:
         for statement in statements.split("; "):
             connection.execute(text(statement))
-        for table in ("decision", "review_item", "moderator"):
-            connection.execute(text(f"ALTER TABLE {table} ENABLE TRIGGER ALL"))
 
 
 def exported(engine: Engine, **options: bool) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from databases import unguarded
 from desk import Desk
 from receivers import closed_port, webhook
 from sqlalchemy import Engine, text
@@ -115,20 +116,20 @@ def test_it_waits_for_a_database_that_is_down(
 ) -> None:  # fmt: skip
     fill(1)
     away = connect(database_url)
-    with engine.begin() as connection:
+    with unguarded(engine) as connection:
         connection.execute(text("ALTER TABLE outbox_cursor RENAME TO away"))
     try:
         with webhook() as server, running(make(away, server.url)) as thread:
             with caplog.at_level(logging.WARNING):
                 wait_for(lambda: "apply the migrations" in caplog.text)
             assert thread.is_alive()
-            with engine.begin() as connection:
+            with unguarded(engine) as connection:
                 connection.execute(text("ALTER TABLE away RENAME TO outbox_cursor"))
             Desk(engine=engine).label(ann.id, "c0")
             wait_for(lambda: len(server.requests) == 1)
     finally:
         away.dispose()
-        with engine.begin() as connection:
+        with unguarded(engine) as connection:
             connection.execute(text("ALTER TABLE IF EXISTS away RENAME TO outbox_cursor"))
 
 

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from databases import unguarded
 from sqlalchemy import Engine, text
 
 from modwatch.errors import AlertError
@@ -76,7 +77,7 @@ def test_each_channel_fails_by_itself(engine: Engine) -> None:
 
 def test_what_is_old_is_given_up(engine: Engine) -> None:
     outbox.post(engine, FIRST, ["webhook"])
-    with engine.begin() as connection:
+    with unguarded(engine) as connection:
         connection.execute(
             text("UPDATE outbox_message SET created_at = now() - interval '15 days'")
         )

@@ -160,7 +160,7 @@ def relay_decisions(
     if created >= batch:
         # Otherwise the planner's statistics are outdated until autovacuum runs.
         with engine.begin() as connection:
-            connection.execute(text("ANALYZE outbox_message, outbox_delivery"))
+            connection.execute(text("SELECT analyze_outbox()"))
     return created
 
 

@@ -20,6 +20,16 @@ def upgrade() -> None:
         "decision",
         "format < 3 OR (text_digest IS NOT NULL AND outcome IS NOT NULL)",
     )
+    # Only the owner may analyze a table.
+    op.execute(
+        """
+        CREATE FUNCTION analyze_outbox() RETURNS void LANGUAGE plpgsql
+        SECURITY DEFINER SET search_path = public, pg_temp AS $$
+        BEGIN
+            ANALYZE outbox_message, outbox_delivery;
+        END $$
+        """
+    )
     _rename_events()
     _create_chain()
     _chain_events()

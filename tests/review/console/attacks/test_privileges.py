@@ -1,0 +1,88 @@
+"""Somebody who can run any SQL as the application, as by an injection, against the log."""
+
+from collections.abc import Callable
+
+import pytest
+from databases import owner_url
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import ProgrammingError
+
+from modwatch.errors import DatabaseError
+from modwatch.review import queue
+from modwatch.review.database import connect
+from modwatch.review.embedded import EmbeddedServer
+from modwatch.review.migrate import upgrade
+from modwatch.review.people import Moderator
+from modwatch.review.privileges import PRIVILEGES, may_alter_log
+from modwatch.review.tables import metadata
+from review.labelling import decide_all
+
+ATTACKS = [
+    "ALTER TABLE decision DISABLE TRIGGER ALL",
+    "ALTER TABLE decision DROP COLUMN hash",
+    "DROP TRIGGER decision_append_only_rows ON decision",
+    "DROP TABLE decision",
+    "SET session_replication_role = replica",
+    "SET ROLE postgres",
+    "UPDATE decision SET label = 1 - label",
+    "DELETE FROM decision",
+    "TRUNCATE decision",
+    "SELECT * FROM decision FOR UPDATE",
+    "UPDATE event SET action = 'x'",
+    "DELETE FROM event",
+    "INSERT INTO event_chain (id, length, hash) VALUES (2, 0, '')",
+    "DELETE FROM event_chain",
+    "DELETE FROM decision_chain",
+    "UPDATE policy_version SET content = '{}'",
+    "DELETE FROM policy_version",
+    "DELETE FROM gold_comment",
+    "DELETE FROM review_item",
+    "UPDATE review_item SET comment_id = 'another'",
+    "UPDATE moderator SET pseudonym = 'another'",
+    "DELETE FROM moderator",
+    "CREATE TABLE public.mine (a int)",
+    "CREATE OR REPLACE FUNCTION event_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN RETURN NEW; END $$",
+    "COPY decision TO PROGRAM 'true'",
+    "CREATE ROLE me SUPERUSER LOGIN",
+    "UPDATE modwatch_alembic_version SET version_num = '0001'",
+]
+
+
+@pytest.mark.parametrize("statement", ATTACKS)
+def test_the_application_may_not(
+    engine: Engine, ann: Moderator, fill: Callable[[int], None], statement: str
+) -> None:
+    fill(2)
+    decide_all(engine, [ann])
+    denied = "permission denied|must be owner"
+    with pytest.raises(ProgrammingError, match=denied), engine.begin() as connection:
+        connection.execute(text(statement))
+    assert queue.verify_log(engine).intact
+
+
+def test_every_table_has_its_privileges() -> None:
+    assert set(PRIVILEGES) == set(metadata.tables)
+
+
+def test_it_is_told_who_may_alter_the_log(engine: Engine) -> None:
+    assert not may_alter_log(engine)
+    owner = connect(owner_url(str(engine.url)), pool_size=1)
+    assert may_alter_log(owner)
+    owner.dispose()
+
+
+def test_privileges_that_were_given_by_hand_are_taken_back(engine: Engine) -> None:
+    url = owner_url(str(engine.url))
+    owner = connect(url, pool_size=1)
+    with owner.begin() as connection:
+        connection.execute(text("GRANT ALL ON decision TO modwatch"))
+    owner.dispose()
+    assert may_alter_log(engine)
+    upgrade(url, application="modwatch")
+    assert not may_alter_log(engine)
+
+
+def test_a_role_that_does_not_exist_is_named(postgres: EmbeddedServer) -> None:
+    with pytest.raises(DatabaseError, match="'nobody' of MODWATCH_DATABASE_URL does not exist"):
+        upgrade(postgres.url("without_role"), application="nobody")

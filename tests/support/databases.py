@@ -1,0 +1,43 @@
+"""The owner's view of a review database: tests connect as the application, which owns nothing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, Engine, insert, make_url, text
+
+from modwatch.review.database import connect
+from modwatch.review.log.hashing import GENESIS
+from modwatch.review.tables import event_chain, metadata
+
+
+def owner_url(url: str) -> str:
+    """Return the URL by which the owner connects to the database of `url`."""
+    return make_url(url).set(username="postgres").render_as_string(hide_password=False)
+
+
+@contextmanager
+def as_owner(database: Engine | str) -> Iterator[Connection]:
+    """Yield a connection of the owner."""
+    url = database if isinstance(database, str) else str(database.url)
+    engine = connect(owner_url(url), pool_size=1)
+    try:
+        with engine.begin() as connection:
+            connection.execute(text("SET LOCAL lock_timeout = '30s'"))
+            yield connection
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def unguarded(database: Engine | str) -> Iterator[Connection]:
+    """Yield a connection that may write what nobody could: no trigger, no constraint of keys."""
+    with as_owner(database) as connection:
+        connection.execute(text("SET LOCAL session_replication_role = replica"))
+        yield connection
+
+
+def empty(url: str) -> None:
+    """Empty the review database; a new one for each test would cost megabytes of disk."""
+    with unguarded(url) as connection:
+        connection.execute(text(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY"))
+        connection.execute(insert(event_chain).values(length=0, hash=GENESIS))
