@@ -115,6 +115,7 @@ def pgbench(url: str, seconds: float) -> float:
         "policy_code": "NULL",
         "reason": "NULL",
         "note": "NULL",
+        "severe_seconds": "NULL",
         "seconds": "NULL",
         "item_id": ":id",
         "idempotency_key": ":key",

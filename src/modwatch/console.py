@@ -31,7 +31,7 @@ def serve(at: "Resources", *, host: str | None = None, port: int | None = None) 
     from modwatch.review.console.server import serve as serve_console
 
     address = urlsplit(at.settings.console_url)
-    with delivering(at):
+    with delivering(at, at.settings.console_url):
         serve_console(
             host=host or address.hostname or "127.0.0.1",
             port=port or address.port or 8090,
@@ -116,24 +116,39 @@ class MountedConsole:
             with ExitStack() as opened:  # closed again if the next steps fail
                 at = Resources(settings, opened)
                 app = create_app(at.database, _options(at, address))
-                opened.enter_context(delivering(at))
+                opened.enter_context(delivering(at, address))
                 self._exit.enter_context(opened.pop_all())
             self._app = app
             return app
 
 
 @contextmanager
-def delivering(at: "Resources") -> Iterator[None]:
-    """Follow the decision log in the background, for the feed and the platform's webhook."""
+def delivering(at: "Resources", address: str) -> Iterator[None]:
+    """Follow decision log and queue in the background: for the feed, the webhook, and alerts.
+
+    `address` is that of the console, for links.
+    """
+    from modwatch.alerts.escalations import EscalationWatch
+
     stop = threading.Event()
-    # A daemon, since Airflow ends its server without leaving this block; deliveries resume later.
-    work = threading.Thread(target=deliverer(at).run, args=(stop,), daemon=True)
-    work.start()
+    watch = EscalationWatch(
+        database=at.database,
+        channels=at.alert_channels,
+        page=f"{address.rstrip('/')}/lead#escalations",
+    )
+    # Daemons, since Airflow ends its server without leaving this block; deliveries resume later.
+    work = [
+        threading.Thread(target=run, args=(stop,), daemon=True)
+        for run in (deliverer(at).run, watch.run)
+    ]
+    for thread in work:
+        thread.start()
     try:
         yield
     finally:
         stop.set()
-        work.join()
+        for thread in work:
+            thread.join()
 
 
 def deliverer(at: "Resources") -> "Deliverer":

@@ -264,7 +264,6 @@ MODERATOR_ERROR = pa.schema(
 LOG_VERIFICATIONS = pa.schema(
     [
         *_required(pa.date32(), "dt"),
-        *_required(_UTC, "verified_at"),
         *_required(pa.int64(), "decisions", "problems"),
         ("witness_age_hours", pa.float64()),
         *_required(pa.bool_(), "witness_expected"),

@@ -40,7 +40,6 @@ def verify_decision_log(
         _log.error("Decision log: %s.", problem, extra={"event": "log_altered"})
     row = {
         "dt": day,
-        "verified_at": done.verified_at,
         "decisions": done.report.decisions,
         "problems": len(done.report.problems),
         "witness_age_hours": None if done.last is None else _hours(done.verified_at - done.last),

@@ -213,6 +213,8 @@ review_item = Table(
     Column("serve_by", DateTime(timezone=True), nullable=False, server_default=func.now()),
     #: Deadline; an undecided item is overdue after it.
     Column("due_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    #: Deadline of an escalation for a severe reason, which is served before all others.
+    Column("severe_due_at", DateTime(timezone=True)),
     #: How many people label it, independently of each other.
     Column("labels_wanted", SmallInteger, nullable=False, server_default="1"),
     #: People who are not served it: they decided or skipped it or another item of the comment.
@@ -252,6 +254,7 @@ review_item = Table(
     Index(
         "review_item_escalated_idx",
         "queue",
+        "severe_due_at",
         "serve_by",
         "id",
         postgresql_where=text("status = 'escalated'"),

@@ -6,6 +6,7 @@ skip:language   skip for this reason; escalate:… likewise
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from fastapi import HTTPException
@@ -42,8 +43,11 @@ class Choices:
     escalate: tuple[Choice, ...]
 
 
-def choices_of(policy: Policy, locale: Locale) -> Choices:
-    """Return the decisions that `policy` offers."""
+def choices_of(policy: Policy, locale: Locale, *, severe: Collection[str] = ()) -> Choices:
+    """Return the decisions that `policy` offers.
+
+    The reasons `severe` to escalate come last: the first one is chosen by Enter alone.
+    """
 
     def coded(label: int) -> tuple[Choice, ...]:
         titles = dict(codes_of(policy, label, locale))
@@ -71,7 +75,9 @@ def choices_of(policy: Policy, locale: Locale) -> Choices:
         toxic=toxic,
         fine=coded(0),
         skip=reasons("skip"),
-        escalate=reasons("escalate"),
+        escalate=tuple(
+            sorted(reasons("escalate"), key=lambda each: each.verdict.partition(":")[2] in severe)
+        ),
     )
 
 

@@ -115,7 +115,12 @@ class _Queue(Collector):
 
     def _load(self) -> list[Metric]:
         with self._context.engine.connect() as connection:
-            return [*_by_reason(connection), _by_action(connection), _dead_letters(connection)]
+            return [
+                *_by_reason(connection),
+                _severe(connection),
+                _by_action(connection),
+                _dead_letters(connection),
+            ]
 
 
 def _by_reason(connection: Connection) -> list[Metric]:
@@ -146,6 +151,14 @@ def _by_reason(connection: Connection) -> list[Metric]:
         for name, family in families.items():
             family.add_metric([row.reason], float(getattr(row, name)))
     return list(families.values())
+
+
+def _severe(connection: Connection) -> Metric:
+    severe = (review_item.c.status == "escalated", review_item.c.severe_due_at.is_not(None))
+    overdue = func.count().filter(review_item.c.severe_due_at < func.now())
+    counted = connection.execute(select(func.count(), overdue).where(*severe)).one()
+    rows = zip(("open", "overdue"), counted, strict=True)
+    return _gauge("modwatch_severe_escalations", "Severe escalations", "state", rows)
 
 
 def _by_action(connection: Connection) -> Metric:

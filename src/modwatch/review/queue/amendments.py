@@ -7,7 +7,17 @@ import datetime as dt
 import secrets
 from collections.abc import Collection
 
-from sqlalchemy import Connection, Engine, RowMapping, and_, func, select, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    RowMapping,
+    and_,
+    case,
+    func,
+    literal,
+    select,
+    update,
+)
 
 from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.digests import digest_of
@@ -176,6 +186,7 @@ def _restore(connection: Connection, before: RowMapping, item: RowMapping, statu
         .where(review_item.c.id == item["id"])
         .values(
             status=status,
+            severe_due_at=case((literal(status) == "escalated", review_item.c.severe_due_at)),
             version=review_item.c.version + 1,
             excluded=func.array_cat(without_me, readers.scalar_subquery()),
         )

@@ -38,6 +38,8 @@ class Request:
     policy_code: str | None = None
     reason: str | None = None
     note: str | None = None
+    #: Time within which a severe escalation is due, before all others; None: it is not severe.
+    severe_seconds: float | None = None
 
 
 def decide(engine: Engine, *, label: int, **request: Any) -> Decision:

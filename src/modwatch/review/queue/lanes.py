@@ -43,6 +43,25 @@ class LowConfidence(BaseModel):
     labels: Annotated[int, Field(ge=1, le=9)] = 2
 
 
+class Severe(BaseModel):
+    """Which escalations are served before all others, and by when."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: Reasons to escalate, of the policy.
+    reasons: tuple[str, ...] = ()
+    #: Deadline, from escalated to resolved.
+    hours: Annotated[float, Field(gt=0, le=24 * 365)] = 1.0
+
+    def seconds(self, reason: str | None) -> float | None:
+        """Return the time within which an escalation is due, in seconds; None: it is not severe.
+
+        >>> load_lanes().severe.seconds("severe"), load_lanes().severe.seconds("context")
+        (3600.0, None)
+        """
+        return self.hours * 3600 if reason in self.reasons else None
+
+
 class Lanes(BaseModel):
     """The order of service of the whole queue.
 
@@ -61,6 +80,7 @@ class Lanes(BaseModel):
     rank_pull: Annotated[float, Field(ge=0, le=1)] = 0.5
     reason: dict[str, Lane] = Field(default_factory=dict)
     low_confidence: LowConfidence = LowConfidence()
+    severe: Severe = Severe()
 
     def of(self, reason: str) -> Lane:
         """Return the lane of `reason`, with the defaults if no rule names it."""

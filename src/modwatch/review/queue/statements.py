@@ -45,14 +45,14 @@ _FIRST_IN_TURN = f"""(
         ) AS pick LIMIT 1
     )"""  # noqa: S608 - our own text
 
-#: The first escalated item by deadline, over all queues that the person works.
+#: The first escalated item, severe ones first, then by deadline, over all queues of the person.
 _FIRST_ESCALATED = f"""(
         SELECT pick.id FROM (SELECT DISTINCT queue FROM lane WHERE {_MY_QUEUE}) AS mine
         CROSS JOIN LATERAL (
-            SELECT id, serve_by FROM review_item
+            SELECT id, severe_due_at, serve_by FROM review_item
             WHERE status = 'escalated' AND queue = mine.queue AND {_FOR_ME}
-            ORDER BY serve_by, id LIMIT 1 FOR UPDATE SKIP LOCKED
-        ) AS pick ORDER BY pick.serve_by, pick.id LIMIT 1
+            ORDER BY severe_due_at, serve_by, id LIMIT 1 FOR UPDATE SKIP LOCKED
+        ) AS pick ORDER BY pick.severe_due_at, pick.serve_by, pick.id LIMIT 1
     )"""  # noqa: S608 - our own text
 
 
@@ -142,7 +142,7 @@ ANSWERED = (
 #: Records the decision on a leased item and ends the lease. Does nothing and returns no row if the
 #: lease is not valid or the key was used. Parameters: moderator_id, item_id, digest, version (null:
 #: any), action, label, policy_version, policy_code, reason, note, seconds (null: since the claim),
-#: idempotency_key.
+#: severe_seconds (until an escalation is due; null: it is not severe), idempotency_key.
 DECIDE = _one_line(
     f"""
 WITH held AS (
@@ -196,6 +196,8 @@ WITH held AS (
     UPDATE review_item SET
         status = outcome.status, version = version + 1,
         lease_digest = NULL, leased_by = NULL, leased_until = NULL,
+        severe_due_at = least(severe_due_at,
+            now() + make_interval(secs => CAST(:severe_seconds AS double precision))),
         excluded = CASE WHEN outcome.action = 'escalate' THEN excluded
             ELSE array_append(excluded, outcome.leased_by) END
     FROM outcome WHERE review_item.id = outcome.id

@@ -105,6 +105,8 @@ class Escalation:
     note: str | None = field(repr=False)
     pseudonym: str | None
     escalated_at: datetime | None
+    #: Deadline of a severe escalation; None: it is not severe.
+    severe_due_at: datetime | None
     #: Time since it was first queued.
     age_seconds: float
     overdue: bool
@@ -261,7 +263,7 @@ def release_all(
 
 
 def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> list[Escalation]:
-    """Return the escalated items, oldest first; at most `MOST_ROWS`."""
+    """Return the escalated items, severe ones first, then the oldest; at most `MOST_ROWS`."""
     last = (
         select(decision.c.reason, decision.c.note, decision.c.decided_at, moderator.c.pseudonym)
         .join(moderator, moderator.c.id == decision.c.moderator_id)
@@ -278,14 +280,17 @@ def escalations(engine: Engine, *, queues: Collection[str] | None = None) -> lis
             *(last.c[name] for name in ("reason", "note", "pseudonym")),
             last.c.decided_at.label("escalated_at"),
             seconds(func.now() - review_item.c.queued_at).label("age_seconds"),
-            (review_item.c.due_at < func.now()).label("overdue"),
+            review_item.c.severe_due_at,
+            (func.coalesce(review_item.c.severe_due_at, review_item.c.due_at) < func.now()).label(
+                "overdue"
+            ),
             case((leased, holder.c.pseudonym)).label("held_by"),
         )
         .select_from(review_item)
         .join(last, true(), isouter=True)
         .join(holder, holder.c.id == review_item.c.leased_by, isouter=True)
         .where(review_item.c.status == "escalated", _within(queues))
-        .order_by(review_item.c.queued_at, review_item.c.id)
+        .order_by(review_item.c.severe_due_at, review_item.c.queued_at, review_item.c.id)
         .limit(MOST_ROWS)
     )
     return [Escalation(**row) for row in at_once(engine, statement)]

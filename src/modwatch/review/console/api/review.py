@@ -189,8 +189,10 @@ def decide(
     if request.reason is not None:
         check_reason(context.options.policy, request.action, request.reason)
     if request.label is None:
-        act = queue.skip if request.action == "skip" else queue.escalate
-        return act(context.engine, **common)
+        if request.action == "skip":
+            return queue.skip(context.engine, **common)
+        severe = context.options.lanes.severe.seconds(request.reason)
+        return queue.escalate(context.engine, severe_seconds=severe, **common)
     _check_code(context, request.label, request.policy_code)
     return queue.decide(
         context.engine, label=request.label, policy_code=request.policy_code, **common

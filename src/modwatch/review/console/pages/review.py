@@ -116,7 +116,11 @@ def show(
         reviews=person.reviews,
         counts=session.request.app.state.queue_counts(),
         card=None if lease is None else _card(session, lease, reveal),
-        choices=choices_of(session.policy, session.locale),
+        choices=choices_of(
+            session.policy,
+            session.locale,
+            severe=session.context.options.lanes.severe.reasons,
+        ),
         actions={name: (ACTIONS[name][1], key) for name, key in chosen.all_keys.items()},
         toxic_today=toxic_today(session.engine, person.id, chosen.timezone),
         done=done,
@@ -194,7 +198,11 @@ def leave(session: ReviewSession, wanted: Wanted, csrf: CsrfHeader = "") -> None
 def _cards(session: Session, leases: Sequence[Lease]) -> Response:
     page = ItemCardsPage(
         cards=[_card(session, lease) for lease in leases],
-        choices=choices_of(session.policy, session.locale),
+        choices=choices_of(
+            session.policy,
+            session.locale,
+            severe=session.context.options.lanes.severe.reasons,
+        ),
     )
     return render(page, session)
 

@@ -1,0 +1,126 @@
+"""Somebody may be in danger: no later or older escalation may come before it."""
+
+from collections.abc import Callable
+from datetime import date
+
+import pytest
+from sqlalchemy import Engine, text
+
+from modwatch.alerts.channels import Channel
+from modwatch.alerts.escalations import alert_severe_escalations
+from modwatch.alerts.messages import Alert
+from modwatch.review import people, queue
+from modwatch.review.console.decision_choices import choices_of
+from modwatch.review.people import Moderator
+from modwatch.review.policy.tree import load_policy
+from modwatch.review.queue import amendments
+from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.lanes import load_lanes
+from modwatch.review.reporting import workload
+
+
+class Recorder:
+    """A channel that remembers what it sent."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.sent: list[Alert] = []
+
+    def send(self, alert: Alert) -> None:
+        self.sent.append(alert)
+
+
+@pytest.fixture
+def lea(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "lea", "lead")
+
+
+def escalate(engine: Engine, person: Moderator, reason: str = "context") -> tuple[int, int]:
+    """Escalate the next item for a reason; return the item and the decision."""
+    lease = queue.lease(engine, person.id)
+    assert lease is not None
+    done = queue.escalate(
+        engine,
+        moderator_id=person.id,
+        item_id=lease.item.id,
+        lease_token=lease.token,
+        idempotency_key=lease.token,
+        reason=reason,
+        severe_seconds=load_lanes().severe.seconds(reason),
+    )
+    return done.item_id, done.id
+
+
+@pytest.fixture
+def crowd(engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day: date) -> int:
+    """Five escalations in two queues, of which the last, and newest, is severe; returns it."""
+    items = [new_item(f"c{i}", i + 1, platform="ab"[i % 2]) for i in range(5)]
+    queue.enqueue(
+        engine, items, day, lanes=load_lanes().model_copy(update={"queue_by": "platform"})
+    )
+    for _ in range(4):
+        escalate(engine, ann)
+    return escalate(engine, ann, "severe")[0]
+
+
+def test_the_severe_one_is_served_first(engine: Engine, crowd: int, lea: Moderator) -> None:
+    lease = queue.lease_escalated(engine, lea.id)
+    assert lease is not None
+    assert lease.item.id == crowd
+    following = queue.lease_escalated(engine, lea.id)
+    assert following is not None
+    assert following.item.id != crowd
+
+
+def test_the_list_says_the_same_as_what_is_served(engine: Engine, crowd: int) -> None:
+    first, *others = workload.escalations(engine)
+    assert first.item_id == crowd
+    assert first.severe_due_at is not None
+    assert not first.overdue
+    assert {each.severe_due_at for each in others} == {None}
+
+
+def test_a_second_escalation_for_a_lesser_reason_postpones_nothing(
+    engine: Engine, crowd: int, lea: Moderator
+) -> None:
+    before = workload.escalations(engine)[0].severe_due_at
+    lease = queue.lease_escalated(engine, lea.id)
+    assert lease is not None
+    request = {"item_id": lease.item.id, "lease_token": lease.token, "idempotency_key": "k"}
+    queue.escalate(engine, moderator_id=lea.id, reason="context", **request)
+    assert workload.escalations(engine)[0].severe_due_at == before
+
+
+def test_what_was_taken_back_is_severe_no_more(
+    engine: Engine, ann: Moderator, lea: Moderator, fill: Callable[[int], None]
+) -> None:
+    fill(2)
+    item_id, decision_id = escalate(engine, ann, "severe")
+    amendments.undo(engine, moderator_id=ann.id, decision_id=decision_id, idempotency_key="undo")
+    with engine.connect() as connection:
+        of_item = text("SELECT severe_due_at FROM review_item WHERE id = :id")
+        assert connection.scalar(of_item, {"id": item_id}) is None
+    assert workload.escalations(engine) == []
+
+
+def test_an_alert_when_it_waits_and_another_when_it_is_overdue(engine: Engine, crowd: int) -> None:
+    channel = Recorder()
+    channels: list[Channel] = [channel]
+    for _ in range(3):
+        alert_severe_escalations(engine, channels, "http://console/lead")
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE review_item SET severe_due_at = severe_due_at - interval '2h'")
+        )
+    for _ in range(2):
+        alert_severe_escalations(engine, channels, "http://console/lead")
+    states = [(alert.facts["item"], alert.facts["state"]) for alert in channel.sent]
+    assert states == [(crowd, "waiting"), (crowd, "overdue")]
+    assert all("invented text" not in str(alert.payload) for alert in channel.sent)
+
+
+def test_enter_alone_does_not_send_the_gravest_reason() -> None:
+    severe = load_lanes().severe.reasons
+    verdicts = [each.verdict for each in choices_of(load_policy(), "en", severe=severe).escalate]
+    assert (verdicts[0], verdicts[-1]) == ("escalate:policy_gap", "escalate:severe")
