@@ -11,14 +11,11 @@ from modwatch.review.digests import digest_of
 from modwatch.review.log.decision_log import Decision, made_under
 from modwatch.review.queue.items import storable
 from modwatch.review.queue.leases import conflict
-from modwatch.review.queue.statements import ANSWERED, DECIDE
+from modwatch.review.queue.statements import DECIDE
 
 LONGEST_NOTE = 4_000
 
 _DECIDE = text(DECIDE)
-
-#: Fields of a decision that come from the request.
-_REQUESTED = tuple(name for name in Decision.__dataclass_fields__ if name not in ANSWERED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +70,7 @@ def _record(engine: Engine, action: str, label: int | None, request: Request) ->
     rows = at_once(engine, _DECIDE, values)
     if not rows:
         return _replay(engine, values)
-    return Decision(**{name: values[name] for name in _REQUESTED}, **rows[0])
+    return Decision(**rows[0])
 
 
 def _replay(engine: Engine, values: dict[str, Any]) -> Decision:

@@ -120,7 +120,7 @@ RENEW = _lease(f"""(
 _AFTER_LABEL = """(
     SELECT CASE
         WHEN count(*) + 1 < held.labels_wanted THEN 'waiting'
-        WHEN bool_and(other.label = CAST(:label AS smallint)) IS NOT FALSE THEN 'decided'
+        WHEN bool_and(other.label = said.label) IS NOT FALSE THEN 'decided'
         ELSE 'escalated' END
     FROM (
         SELECT DISTINCT ON (moderator_id) action, label FROM decision
@@ -130,14 +130,42 @@ _AFTER_LABEL = """(
     ) AS other WHERE other.action <> 'undo'
 )"""
 
+#: The new row: what stands in each column.
+_VALUES = {
+    "position": "chain.length + 1",
+    "item_id": "held.id",
+    "dt": "held.dt",
+    "comment_id": "held.comment_id",
+    "kind": "held.kind",
+    "item_version": "held.version",
+    "moderator_id": "held.leased_by",
+    "action": "CASE WHEN held.status = 'escalated' AND said.action = 'label' THEN 'adjudicate' "
+    "ELSE said.action END",
+    "label": "said.label",
+    "policy_version": "CAST(:policy_version AS text)",
+    "policy_code": "CAST(:policy_code AS text)",
+    "reason": "CAST(:reason AS text)",
+    "note": "CAST(:note AS text)",
+    "seconds": "COALESCE(CAST(:seconds AS double precision), "
+    "greatest(0, extract(epoch FROM now() - held.claimed_at))::double precision)",
+    "idempotency_key": "CAST(:idempotency_key AS text)",
+    "refers_to": "NULL::bigint",
+    "decided_at": "now()",
+    "text_digest": text_digest_sql("held"),
+    "outcome": f"""CASE
+        WHEN said.action = 'skip' THEN held.status
+        WHEN said.action = 'escalate' THEN 'escalated'
+        WHEN held.status = 'escalated' OR held.labels_wanted = 1 THEN 'decided'
+        ELSE {_AFTER_LABEL}
+    END""",
+    "transaction_id": "pg_current_xact_id()",
+    "format": str(CURRENT),
+    "previous_hash": "chain.hash",
+}
+
 _COLUMNS = (*COVERED, "format", "previous_hash")
 
-#: Columns that the statement returns: all that the request does not contain.
-ANSWERED = (
-    "id", "dt", "comment_id", "kind", "item_version", "action", "seconds", "refers_to",
-    "decided_at", "text_digest", "outcome", "transaction_id", "position", "format",
-    "previous_hash", "hash",
-)  # fmt: skip
+_NEW = ", ".join(f"{_VALUES[name]} AS {name}" for name in _COLUMNS)
 
 #: Records the decision on a leased item and ends the lease. Does nothing and returns no row if the
 #: lease is not valid or the key was used. Parameters: moderator_id, item_id, digest, version (null:
@@ -145,42 +173,23 @@ ANSWERED = (
 #: severe_seconds (until an escalation is due; null: it is not severe), idempotency_key.
 DECIDE = _one_line(
     f"""
-WITH held AS (
+WITH said AS (
+    SELECT CAST(:action AS text) AS action, CAST(:label AS smallint) AS label
+), held AS (
     SELECT id, dt, comment_id, kind, text, parent_text, status, labels_wanted, leased_by,
         claimed_at, version
     FROM review_item
-    WHERE {HELD} AND {_NEW_TO_ME}
+    WHERE {HELD} AND leased_by <> ALL (excluded)
         AND version = COALESCE(CAST(:version AS integer), version)
     FOR UPDATE
 ), chain AS (
     SELECT length, hash FROM decision_chain
     WHERE moderator_id = (SELECT leased_by FROM held) FOR UPDATE
 ), new AS MATERIALIZED (
-    SELECT
-        chain.length + 1 AS position, held.id AS item_id, held.dt, held.comment_id, held.kind,
-        held.version AS item_version, held.leased_by AS moderator_id,
-        CASE WHEN held.status = 'escalated' AND CAST(:action AS text) = 'label' THEN 'adjudicate'
-            ELSE CAST(:action AS text) END AS action,
-        CAST(:label AS smallint) AS label, CAST(:policy_version AS text) AS policy_version,
-        CAST(:policy_code AS text) AS policy_code, CAST(:reason AS text) AS reason,
-        CAST(:note AS text) AS note,
-        COALESCE(
-            CAST(:seconds AS double precision),
-            greatest(0, extract(epoch FROM now() - held.claimed_at))::double precision
-        ) AS seconds,
-        CAST(:idempotency_key AS text) AS idempotency_key, NULL::bigint AS refers_to,
-        now() AS decided_at, {text_digest_sql("held")} AS text_digest,
-        CASE
-            WHEN CAST(:action AS text) = 'skip' THEN held.status
-            WHEN CAST(:action AS text) = 'escalate' THEN 'escalated'
-            WHEN held.status = 'escalated' OR held.labels_wanted = 1 THEN 'decided'
-            ELSE {_AFTER_LABEL}
-        END AS outcome,
-        pg_current_xact_id() AS transaction_id, {CURRENT} AS format, chain.hash AS previous_hash
-    FROM held CROSS JOIN chain
+    SELECT {_NEW} FROM held CROSS JOIN chain CROSS JOIN said
 ), recorded AS (
     INSERT INTO decision ({", ".join(_COLUMNS)}, hash)
-    SELECT {", ".join(_COLUMNS)}, sha256(
+    SELECT new.*, sha256(
         previous_hash || convert_to({content_sql({name: name for name in COVERED})}, 'UTF8')
     ) FROM new
     ON CONFLICT (moderator_id, idempotency_key) DO NOTHING
@@ -188,31 +197,26 @@ WITH held AS (
 ), advanced AS (
     UPDATE decision_chain SET length = recorded.position, hash = recorded.hash
     FROM recorded WHERE decision_chain.moderator_id = recorded.moderator_id
-), outcome AS (
-    SELECT held.id, held.dt, held.comment_id, held.kind, held.text, held.leased_by, recorded.action,
-        recorded.outcome AS status
-    FROM held CROSS JOIN recorded
 ), released AS (
     UPDATE review_item SET
-        status = outcome.status, version = version + 1,
+        status = recorded.outcome, version = version + 1,
         lease_digest = NULL, leased_by = NULL, leased_until = NULL,
         severe_due_at = least(severe_due_at,
             now() + make_interval(secs => CAST(:severe_seconds AS double precision))),
-        excluded = CASE WHEN outcome.action = 'escalate' THEN excluded
-            ELSE array_append(excluded, outcome.leased_by) END
-    FROM outcome WHERE review_item.id = outcome.id
+        excluded = CASE WHEN recorded.action = 'escalate' THEN excluded
+            ELSE array_append(excluded, recorded.moderator_id) END
+    FROM recorded WHERE review_item.id = recorded.item_id
 ), twins AS (
     UPDATE review_item SET
-        excluded = array_append(excluded, outcome.leased_by),
+        excluded = array_append(excluded, recorded.moderator_id),
         status = CASE
-            WHEN review_item.status = 'blocked' AND outcome.kind = 'review'
-                AND outcome.status = 'decided' AND review_item.text = outcome.text
+            WHEN review_item.status = 'blocked' AND recorded.kind = 'review'
+                AND recorded.outcome = 'decided' AND review_item.text = held.text
             THEN 'waiting' ELSE review_item.status END
-    FROM outcome
-    WHERE review_item.dt = outcome.dt
-        AND review_item.comment_id = outcome.comment_id AND review_item.id <> outcome.id
-        AND review_item.reserved_for IS NULL
+    FROM recorded CROSS JOIN held
+    WHERE review_item.dt = recorded.dt AND review_item.comment_id = recorded.comment_id
+        AND review_item.id <> recorded.item_id AND review_item.reserved_for IS NULL
 )
-SELECT {", ".join(ANSWERED)} FROM recorded
+SELECT * FROM recorded
 """  # noqa: S608 - our own text
 )
