@@ -183,7 +183,7 @@ def select_moderator() -> Select[Any]:
     return select(c.id, c.pseudonym, c.role, c.preferences, queues_of_row())
 
 
-def moderator_of(row: RowMapping) -> Moderator:
+def moderator_of(row: Mapping[Any, Any]) -> Moderator:
     """Return the person of a row of `select_moderator`, limited to its `token_scopes`, if any."""
     return Moderator(
         id=row["id"],

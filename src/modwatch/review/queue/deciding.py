@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from modwatch.errors import LeaseConflictError, QueueError
-from modwatch.review.database import at_once
+from modwatch.review.database import DriverSql, at_once
 from modwatch.review.digests import digest_of
 from modwatch.review.log.decision_log import Decision, made_under
 from modwatch.review.queue.items import storable
@@ -15,7 +15,7 @@ from modwatch.review.queue.statements import DECIDE
 
 LONGEST_NOTE = 4_000
 
-_DECIDE = text(DECIDE)
+_DECIDE = DriverSql(DECIDE)
 
 
 @dataclass(frozen=True, kw_only=True)

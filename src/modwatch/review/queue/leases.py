@@ -3,14 +3,14 @@
 import datetime as dt
 import random
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Engine, RowMapping, TextClause, select, text
+from sqlalchemy import Engine, select
 
 from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review.database import at_once
+from modwatch.review.database import DriverSql, at_once
 from modwatch.review.digests import digest_of
 from modwatch.review.log.labels import in_force
 from modwatch.review.queue.items import Item, Lease, Opinion
@@ -33,10 +33,10 @@ LONGEST_HOLD = dt.timedelta(hours=1)
 #: The order of turns need not be secret.
 _TURNS = random.Random()  # noqa: S311
 
-_LEASE, _LEASE_ESCALATED, _CLAIM = text(LEASE), text(LEASE_ESCALATED), text(CLAIM)
-_RENEW = text(RENEW)
+_LEASE, _LEASE_ESCALATED = DriverSql(LEASE), DriverSql(LEASE_ESCALATED)
+_CLAIM, _RENEW = DriverSql(CLAIM), DriverSql(RENEW)
 
-_EXTEND = text(
+_EXTEND = DriverSql(
     f"""
     UPDATE review_item SET leased_until = greatest(leased_until, least(
         now() + make_interval(secs => CAST(:seconds AS double precision)),
@@ -47,11 +47,11 @@ _EXTEND = text(
 )
 
 # The lease ends as if it had expired: whose it was is what `renew` goes by.
-_RELEASE = text(
+_RELEASE = DriverSql(
     f"UPDATE review_item SET leased_until = now() WHERE {HELD} RETURNING id"  # noqa: S608
 )
 
-_RESUME = text(f"SELECT {LEASE_COLUMNS} FROM review_item WHERE {HELD}")  # noqa: S608
+_RESUME = DriverSql(f"SELECT {LEASE_COLUMNS} FROM review_item WHERE {HELD}")  # noqa: S608
 
 
 def lease(
@@ -179,7 +179,7 @@ def conflict(engine: Engine, item_id: int) -> QueueError:
     )
 
 
-def lease_of(row: RowMapping, token: str) -> Lease:
+def lease_of(row: Mapping[Any, Any], token: str) -> Lease:
     """Return the lease of a row of `review_item`, with its `token`."""
     return Lease(
         item=Item(**{name: row[name] for name in Item.__dataclass_fields__}),
@@ -191,7 +191,7 @@ def lease_of(row: RowMapping, token: str) -> Lease:
 
 def _take(
     engine: Engine,
-    statement: TextClause,
+    statement: DriverSql,
     moderator_id: int,
     length: dt.timedelta,
     token: str | None = None,

@@ -66,13 +66,8 @@ def _first_reserved(condition: str) -> str:
     )"""  # noqa: S608 - our own text
 
 
-def _one_line(statement: str) -> str:
-    """Return `statement` without its layout: psycopg caches the plans of short texts only."""
-    return " ".join(statement.split())
-
-
 def _lease(picks: str) -> str:
-    return _one_line(f"""
+    return f"""
 WITH pick AS MATERIALIZED (SELECT COALESCE({picks}) AS id)
 UPDATE review_item SET
     lease_digest = CAST(:digest AS bytea), leased_by = CAST(:moderator_id AS bigint),
@@ -80,7 +75,7 @@ UPDATE review_item SET
     claimed_at = now()
 FROM pick WHERE review_item.id = pick.id
 RETURNING {LEASE_COLUMNS}
-""")  # noqa: S608 - our own text
+"""  # noqa: S608 - our own text
 
 
 #: Leases the next item. Parameters: moderator_id, digest, seconds, queues (null: all), order
@@ -171,8 +166,7 @@ _NEW = ", ".join(f"{_VALUES[name]} AS {name}" for name in _COLUMNS)
 #: lease is not valid or the key was used. Parameters: moderator_id, item_id, digest, version (null:
 #: any), action, label, policy_version, policy_code, reason, note, seconds (null: since the claim),
 #: severe_seconds (until an escalation is due; null: it is not severe), idempotency_key.
-DECIDE = _one_line(
-    f"""
+DECIDE = f"""
 WITH said AS (
     SELECT CAST(:action AS text) AS action, CAST(:label AS smallint) AS label
 ), held AS (
@@ -219,4 +213,3 @@ WITH said AS (
 )
 SELECT * FROM recorded
 """  # noqa: S608 - our own text
-)
