@@ -20,6 +20,7 @@
     ├── QueueError           the review queue rejected an operation
     │   ├── ItemNotFoundError
     │   ├── LeaseConflictError   the lease has expired, was used, or belongs to another person
+    │   ├── WeakPasswordError    a new password is easy to guess
     │   └── AccessDeniedError    the token is missing or unknown, or its role lacks the permission
     │       └── ThrottledError   too many failed logins
     └── StackError           a process of the demo did not start, or exited
@@ -107,6 +108,15 @@ class ItemNotFoundError(QueueError):
 
 class LeaseConflictError(QueueError):
     """The lease has expired, or the item is decided; lease the next one."""
+
+
+class WeakPasswordError(QueueError):
+    """A new password is easy to guess; use unrelated words, or a password manager."""
+
+    def __init__(self, message: str, *, weakness: str) -> None:
+        super().__init__(message)
+        #: A key of `people.password_strength.WEAKNESSES`.
+        self.weakness = weakness
 
 
 class AccessDeniedError(QueueError):

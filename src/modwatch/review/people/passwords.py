@@ -21,6 +21,7 @@ from modwatch.review.people import throttle
 from modwatch.review.people.access_tokens import end_sessions
 from modwatch.review.people.account_events import record_event
 from modwatch.review.people.accounts import lock_person, update_person
+from modwatch.review.people.password_strength import check_strength
 from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.people.sessions import begin_session
 from modwatch.review.tables import moderator
@@ -44,7 +45,7 @@ _UNMATCHED = (
 
 
 def hash_password(password: str) -> str:
-    """Return the Argon2id hash of `password`, with salt and parameters.
+    """Return the Argon2id hash of `password`, with salt and parameters, however weak it is.
 
     Raises `QueueError`, which never quotes it, for a password that is too short, too long, or
     contains control or unassigned characters.
@@ -131,9 +132,12 @@ def set_password(
 ) -> None:
     """Set a person's password; their sessions end, and failed log-ins are forgotten.
 
-    Raises `QueueError` for an unknown person or an invalid password.
+    Raises `QueueError` for an unknown person or an invalid password, `WeakPasswordError` for one
+    that is easy to guess. Passwords that were set before are not judged.
     """
     hashed = hash_password(password)
+    account = _account(engine, moderator.c.id == moderator_id)
+    check_strength(password, "" if account is None else account["pseudonym"])
     with engine.begin() as connection:
         person = lock_person(connection, moderator_id)
         update_person(connection, moderator_id, password_hash=hashed)
@@ -145,8 +149,8 @@ def set_password(
 def change_password(engine: Engine, moderator_id: int, old: str, new: str, *, address: str) -> None:
     """Change a person's own password to `new`; all their sessions end.
 
-    Raises `AccessDeniedError` if `old` is wrong, `ThrottledError` as log-in does, and `QueueError`
-    for an invalid `new`.
+    Raises `AccessDeniedError` if `old` is wrong, `ThrottledError` as log-in does, and what
+    `set_password` raises for `new`.
     """
     account = _account(engine, moderator.c.id == moderator_id)
     attempt = _admit(engine, "" if account is None else account["pseudonym"], address)

@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
+from modwatch.errors import AccessDeniedError, QueueError, ThrottledError, WeakPasswordError
 from modwatch.review import people
 from modwatch.review.console.i18n import LANGUAGES, N_
 from modwatch.review.console.preferences import (
@@ -99,6 +99,8 @@ def change_password(session: AnyForm, old: Password, new: Password) -> Response:
         return RedirectResponse("../preferences?notice=throttled", 303)
     except AccessDeniedError:
         return RedirectResponse("../preferences?notice=wrong", 303)
+    except WeakPasswordError as exc:
+        return RedirectResponse(f"../preferences?notice={exc.weakness}", 303)
     except QueueError:
         return RedirectResponse("../preferences?notice=unusable", 303)
     return RedirectResponse("../login?notice=changed", 303)
