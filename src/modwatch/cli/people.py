@@ -106,7 +106,7 @@ def _password(engine: "Engine", options: argparse.Namespace) -> None:
     if prompted and getpass.getpass("Repeat: ") != password:
         raise QueueError("the passwords do not match; try again")
     set_password(engine, person.id, password)
-    print(f"{person.pseudonym} has a new password; all sessions have ended")
+    print(f"{person.pseudonym} has a new password; all sessions and tokens have ended")
 
 
 def _role(engine: "Engine", options: argparse.Namespace) -> None:

@@ -139,7 +139,17 @@ login_attempt = Table(
     Index("login_attempt_failed_at_idx", "failed_at"),
 )
 
-#: Changes of accounts and exports of data; a trigger makes the table append-only.
+#: Browsers and networks from which an account had a successful log-in, for the throttle.
+known_origin = Table(
+    "known_origin",
+    metadata,
+    #: SHA-256 of the name with the browser's secret, or with the network.
+    Column("origin", LargeBinary, primary_key=True),
+    _moment("seen_at"),
+    Index("known_origin_seen_at_idx", "seen_at"),
+)
+
+#: Log-ins, changes of accounts and exports of data; a trigger makes the table append-only.
 account_event = Table(
     "account_event",
     metadata,

@@ -41,11 +41,13 @@ from modwatch.review.people.passwords import (
 )
 from modwatch.review.people.pseudonyms import LONGEST_PSEUDONYM
 from modwatch.review.people.sessions import authenticate, open_session, rotate_session, session_seed
+from modwatch.review.people.throttle import KNOWN, new_device
 
 #: Roles that may decide items.
 REVIEWERS = frozenset(role for role, scopes in ROLE_SCOPES.items() if "review" in scopes)
 
 __all__ = [
+    "KNOWN",
     "LONGEST_PASSWORD",
     "LONGEST_PSEUDONYM",
     "REVIEWERS",
@@ -70,6 +72,7 @@ __all__ = [
     "find_moderator",
     "issue_token",
     "log_in",
+    "new_device",
     "open_session",
     "people",
     "record_event",

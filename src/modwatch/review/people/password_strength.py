@@ -19,7 +19,8 @@ from modwatch.errors import WeakPasswordError
 #: zxcvbn's grade from 0 to 4; 4 means 10^10 guesses or more.
 WEAKEST_GRADE = 4
 
-#: Characters that are judged: the time grows steeply with the length, up to 0.5 s for these. A password whose beginning is hard to guess is hard to guess.
+#: Characters that are judged: the time grows steeply with the length, up to 0.5 s for these. A
+#: password whose beginning is hard to guess is hard to guess.
 _JUDGED = 32
 
 #: What makes a password weak, with the advice for it. The keys are also the console's notices.

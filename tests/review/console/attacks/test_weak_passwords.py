@@ -43,7 +43,7 @@ WEAK = {
 
 @pytest.mark.parametrize("password", WEAK)
 def test_what_attackers_try_first_is_refused_unquoted(password: str) -> None:
-    with pytest.raises(WeakPasswordError, match="easy to guess: .*; use four or more") as refusal:
+    with pytest.raises(WeakPasswordError, match="is easy to guess") as refusal:
         check_strength(password, "quiet-otter-17")
     assert password not in str(refusal.value)
     assert WEAK[password] in (refusal.value.weakness, None)

@@ -19,7 +19,7 @@ from modwatch.review.console.preferences import (
     Preferences,
 )
 from modwatch.review.console.render import Page, render
-from modwatch.review.console.request_context import AnyForm, AnySession, Session, client_address
+from modwatch.review.console.request_context import AnyForm, AnySession, Session
 from modwatch.review.people import LONGEST_PASSWORD, SHORTEST_PASSWORD
 
 router = APIRouter(include_in_schema=False)
@@ -92,9 +92,8 @@ async def save(session: AnyForm) -> Response:
 @router.post("/preferences/password")
 def change_password(session: AnyForm, old: Password, new: Password) -> Response:
     """Change your own password, which ends all your sessions."""
-    address = client_address(session.request)
     try:
-        people.change_password(session.engine, session.person.id, old, new, address=address)
+        people.change_password(session.engine, session.person.id, old, new)
     except ThrottledError:
         return RedirectResponse("../preferences?notice=throttled", 303)
     except AccessDeniedError:

@@ -4,6 +4,7 @@ import re
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Cookie, Form, HTTPException, Query, Request, Response
@@ -15,7 +16,6 @@ from modwatch.review.console.i18n import N_
 from modwatch.review.console.render import Page, RedirectPage, render_public
 from modwatch.review.console.request_context import (
     SESSION_COOKIE,
-    Context,
     ContextDep,
     check_csrf,
     client_address,
@@ -24,10 +24,12 @@ from modwatch.review.console.request_context import (
     set_cookie,
 )
 from modwatch.review.people import (
+    KNOWN,
     LONGEST_PASSWORD,
     Provider,
     authenticate,
     log_in,
+    new_device,
     open_session,
     revoke_token,
 )
@@ -37,7 +39,12 @@ router = APIRouter(include_in_schema=False)
 LOGIN_COOKIE = "modwatch_login"
 OIDC_COOKIE = "modwatch_oidc"
 
+DEVICE_COOKIE = "modwatch_device"
+_DEVICE = re.compile(r"[A-Za-z0-9_-]{43}")
+_DEVICE_SECONDS = KNOWN // timedelta(seconds=1)
+
 LoginCookie = Annotated[str, Cookie(alias=LOGIN_COOKIE)]
+DeviceCookie = Annotated[str, Cookie(alias=DEVICE_COOKIE)]
 SessionCookie = Annotated[str, Cookie(alias=SESSION_COOKIE)]
 Next = Annotated[str, Query(max_length=200)]
 
@@ -79,11 +86,25 @@ def sign_in(
     token: FormText = "",
     next: Annotated[str, Form(max_length=200)] = "",
     login: LoginCookie = "",
+    device: DeviceCookie = "",
 ) -> Response:
     """Open a session for an access token, or for a pseudonym and password."""
     check_csrf(login, csrf)
+    address, length = client_address(request), context.options.session_length
+    device = device if _DEVICE.fullmatch(device) else new_device()
     try:
-        session = _session(request, context, token.strip(), pseudonym, password)
+        session = (
+            open_session(context.engine, token.strip(), length, address=address)
+            if token.strip()
+            else log_in(
+                context.engine,
+                pseudonym,
+                password,
+                address=address,
+                device=device,
+                lifetime=length,
+            )
+        )
     except ThrottledError as exc:
         return _sign_in_page(request, None, wait=exc.retry_after, status=429, go_on=next)
     except AccessDeniedError:
@@ -95,6 +116,8 @@ def sign_in(
         return _sign_in_page(request, problem, status=401, go_on=next)
     response = RedirectResponse(_own_page(next), 303)
     set_cookie(request, response, SESSION_COOKIE, session)
+    if not token.strip():
+        set_cookie(request, response, DEVICE_COOKIE, device, max_age=_DEVICE_SECONDS)
     delete_cookies(request, response, LOGIN_COOKIE)
     return response
 
@@ -141,6 +164,7 @@ def finish(
             state=state,
             code=code,
             lifetime=context.options.session_length,
+            address=client_address(request),
             issuer=iss,
         )
     except QueueError:
@@ -151,14 +175,6 @@ def finish(
         set_cookie(request, response, SESSION_COOKIE, session)
     delete_cookies(request, response, OIDC_COOKIE)
     return response
-
-
-def _session(request: Request, context: Context, token: str, pseudonym: str, password: str) -> str:
-    length = context.options.session_length
-    if token:
-        return open_session(context.engine, token, length)
-    address = client_address(request)
-    return log_in(context.engine, pseudonym, password, address=address, lifetime=length)
 
 
 def _provider(request: Request) -> Provider:
