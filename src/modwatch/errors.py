@@ -20,6 +20,7 @@
     ├── QueueError           the review queue rejected an operation
     │   ├── ItemNotFoundError
     │   ├── LeaseConflictError   the lease has expired, was used, or belongs to another person
+    │   ├── TooManyLeasesError   the person holds as many items as one person may
     │   ├── WeakPasswordError    a new password is easy to guess
     │   └── AccessDeniedError    the token is missing or unknown, or its role lacks the permission
     │       └── ThrottledError   too many failed logins
@@ -108,6 +109,10 @@ class ItemNotFoundError(QueueError):
 
 class LeaseConflictError(QueueError):
     """The lease has expired, or the item is decided; lease the next one."""
+
+
+class TooManyLeasesError(QueueError):
+    """The person holds as many items as one person may; decide or release some first."""
 
 
 class WeakPasswordError(QueueError):

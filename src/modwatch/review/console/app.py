@@ -36,6 +36,7 @@ from modwatch.review.console.pages import (
 from modwatch.review.console.request_context import ConsoleOptions, Context
 from modwatch.review.console.telemetry import RequestTimer, Telemetry, TimedCache
 from modwatch.review.people import Provider
+from modwatch.review.queue.lease_limit import LeaseLimit
 
 #: In the order of the documentation.
 _MODULES: tuple[Any, ...] = (
@@ -63,7 +64,9 @@ def create_app(engine: Engine, options: ConsoleOptions | None = None) -> FastAPI
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
     )
-    context = Context(engine=engine, options=options or ConsoleOptions())
+    options = options or ConsoleOptions()
+    limit = LeaseLimit(engine, options.most_leases)
+    context = Context(engine=engine, options=options, lease_limit=limit)
     app.state.context = context
     app.state.telemetry = Telemetry(context)
     app.state.queue_counts = TimedCache(lambda: queue.counts(engine), _COUNTS_AGE)

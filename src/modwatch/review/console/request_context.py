@@ -29,6 +29,7 @@ from modwatch.review.people import Moderator, OidcOptions, authenticate, session
 from modwatch.review.policy.tree import Policy, load_policy
 from modwatch.review.queue import LEASE_LENGTH
 from modwatch.review.queue.lanes import Lanes, load_lanes
+from modwatch.review.queue.lease_limit import LeaseLimit
 
 SESSION_COOKIE = "modwatch_session"
 CSRF_HEADER = "X-Modwatch-CSRF"
@@ -41,6 +42,8 @@ class ConsoleOptions:
 
     #: Length of a lease; the page extends it while the item is visible.
     lease_length: dt.timedelta = LEASE_LENGTH
+    #: The most items that one person holds at once; the page holds two in a tab.
+    most_leases: int = 50
     session_length: dt.timedelta = dt.timedelta(hours=12)
     #: A session in use gets a new token this long after the last one.
     rotate_after: dt.timedelta = dt.timedelta(hours=1)
@@ -67,6 +70,7 @@ class Context:
 
     engine: Engine
     options: ConsoleOptions
+    lease_limit: LeaseLimit = field(repr=False)
 
 
 class LoginRequiredError(Exception):
