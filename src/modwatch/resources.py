@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from modwatch.audits.store import AuditStore
+    from modwatch.review.embedded import EmbeddedServer
     from modwatch.review.queue.lanes import Lanes
     from modwatch.scoring.scorer import Scorer
 
@@ -93,7 +94,7 @@ class Resources:
                 "MODWATCH_HOME"
             )
         own = url.get_secret_value() == EMBEDDED
-        engine = connect(self._embedded_url() if own else url.get_secret_value())
+        engine = connect(self.embedded_server.url("modwatch") if own else url.get_secret_value())
         self._exit.callback(engine.dispose)
         if own:
             self.migrate(engine)  # nobody else looks after the embedded server
@@ -163,11 +164,12 @@ class Resources:
         """Where alerts go: to the webhook, by mail, or nowhere."""
         return open_channels(self.settings)
 
-    def _embedded_url(self) -> str:
+    @cached_property
+    def embedded_server(self) -> "EmbeddedServer":
+        """The embedded PostgreSQL, if `database` is on it."""
         from modwatch.review.embedded import embedded
 
-        server = self._exit.enter_context(embedded(self.settings.home / "postgres"))
-        return server.url("modwatch")
+        return self._exit.enter_context(embedded(self.settings.home / "postgres"))
 
 
 @contextmanager
