@@ -98,6 +98,7 @@ def console_options(settings: Settings, address: str) -> "ConsoleOptions":
         lease_length=datetime.timedelta(minutes=settings.lease_minutes),
         secure_cookies=urlsplit(address).scheme == "https",
         trusted_proxies=tuple(map(str, settings.trusted_proxies)),
+        require_second_factor=settings.require_second_factor,
         show_reasons=settings.show_reasons,
         require_code=settings.require_code,
         policy=load_policy(settings.policy),

@@ -23,6 +23,7 @@
     │   ├── TooManyLeasesError   the person holds as many items as one person may
     │   ├── WeakPasswordError    a new password is easy to guess
     │   └── AccessDeniedError    the token is missing or unknown, or its role lacks the permission
+    │       ├── CodeRequiredError   the password is right, and the code is due
     │       └── ThrottledError   too many failed logins
     └── StackError           a process of the demo did not start, or exited
 
@@ -126,6 +127,15 @@ class WeakPasswordError(QueueError):
 
 class AccessDeniedError(QueueError):
     """The token is missing or unknown, or its role lacks the permission; ask an admin."""
+
+
+class CodeRequiredError(AccessDeniedError):
+    """The password is right, and the account has a second factor: the code is due."""
+
+    def __init__(self, message: str, *, pending: str) -> None:
+        super().__init__(message)
+        #: The secret with which this browser sends the code.
+        self.pending = pending
 
 
 class ThrottledError(AccessDeniedError):

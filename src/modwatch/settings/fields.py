@@ -115,6 +115,10 @@ class Settings(BaseSettings):
         description="Addresses or networks of the proxies whose `X-Forwarded-For` and "
         "`X-Forwarded-Proto` the console believes, as a JSON list; default: none",
     )
+    require_second_factor: bool = Field(
+        False,
+        description="Leads and admins who sign in with a password need a one-time code, too",
+    )
     airflow_url: str = Field(
         "http://127.0.0.1:8080", description="URL of the Airflow web interface"
     )

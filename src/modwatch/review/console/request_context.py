@@ -47,6 +47,8 @@ class ConsoleOptions:
     session_length: dt.timedelta = dt.timedelta(hours=12)
     #: A session in use gets a new token this long after the last one.
     rotate_after: dt.timedelta = dt.timedelta(hours=1)
+    #: Leads and admins who log in by password need a second factor.
+    require_second_factor: bool = False
     #: Send cookies over HTTPS only; set it wherever the console is not on loopback.
     secure_cookies: bool = False
     #: Show why a comment was sent, for items that want one label of one person. Moderators who see

@@ -36,6 +36,7 @@ from modwatch.review.people.passwords import (
     LONGEST_PASSWORD,
     SHORTEST_PASSWORD,
     change_password,
+    check_password,
     log_in,
     set_password,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "authenticate",
     "change_password",
     "change_role",
+    "check_password",
     "create_moderator",
     "describe_group",
     "disable",

@@ -15,8 +15,8 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 from sqlalchemy import ColumnElement, Engine, RowMapping, select
 
-from modwatch.errors import AccessDeniedError, QueueError
-from modwatch.review.people import throttle
+from modwatch.errors import AccessDeniedError, CodeRequiredError, QueueError
+from modwatch.review.people import second_factor, throttle
 from modwatch.review.people.access_tokens import end_access, end_sessions
 from modwatch.review.people.account_events import record_event
 from modwatch.review.people.accounts import lock_person, update_person
@@ -28,6 +28,9 @@ from modwatch.review.tables import moderator
 #: Characters, after normalisation.
 SHORTEST_PASSWORD = 12
 LONGEST_PASSWORD = 256
+
+#: Roles for which a second factor can be required.
+ROLES_WITH_CODE = frozenset({"lead", "admin"})
 
 _hasher = PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
 
@@ -103,10 +106,13 @@ def log_in(
     address: str,
     device: str = "",
     lifetime: dt.timedelta,
+    code_required: bool = False,
 ) -> str:
     """Return a session token for the person with this password; it ends after `lifetime`.
 
-    `device` is the secret that this browser keeps; the log-in makes it known. Raises
+    `device` is the secret that this browser keeps; the log-in makes it known. With `code_required`,
+    the session of a lead or admin who has no second factor has no scope, but for enrolling one.
+    Raises `CodeRequiredError` if the account has one and the password is right. Raises
     `ThrottledError` after too many failures. Otherwise raises the same `AccessDeniedError`, after
     the same time, for an unknown name, a disabled account, one without a password, and a wrong
     password. Account events record log-ins and failures of existing accounts.
@@ -121,11 +127,15 @@ def log_in(
     session = None
     if account is not None and stored is not None and right:
         renewed = hash_password(password) if outdated(stored) else stored
-        session = _begin(engine, account["id"], stored, renewed, address, lifetime)
+        session = _begin(
+            engine, account["id"], stored, renewed, address, lifetime, code_required=code_required
+        )
     if session is None:
         throttle.fail(engine, attempt, account_id, address)
         raise AccessDeniedError(_REJECTED)
     throttle.forgive(engine, attempt)
+    if isinstance(session, CodeRequiredError):
+        raise session
     throttle.remember(engine, pseudonym, address, device)
     return session
 
@@ -137,16 +147,27 @@ def _begin(
     renewed: str,
     address: str,
     lifetime: dt.timedelta,
-) -> str | None:
-    """Return a session token; None if the account changed while the password was compared."""
+    *,
+    code_required: bool,
+) -> str | CodeRequiredError | None:
+    """Return a session token, or that a code is due.
+
+    None if the account changed while the password was compared.
+    """
     with engine.begin() as connection:
         person = lock_person(connection, moderator_id)
         if person["password_hash"] != stored or person["disabled_at"] is not None:
             return None
         if renewed != stored:
             update_person(connection, moderator_id, password_hash=renewed)
+        if second_factor.is_enrolled(connection, moderator_id):
+            pending = second_factor.begin_second_step(connection, moderator_id)
+            return CodeRequiredError("enter the code of the second factor", pending=pending)
         record_log_in(connection, moderator_id, "password", address)
-        return begin_session(connection, moderator_id, lifetime)
+        scopes: list[str] | None = None
+        if code_required and person["role"] in ROLES_WITH_CODE:
+            scopes = []
+        return begin_session(connection, moderator_id, lifetime, scopes=scopes)
 
 
 def set_password(
@@ -166,14 +187,22 @@ def change_password(engine: Engine, moderator_id: int, old: str, new: str) -> No
     API tokens, which admins issue, stay valid. Raises `AccessDeniedError` if `old` is wrong,
     `ThrottledError` after five wrong ones in 15 minutes, and what `set_password` raises for `new`.
     """
+    check_password(engine, moderator_id, old)
+    _store(engine, moderator_id, new, moderator_id, reset=False)
+
+
+def check_password(engine: Engine, moderator_id: int, password: str) -> None:
+    """Verify a person's own password once more, as before a change that a thief would make.
+
+    Raises `AccessDeniedError` if it is wrong, `ThrottledError` after five wrong ones in 15 minutes.
+    """
     account = _account(engine, moderator.c.id == moderator_id)
     attempt = throttle.admit_again(engine, "password", moderator_id)
-    if account is None or not matches(account["password_hash"], old):
+    if account is None or not matches(account["password_hash"], password):
         raise AccessDeniedError(
             "the old password is wrong; try again, or ask an admin for a new password"
         )
     throttle.forgive(engine, attempt)
-    _store(engine, moderator_id, new, moderator_id, reset=False)
 
 
 def _store(
@@ -185,6 +214,7 @@ def _store(
     with engine.begin() as connection:
         person = lock_person(connection, moderator_id)
         update_person(connection, moderator_id, password_hash=hashed)
+        second_factor.end_second_step(connection, moderator_id)
         revoked: dict[str, list[int]] = {}
         if reset:
             revoked["revoked_tokens"] = end_access(connection, moderator_id).tokens

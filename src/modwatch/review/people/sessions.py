@@ -104,7 +104,7 @@ def session_seed(session: str) -> str:
 def record_log_in(
     connection: Connection,
     moderator_id: int,
-    by: Literal["password", "token", "provider"],
+    by: Literal["password", "password and code", "token", "provider"],
     address: str,
 ) -> None:
     """Record a log-in from `address`, in the transaction that begins the session."""
@@ -118,10 +118,17 @@ def record_log_in(
     )
 
 
-def begin_session(connection: Connection, moderator_id: int, lifetime: dt.timedelta) -> str:
+def begin_session(
+    connection: Connection,
+    moderator_id: int,
+    lifetime: dt.timedelta,
+    *,
+    scopes: list[str] | None = None,
+) -> str:
     """Return a session token for a person who was authenticated. Call `lock_person` first."""
-    until = expiry(lifetime)
-    return store_token(connection, moderator_id, "session", until, prefix=_new_seed())[0]
+    return store_token(
+        connection, moderator_id, "session", expiry(lifetime), scopes=scopes, prefix=_new_seed()
+    )[0]
 
 
 def rotate_session(
