@@ -87,8 +87,8 @@ OTHERS = {
     ("GET", path)
     for path in (
         "/", "/day", "/preferences", "/second-factor", "/login", "/oidc/start", "/oidc/callback",
-        "/livez", "/readyz", "/metrics", "/api/v1/me", "/api/v1/me/day", "/api/v1/me/preferences", "/api/v1/policy",
-        "/api/v1/queue", "/api/v1/items/{item_id}/lease",
+        "/livez", "/readyz", "/metrics", "/api/v1/me", "/api/v1/me/day", "/api/v1/me/preferences",
+        "/api/v1/policy", "/api/v1/queue", "/api/v1/items/{item_id}/lease",
     )
 } | {
     ("POST", path)
