@@ -139,7 +139,8 @@ def sign_in(
     set_cookie(request, response, SESSION_COOKIE, session)
     if not token.strip():
         set_cookie(request, response, DEVICE_COOKIE, device, max_age=_DEVICE_SECONDS)
-    delete_cookies(request, response, LOGIN_COOKIE, PENDING_COOKIE)
+    used = (PENDING_COOKIE,) if PENDING_COOKIE in request.cookies else ()
+    delete_cookies(request, response, LOGIN_COOKIE, *used)
     return response
 
 
