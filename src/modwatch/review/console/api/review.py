@@ -45,7 +45,7 @@ LeaseToken = Annotated[
     "/leases",
     status_code=201,
     response_model=Lease | LeasesSchema,
-    responses={204: {"description": "No items are available."}, **error_responses(413, 422)},
+    responses={204: {"description": "No items are available."}, **error_responses(413, 422, 429)},
 )
 def lease_next(
     context: ContextDep, person: ReviewerDep, request: Annotated[LeaseRequest | None, Body()] = None
@@ -110,7 +110,7 @@ def decide_item(
 
 
 @router.post(
-    "/decisions/{decision_id}/undo", status_code=201, responses=error_responses(404, 409, 422)
+    "/decisions/{decision_id}/undo", status_code=201, responses=error_responses(404, 409, 422, 429)
 )
 def undo_decision(
     decision_id: RecordId, idempotency_key: IdempotencyKey, context: ContextDep, person: ReviewerDep
