@@ -1,13 +1,14 @@
 """The review console of this installation, served alone or inside Airflow."""
 
 import datetime
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from modwatch.settings import Settings, load_settings
+from modwatch.settings import EMBEDDED, Settings, load_settings
 
 # Airflow loads this module in all its processes, and the console takes 1.5 s to import: functions
 # import it when they need it.
@@ -26,18 +27,56 @@ AIRFLOW_PREFIX = "/modwatch"
 def serve(at: "Resources", *, host: str | None = None, port: int | None = None) -> None:
     """Serve the console until a signal, by default at the address in the settings.
 
-    Meanwhile decisions are delivered to the platform if the settings name its webhook.
+    Meanwhile decisions are delivered to the platform if the settings name its webhook, and an
+    embedded PostgreSQL is started again when it dies.
     """
     from modwatch.review.console.server import serve as serve_console
 
     address = urlsplit(at.settings.console_url)
-    with delivering(at, at.settings.console_url):
+    with _database_kept_running(at), delivering(at, at.settings.console_url):
         serve_console(
             host=host or address.hostname or "127.0.0.1",
             port=port or address.port or 8090,
             engine=at.database,
             options=_options(at, at.settings.console_url),
         )
+
+
+@contextmanager
+def cleared_up_at_sigterm() -> Iterator[None]:
+    """Leave the block at SIGTERM as at an exception, and then end by the signal.
+
+    Otherwise an embedded PostgreSQL would outlive the process. For the main thread.
+    """
+
+    def leave(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # clearing up is not interrupted
+        raise _TerminatedError
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    except _TerminatedError:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _TerminatedError(SystemExit):
+    """The process got SIGTERM."""
+
+
+@contextmanager
+def _database_kept_running(at: "Resources") -> Iterator[None]:
+    url = at.settings.database_url
+    if url is None or url.get_secret_value() != EMBEDDED:
+        yield
+        return
+    from modwatch.review.embedded import kept_running
+
+    with kept_running(at.embedded_server):
+        yield
 
 
 def _options(at: "Resources", address: str) -> "ConsoleOptions":
@@ -59,6 +98,7 @@ def console_options(settings: Settings, address: str) -> "ConsoleOptions":
         lease_length=datetime.timedelta(minutes=settings.lease_minutes),
         secure_cookies=urlsplit(address).scheme == "https",
         trusted_proxies=tuple(map(str, settings.trusted_proxies)),
+        require_second_factor=settings.require_second_factor,
         show_reasons=settings.show_reasons,
         require_code=settings.require_code,
         policy=load_policy(settings.policy),

@@ -21,7 +21,10 @@
     ├── QueueError           the review queue rejected an operation
     │   ├── ItemNotFoundError
     │   ├── LeaseConflictError   the lease has expired, was used, or belongs to another person
+    │   ├── TooManyLeasesError   the person holds as many items as one person may
+    │   ├── WeakPasswordError    a new password is easy to guess
     │   └── AccessDeniedError    the token is missing or unknown, or its role lacks the permission
+    │       ├── CodeRequiredError   the password is right, and the code is due
     │       └── ThrottledError   too many failed logins
     └── StackError           a process of the demo did not start, or exited
 
@@ -114,8 +117,30 @@ class LeaseConflictError(QueueError):
     """The lease has expired, or the item is decided; lease the next one."""
 
 
+class TooManyLeasesError(QueueError):
+    """The person holds as many items as one person may; decide or release some first."""
+
+
+class WeakPasswordError(QueueError):
+    """A new password is easy to guess; use unrelated words, or a password manager."""
+
+    def __init__(self, message: str, *, weakness: str) -> None:
+        super().__init__(message)
+        #: A key of `people.password_strength.WEAKNESSES`.
+        self.weakness = weakness
+
+
 class AccessDeniedError(QueueError):
     """The token is missing or unknown, or its role lacks the permission; ask an admin."""
+
+
+class CodeRequiredError(AccessDeniedError):
+    """The password is right, and the account has a second factor: the code is due."""
+
+    def __init__(self, message: str, *, pending: str) -> None:
+        super().__init__(message)
+        #: The secret with which this browser sends the code.
+        self.pending = pending
 
 
 class ThrottledError(AccessDeniedError):

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from modwatch.audits.store import AuditStore
+    from modwatch.review.embedded import EmbeddedServer
     from modwatch.review.log.witnesses import Authority
     from modwatch.review.queue.lanes import Lanes
     from modwatch.scoring.scorer import Scorer
@@ -184,11 +185,18 @@ class Resources:
         """Where alerts go: to the webhook, by mail, or nowhere."""
         return open_channels(self.settings)
 
+    @cached_property
+    def embedded_server(self) -> "EmbeddedServer":
+        """The embedded PostgreSQL, if `database` is on it."""
+        from modwatch.review.embedded import embedded
+
+        return self._exit.enter_context(embedded(self.settings.home / "postgres"))
+
     def _embedded_url(self) -> str:
-        from modwatch.review.embedded import APPLICATION, embedded
+        from modwatch.review.embedded import APPLICATION
         from modwatch.review.migrate import upgrade
 
-        server = self._exit.enter_context(embedded(self.settings.home / "postgres"))
+        server = self.embedded_server
         url = server.application_url("modwatch")
         upgrade(server.url("modwatch"), application=APPLICATION)  # nobody else looks after it
         return url

@@ -27,7 +27,7 @@ def test_every_change_says_who_and_whom(engine: Engine, ann: Moderator) -> None:
         ("issue_token", "zoe", {"token": 1, "name": "script", "scopes": ["review"]}),
         ("change_role", "zoe", {"role": "lead", "was": "moderator"}),
         ("set_queues", "zoe", {"queues": ["a", "b"]}),
-        ("set_password", "zoe", {}),
+        ("set_password", "zoe", {"revoked_tokens": [1]}),
         ("disable", "zoe", {}),
         ("enable", "zoe", {}),
         ("revoke_token", "ann", {"token": 1, "name": "script"}),

@@ -158,9 +158,9 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _console(options: argparse.Namespace) -> None:
-    from modwatch.console import serve
+    from modwatch.console import cleared_up_at_sigterm, serve
 
-    with open_resources() as resources:
+    with cleared_up_at_sigterm(), open_resources() as resources:
         serve(resources, host=options.host, port=options.port)
 
 

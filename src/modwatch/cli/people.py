@@ -36,6 +36,7 @@ def add_commands(commands: Any) -> None:
     command("list", _list, "list the accounts with their roles")
     of_person("add", _add, "create an account").add_argument("--role", default="moderator")
     of_person("password", _password, "set a password, prompted for or read from standard input")
+    of_person("reset-factor", _reset_factor, "take the second factor away: the device is lost")
     of_person("role", _role, "change the role").add_argument("role")
     of_person("disable", _disable, "disable an account")
     of_person("enable", _enable, "enable an account again")
@@ -106,7 +107,13 @@ def _password(engine: "Engine", options: argparse.Namespace) -> None:
     if prompted and getpass.getpass("Repeat: ") != password:
         raise QueueError("the passwords do not match; try again")
     set_password(engine, person.id, password)
-    print(f"{person.pseudonym} has a new password; all sessions have ended")
+    print(f"{person.pseudonym} has a new password; all sessions and tokens have ended")
+
+
+def _reset_factor(engine: "Engine", options: argparse.Namespace) -> None:
+    from modwatch.review.people import find_moderator, second_factor
+
+    second_factor.reset(engine, find_moderator(engine, options.pseudonym).id)
 
 
 def _role(engine: "Engine", options: argparse.Namespace) -> None:

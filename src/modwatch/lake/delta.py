@@ -17,6 +17,7 @@ from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from modwatch.errors import LakeError
+from modwatch.lake.privacy import keep_private
 from modwatch.lake.schemas import PARTITIONS, TABLES
 
 _log = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class Lake:
         schema = TABLES[table]
         counted = _Counted(batches, schema)
         try:
+            keep_private(self.root)
             self._create(table)
             write_deltalake(
                 self._uri(table),

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from modwatch.errors import LakeError
+from modwatch.lake.privacy import keep_private
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,7 @@ class Folder:
         fs, root = self._open()
         target = f"{root}/{name}"
         with self._mapped(name, "written"):
+            keep_private(self.root)
             fs.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
             fs.pipe_file(f"{target}.part", content)
             fs.mv(f"{target}.part", target)

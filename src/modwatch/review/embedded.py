@@ -2,11 +2,13 @@
 
 import fcntl
 import logging
+import signal
 import subprocess
+import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -44,6 +46,8 @@ _CREATE_APPLICATION = text(
     END $$
     """
 )
+#: Between two looks at whether the server runs.
+_WATCH_SECONDS = 1.0
 
 #: Enough for recovery after a crash on a busy machine, the slowest start.
 _START_SECONDS = 120.0
@@ -55,6 +59,8 @@ class EmbeddedServer:
 
     #: URL of its maintenance database `postgres`.
     server_url: str
+    #: As `embedded` got it.
+    data_dir: Path
 
     def url(self, database: str) -> str:
         """Return the URL by which the owner connects to `database`, created if absent."""
@@ -92,9 +98,41 @@ def embedded(data_dir: Path) -> Iterator[EmbeddedServer]:
             data_dir, "make the folder and the one for temporary files writable"
         ) from exc
     try:
-        yield EmbeddedServer(server_url=server.get_uri())
+        yield EmbeddedServer(server_url=server.get_uri(), data_dir=data_dir)
     finally:
         _leave(data_dir, server, users)
+
+
+@contextmanager
+def kept_running(server: EmbeddedServer) -> Iterator[None]:
+    """Start `server` again within seconds whenever it dies, while the block runs."""
+    stop = threading.Event()
+    watch = threading.Thread(target=_watch, args=(server.data_dir, stop), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        watch.join()
+
+
+def _watch(data_dir: Path, stop: threading.Event) -> None:
+    cluster = data_dir / "cluster"
+    while not stop.wait(_WATCH_SECONDS):
+        if _alive(cluster):
+            continue
+        logger.error(
+            "The embedded PostgreSQL died; it is started again.",
+            extra={"event": "postgres_died", "data_dir": str(data_dir)},
+        )
+        try:
+            with _turn(data_dir):  # of several processes that notice, the first starts it
+                _start(cluster)
+        except (DatabaseError, OSError):
+            logger.exception(
+                "The embedded PostgreSQL could not be started; another attempt follows.",
+                extra={"event": "postgres_not_started", "data_dir": str(data_dir)},
+            )
 
 
 def _join(data_dir: Path) -> tuple[Any, IO[str]]:
@@ -197,14 +235,47 @@ def _drop_stale_pid(cluster: Path) -> None:
     Otherwise the wheel takes any later process of that id for the server.
     """
     pid_file = cluster / "postmaster.pid"
-    if not pid_file.exists():
-        return
-    try:
-        alive = psutil.Process(int(pid_file.read_text().split()[0])).name().startswith("postgres")
-    except (psutil.NoSuchProcess, ValueError, IndexError):
-        alive = False
-    if not alive:
+    if pid_file.exists() and not _alive(cluster):
+        _end_orphans(cluster)
         pid_file.unlink(missing_ok=True)
+
+
+def _alive(cluster: Path) -> bool:
+    """Return whether the process that the pid file names is a server that runs."""
+    try:
+        process = psutil.Process(int((cluster / "postmaster.pid").read_text().split()[0]))
+        status: str = process.status()
+        return _is_server(process) and status != psutil.STATUS_ZOMBIE
+    except (FileNotFoundError, psutil.NoSuchProcess, ValueError, IndexError):
+        return False
+
+
+def _end_orphans(cluster: Path) -> None:
+    """End the processes of a server whose main process was killed, and wait until they have.
+
+    They notice by themselves, but not before the end of their query. A server that starts beside
+    them would damage the data: it is the pid file that keeps it from doing so.
+    """
+    orphans = [each for each in psutil.process_iter(["name"]) if _belongs(each, cluster)]
+    for each in orphans:
+        with suppress(psutil.NoSuchProcess):
+            each.send_signal(signal.SIGQUIT)
+    _, left = psutil.wait_procs(orphans, timeout=10)
+    if left:
+        raise _unusable(cluster, f"end the processes of its last run, such as {left[0].pid}")
+
+
+def _is_server(process: psutil.Process) -> bool:
+    name: str = process.name()
+    return name.startswith("postgres")
+
+
+def _belongs(process: psutil.Process, cluster: Path) -> bool:
+    try:
+        folder: str = process.cwd()
+        return _is_server(process) and folder == str(cluster)
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
 
 
 def _unusable(folder: Path, remedy: str) -> DatabaseError:

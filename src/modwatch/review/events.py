@@ -20,17 +20,18 @@ from modwatch.review.tables import event, moderator
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One event; events cannot be changed or deleted."""
+    """A log-in, a change or an export; events cannot be changed or deleted."""
 
     id: int
-    #: Who did it; None: the command line, or the identity provider.
+    #: Who did it; None: the command line, the identity provider, or somebody who is not known.
     actor_id: int | None
     actor: str | None
     #: Whose account was changed; None: nobody's, as for an export.
     subject_id: int | None
     subject: str | None
     #: create | issue_token | revoke_token | set_password | change_role | disable | enable |
-    #: set_queues | other events of `review`
+    #: set_queues | withdraw_role | log_in | log_in_failed | log_in_throttled | add_gold |
+    #: retire_gold | register_policy | other events of `review`
     action: str
     #: Contains neither secrets nor a person's group.
     details: Mapping[str, Any]

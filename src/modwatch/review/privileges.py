@@ -19,6 +19,8 @@ PRIVILEGES = {
     "moderator_queue": ("INSERT", "DELETE"),
     "access_token": ("INSERT", "UPDATE"),
     "login_attempt": ("INSERT", "UPDATE", "DELETE"),
+    "second_factor": ("INSERT", "UPDATE", "DELETE"),
+    "known_origin": ("INSERT", "UPDATE", "DELETE"),
     "event": ("INSERT",),
     "event_chain": ("UPDATE -id",),
     "review_item": ("INSERT", "UPDATE -dt -comment_id -kind -audit"),

@@ -139,6 +139,34 @@ login_attempt = Table(
     Index("login_attempt_failed_at_idx", "failed_at"),
 )
 
+#: One-time codes that log-ins by password ask for; see `people.second_factor`.
+second_factor = Table(
+    "second_factor",
+    metadata,
+    Column("moderator_id", ForeignKey("moderator.id"), primary_key=True),
+    #: Of the authenticator app, in base 32.
+    Column("secret", Text, nullable=False),
+    #: Null: the enrolment is in progress, and log-ins ask for no code.
+    Column("confirmed_at", DateTime(timezone=True)),
+    #: Half minutes since 1970 of the last code that was accepted.
+    Column("last_step", BigInteger, nullable=False, server_default="0"),
+    #: SHA-256 of the recovery codes that were not used.
+    Column("recovery", ARRAY(LargeBinary), nullable=False, server_default="{}"),
+    #: SHA-256 of the secret of a browser whose password was right, and until when it counts.
+    Column("pending_digest", LargeBinary, unique=True),
+    Column("pending_until", DateTime(timezone=True)),
+)
+
+#: Browsers and networks from which an account had a successful log-in, for the throttle.
+known_origin = Table(
+    "known_origin",
+    metadata,
+    #: SHA-256 of the name with the browser's secret, or with the network.
+    Column("origin", LargeBinary, primary_key=True),
+    _moment("seen_at"),
+    Index("known_origin_seen_at_idx", "seen_at"),
+)
+
 #: Changes of accounts, gold comments and policies, exports and log-ins, as one hash chain, which
 #: `review.events` writes. A trigger makes the table append-only.
 event = Table(

@@ -133,6 +133,10 @@ class Settings(BaseSettings):
     timestamp_roots: Path | None = Field(
         None, description="PEM file with the root certificates of that authority"
     )
+    require_second_factor: bool = Field(
+        False,
+        description="Leads and admins who sign in with a password need a one-time code, too",
+    )
     airflow_url: str = Field(
         "http://127.0.0.1:8080", description="URL of the Airflow web interface"
     )

@@ -86,15 +86,16 @@ ENDPOINTS: dict[tuple[str, str], set[str]] = {
 OTHERS = {
     ("GET", path)
     for path in (
-        "/", "/day", "/preferences", "/login", "/oidc/start", "/oidc/callback", "/livez", "/readyz",
-        "/metrics", "/api/v1/me", "/api/v1/me/day", "/api/v1/me/preferences", "/api/v1/policy",
-        "/api/v1/queue", "/api/v1/items/{item_id}/lease",
+        "/", "/day", "/preferences", "/second-factor", "/login", "/oidc/start", "/oidc/callback",
+        "/livez", "/readyz", "/metrics", "/api/v1/me", "/api/v1/me/day", "/api/v1/me/preferences",
+        "/api/v1/policy", "/api/v1/queue", "/api/v1/items/{item_id}/lease",
     )
 } | {
     ("POST", path)
     for path in (
         "/login", "/logout", "/decide", "/undo", "/next", "/leave", "/correct", "/preferences",
-        "/preferences/password", "/preferences/group", "/api/v1/leases",
+        "/preferences/password", "/preferences/group", "/second-factor", "/second-factor/confirm",
+         "/api/v1/leases",
         "/api/v1/items/{item_id}/decisions", "/api/v1/items/{item_id}/corrections",
         "/api/v1/decisions/{decision_id}/undo",
     )

@@ -97,16 +97,16 @@ def test_outdated_hashes_are_renewed(engine: Engine, zoe: Moderator) -> None:
 def test_people_change_their_own_password(engine: Engine, zoe: Moderator) -> None:
     session = log_in(engine)
     with pytest.raises(AccessDeniedError, match="old password"):
-        people.change_password(engine, zoe.id, WRONG, "another horse battery", address="::1")
+        people.change_password(engine, zoe.id, WRONG, "another horse battery")
     with pytest.raises(QueueError, match="12 to 256"):
-        people.change_password(engine, zoe.id, GOOD, "short", address="::1")
-    people.change_password(engine, zoe.id, GOOD, "another horse battery", address="::1")
+        people.change_password(engine, zoe.id, GOOD, "short")
+    people.change_password(engine, zoe.id, GOOD, "another horse battery")
     with pytest.raises(AccessDeniedError):
         people.authenticate(engine, session, "session")
     assert log_in(engine, password="another horse battery")
     assert recent_events(engine)[0].actor == "zoe"
     with pytest.raises(AccessDeniedError):
-        people.change_password(engine, 99, GOOD, GOOD, address="::1")
+        people.change_password(engine, 99, GOOD, GOOD)
 
 
 def test_only_people_have_passwords(engine: Engine) -> None:

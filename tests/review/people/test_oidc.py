@@ -74,10 +74,29 @@ def test_the_role_follows_the_claim(engine: Engine, enter: Callable[..., Moderat
     assert person.role == "moderator"
     assert enter(["mods", "mod-leads"]).role == "lead"
     actions = [event.action for event in recent_events(engine, subject_id=person.id)]
-    assert actions == ["change_role", "create"]
+    assert actions == ["log_in", "change_role", "log_in", "create"]
     for none in ("nobody", [], None, {"mods": 1}, 3):
         with pytest.raises(AccessDeniedError, match="no known role"):
             enter(none)
+
+
+def test_without_a_role_all_access_ends_until_there_is_one_again(
+    engine: Engine, fake: Any, provider: Provider, enter: Callable[..., Moderator]
+) -> None:
+    person = enter()
+    token = people.issue_token(engine, person.id)
+    session = people.open_session(engine, token, HOUR)
+    with pytest.raises(AccessDeniedError, match="no known role"):
+        enter("nobody", subject="s-2")  # somebody else
+    assert people.authenticate(engine, token) == person
+    with pytest.raises(AccessDeniedError, match="no known role"):
+        enter("nobody")
+    for replayed, purpose in ((token, "api"), (session, "session")):
+        with pytest.raises(AccessDeniedError):
+            people.authenticate(engine, replayed, purpose)  # type: ignore[arg-type]
+    assert enter() == person
+    with pytest.raises(AccessDeniedError):
+        people.authenticate(engine, token)
 
 
 def test_a_disabled_person_stays_out(engine: Engine, enter: Callable[..., Moderator]) -> None:
@@ -300,5 +319,6 @@ def test_secrets_stay_out_of_sight(
     enter()
     with engine.connect() as connection:
         events = connection.scalars(text("SELECT details::text FROM event")).all()
-    (event,) = map(json.loads, events)
-    assert event.keys() == {"pseudonym", "role", "by_oidc"}
+    created, logged_in = map(json.loads, events)
+    assert created.keys() == {"pseudonym", "role", "by_oidc"}
+    assert logged_in == {"by": "provider", "network": ""}

@@ -98,7 +98,7 @@ def test_sessions_end_when_the_account_changes(
     assert works(engine, bens)
     people.enable(engine, ann.id)
     assert not works(engine, rotated)  # it does not come back
-    assert people.open_session(engine, token, HOUR)
+    assert people.open_session(engine, people.issue_token(engine, ann.id), HOUR)
 
 
 def test_disabled_people_stay_out(engine: Engine, ann: Moderator) -> None:

@@ -30,18 +30,20 @@ from modwatch.review.console.pages import (
     queues,
     review,
     search,
+    second_factor,
     sign_in,
     team,
 )
 from modwatch.review.console.request_context import ConsoleOptions, Context
 from modwatch.review.console.telemetry import RequestTimer, Telemetry, TimedCache
 from modwatch.review.people import Provider
+from modwatch.review.queue.lease_limit import LeaseLimit
 
 #: In the order of the documentation.
 _MODULES: tuple[Any, ...] = (
     probes, api_review, api_me, api_lead, api_dismissals, api_decisions, api_people, api_deliveries,
-    sign_in, review, activity, preferences, queues, team, adjudication, dismissals, search, item,
-    decision_log, deliveries, people,
+    sign_in, second_factor, review, activity, preferences, queues, team, adjudication, dismissals,
+    search, item, decision_log, deliveries, people,
 )  # fmt: skip
 
 #: Maximum age of the queue counts in the page header, in seconds.
@@ -63,7 +65,9 @@ def create_app(engine: Engine, options: ConsoleOptions | None = None) -> FastAPI
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
     )
-    context = Context(engine=engine, options=options or ConsoleOptions())
+    options = options or ConsoleOptions()
+    limit = LeaseLimit(engine, options.most_leases)
+    context = Context(engine=engine, options=options, lease_limit=limit)
     app.state.context = context
     app.state.telemetry = Telemetry(context)
     app.state.queue_counts = TimedCache(lambda: queue.counts(engine), _COUNTS_AGE)

@@ -19,6 +19,7 @@ from modwatch.errors import (
     ModwatchError,
     QueueError,
     ThrottledError,
+    TooManyLeasesError,
 )
 from modwatch.review.console.render import ErrorPage, RedirectPage, render_public
 from modwatch.review.console.request_context import SESSION_COOKIE, LoginRequiredError
@@ -34,6 +35,7 @@ _RESPONSES: tuple[tuple[type[ModwatchError], int, str], ...] = (
     (ItemNotFoundError, 404, "item_not_found"),
     (LeaseConflictError, 409, "lease_conflict"),
     (ThrottledError, 429, "throttled"),
+    (TooManyLeasesError, 429, "too_many_leases"),
     (AccessDeniedError, 401, "access_denied"),
     (QueueError, 422, "invalid_request"),
     (DatabaseError, 503, "database_unavailable"),

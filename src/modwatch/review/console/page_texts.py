@@ -79,7 +79,28 @@ NOTICES: Mapping[str, Mapping[str, str]] = {
         "described": N_("Saved. Thank you."),
         "wrong": N_("The current password is incorrect. Try again, or ask an admin."),
         "throttled": N_("Too many attempts. Wait 15 minutes, then try again."),
-        "unusable": N_("Choose a longer password that is harder to guess."),
+        "unusable": N_("A password must have at least 12 characters. Choose a longer one."),
+        # Why a new password is easy to guess.
+        "own_name": N_(
+            "That password contains your pseudonym. Use four or more unrelated words, or a "
+            "password manager."
+        ),
+        "common": N_(
+            "That password is, or resembles, one that many people use. Use four or more unrelated "
+            "words, or a password manager."
+        ),
+        "repeats": N_(
+            "That password repeats characters or words. Use four or more unrelated words, or a "
+            "password manager."
+        ),
+        "sequence": N_(
+            "That password follows the alphabet or the keyboard. Use four or more unrelated words, "
+            "or a password manager."
+        ),
+        "predictable": N_(
+            "That password is easy to guess. Use four or more unrelated words, or a password "
+            "manager."
+        ),
     },
     "login": {
         "ended": N_("Your session has expired. Sign in again to continue."),

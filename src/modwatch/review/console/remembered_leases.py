@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from modwatch.errors import TooManyLeasesError
 from modwatch.review import queue
 from modwatch.review.console.request_context import Session
 from modwatch.review.console.schemas import RequestSchema, Token
@@ -48,15 +49,23 @@ def resume(session: Session, cookie: str) -> Lease | None:
 def lease_again(session: Session, remembered: RememberedLease) -> Lease | None:
     """Return a new lease of an item that the tab had; None if someone else had it since.
 
+    None, too, for a person who holds as many items as they may.
+
     The lease is new because the tab's request to release the old one may still be in flight.
     """
     person = session.person
-    return queue.renew(
-        session.engine,
-        person.id,
-        remembered.item_id,
-        remembered.lease_token,
-        session.context.options.lease_length,
-        queues=person.queues,
-        escalated=person.may("lead"),
-    )
+    try:
+        with session.context.lease_limit.place(person.id) as place:
+            lease = queue.renew(
+                session.engine,
+                person.id,
+                remembered.item_id,
+                remembered.lease_token,
+                session.context.options.lease_length,
+                queues=person.queues,
+                escalated=person.may("lead"),
+            )
+            place.taken = lease is not None
+    except TooManyLeasesError:
+        return None
+    return lease

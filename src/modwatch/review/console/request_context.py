@@ -29,6 +29,7 @@ from modwatch.review.people import Moderator, OidcOptions, authenticate, session
 from modwatch.review.policy.tree import Policy, load_policy
 from modwatch.review.queue import LEASE_LENGTH
 from modwatch.review.queue.lanes import Lanes, load_lanes
+from modwatch.review.queue.lease_limit import LeaseLimit
 
 SESSION_COOKIE = "modwatch_session"
 CSRF_HEADER = "X-Modwatch-CSRF"
@@ -41,9 +42,13 @@ class ConsoleOptions:
 
     #: Length of a lease; the page extends it while the item is visible.
     lease_length: dt.timedelta = LEASE_LENGTH
+    #: The most items that one person holds at once; the page holds two in a tab.
+    most_leases: int = 50
     session_length: dt.timedelta = dt.timedelta(hours=12)
     #: A session in use gets a new token this long after the last one.
     rotate_after: dt.timedelta = dt.timedelta(hours=1)
+    #: Leads and admins who log in by password need a second factor.
+    require_second_factor: bool = False
     #: Send cookies over HTTPS only; set it wherever the console is not on loopback.
     secure_cookies: bool = False
     #: Show why a comment was sent, for items that want one label of one person. Moderators who see
@@ -67,6 +72,7 @@ class Context:
 
     engine: Engine
     options: ConsoleOptions
+    lease_limit: LeaseLimit = field(repr=False)
 
 
 class LoginRequiredError(Exception):

@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 
 from modwatch.errors import StackError
 from modwatch.review.console.app import create_app
+from modwatch.review.console.connections import LimitedProtocol
 from modwatch.review.console.request_context import ConsoleOptions
 
 #: Time for running requests to finish at shutdown.
@@ -29,6 +30,7 @@ def server(engine: Engine, options: ConsoleOptions | None = None) -> uvicorn.Ser
     return uvicorn.Server(
         uvicorn.Config(
             create_app(engine, options),
+            http=LimitedProtocol,
             # uvicorn would believe every client of the loopback interface.
             proxy_headers=bool(options.trusted_proxies),
             forwarded_allow_ips=list(options.trusted_proxies),

@@ -34,16 +34,19 @@ from modwatch.review.people.passwords import (
     LONGEST_PASSWORD,
     SHORTEST_PASSWORD,
     change_password,
+    check_password,
     log_in,
     set_password,
 )
 from modwatch.review.people.pseudonyms import LONGEST_PSEUDONYM
 from modwatch.review.people.sessions import authenticate, open_session, rotate_session, session_seed
+from modwatch.review.people.throttle import KNOWN, new_device
 
 #: Roles that may decide items.
 REVIEWERS = frozenset(role for role, scopes in ROLE_SCOPES.items() if "review" in scopes)
 
 __all__ = [
+    "KNOWN",
     "LONGEST_PASSWORD",
     "LONGEST_PSEUDONYM",
     "REVIEWERS",
@@ -59,6 +62,7 @@ __all__ = [
     "authenticate",
     "change_password",
     "change_role",
+    "check_password",
     "create_moderator",
     "describe_group",
     "disable",
@@ -66,6 +70,7 @@ __all__ = [
     "find_moderator",
     "issue_token",
     "log_in",
+    "new_device",
     "open_session",
     "people",
     "revoke_token",

@@ -7,11 +7,23 @@ every request.
 
 import datetime as dt
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Engine, and_, func, insert, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    and_,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
 
 from modwatch.errors import QueueError
 from modwatch.review.digests import digest_of
@@ -66,6 +78,16 @@ class Token:
     #: None: valid until revoked.
     expires_at: dt.datetime | None
     revoked_at: dt.datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """What `end_access` has ended."""
+
+    #: Ids of API tokens.
+    tokens: list[int]
+    #: How many.
+    sessions: int
 
 
 def issue_token(
@@ -145,8 +167,14 @@ def revoke_token_by_id(engine: Engine, token_id: int, *, actor_id: int | None = 
 
 def end_sessions(connection: Connection, moderator_id: int) -> None:
     """End all sessions of a person. Call `lock_person` first."""
-    mine = and_(_t.moderator_id == moderator_id, _t.purpose == "session", is_valid)
-    connection.execute(update(access_token).where(mine).values(revoked_at=func.now()))
+    _end(connection, moderator_id, _t.purpose == "session")
+
+
+def end_access(connection: Connection, moderator_id: int) -> Ended:
+    """End all sessions and API tokens of a person. Call `lock_person` first."""
+    rows = _end(connection, moderator_id, true())
+    tokens = sorted(row.id for row in rows if row.purpose == "api")
+    return Ended(tokens=tokens, sessions=len(rows) - len(tokens))
 
 
 def store_token(
@@ -181,6 +209,12 @@ def store_token(
 def expiry(lifetime: dt.timedelta | None) -> Any:
     """Return when something that begins now ends; None: never."""
     return None if lifetime is None else func.now() + lifetime
+
+
+def _end(connection: Connection, moderator_id: int, which: ColumnElement[bool]) -> Sequence[Any]:
+    mine = and_(_t.moderator_id == moderator_id, which, is_valid)
+    ended = update(access_token).where(mine).values(revoked_at=func.now())
+    return connection.execute(ended.returning(_t.id, _t.purpose)).all()
 
 
 def _revoke(connection: Connection, which: Any, *, actor_id: int | None, own: bool = False) -> bool:

@@ -15,13 +15,20 @@ from typing import Any
 from urllib.parse import urlencode
 
 import httpx
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, Select, select
 
 from modwatch.errors import AccessDeniedError, QueueError
-from modwatch.review.people.accounts import add_account, lock_names, lock_person
+from modwatch.review.events import record_event
+from modwatch.review.people.access_tokens import end_access
+from modwatch.review.people.accounts import (
+    add_account,
+    lock_names,
+    lock_person,
+    update_person,
+)
 from modwatch.review.people.changes import set_role
 from modwatch.review.people.discovery import PAUSE, Discovery, basic_credentials
-from modwatch.review.people.sessions import begin_session
+from modwatch.review.people.sessions import begin_session, record_log_in
 from modwatch.review.tables import ROLES, moderator
 
 #: Characters of random pseudonyms, none of which looks like another.
@@ -96,15 +103,18 @@ class Provider:
         state: str,
         code: str,
         lifetime: dt.timedelta,
+        address: str = "",
         issuer: str | None = None,
     ) -> str:
         """Return a session token for the person whom the provider has authenticated.
 
-        `cookie` is that of `begin`; `state`, `code` and `iss` are parameters of the redirect, of
-        which `iss` may be missing only if the provider does not promise it (RFC 9207). The account
-        is created at the first log-in, and its role follows the claim.
-        Raises `AccessDeniedError` for a response that was not requested or is invalid, a person
-        without a role, or a disabled account; `QueueError` if the provider does not respond.
+        `address` is where the person logs in from. `cookie` is that of `begin`; `state`, `code` and
+        `iss` are parameters of the redirect, of which `iss` may be missing only if the provider
+        does not promise it (RFC 9207). The account
+        is created at the first log-in, and its role follows the claim; without a role, the account
+        is closed as `withdraw` says. Raises `AccessDeniedError` for a response that was not
+        requested or is invalid, a person without a role, or a disabled account; `QueueError` if the
+        provider does not respond.
         """
         parts, given = cookie.split("."), state.encode(errors="surrogatepass")
         if len(parts) != 3 or not hmac.compare_digest(parts[0].encode(), given):
@@ -116,8 +126,14 @@ class Provider:
         claims = self._discovery.verified(token, audience=self._options.client_id, nonce=parts[1])
         role = _role(claims, self._options)
         subject = f"{self._options.issuer}|{claims['sub']}"
+        if role is None:
+            withdraw(engine, subject)
+            raise AccessDeniedError(
+                "the identity provider gives this person no known role; ask its administrator"
+            )
         with engine.begin() as connection:
             moderator_id = _account(connection, subject, role)
+            record_log_in(connection, moderator_id, "provider", address)
             return begin_session(connection, moderator_id, lifetime)
 
     def _id_token(self, code: str, verifier: str) -> str:
@@ -140,9 +156,38 @@ class Provider:
         return token
 
 
+def withdraw(engine: Engine, subject: str) -> None:
+    """End all access of the person of `subject`, to whom the provider gives no role any more.
+
+    Sessions and API tokens end, and a password that an admin set is removed: the provider decides
+    who gets in. An unknown subject is ignored.
+    """
+    with engine.begin() as connection:
+        moderator_id: int | None = connection.scalar(_of_subject(subject))
+        if moderator_id is None:
+            return
+        had_password = lock_person(connection, moderator_id)["password_hash"] is not None
+        ended = end_access(connection, moderator_id)
+        if not (had_password or ended.sessions or ended.tokens):  # nothing was left to end
+            return
+        update_person(connection, moderator_id, password_hash=None)
+        record_event(
+            connection,
+            "withdraw_role",
+            actor_id=None,
+            subject_id=moderator_id,
+            revoked_tokens=ended.tokens,
+            had_password=had_password,
+        )
+
+
+def _of_subject(subject: str) -> Select[int]:
+    return select(moderator.c.id).where(moderator.c.oidc_subject == subject)
+
+
 def _account(connection: Connection, subject: str, role: str) -> int:
     """Return the id of the account of `subject`, locked, in `role`."""
-    statement = select(moderator.c.id).where(moderator.c.oidc_subject == subject)
+    statement = _of_subject(subject)
     moderator_id: int | None = connection.scalar(statement)
     if moderator_id is None:
         lock_names(connection)
@@ -157,7 +202,7 @@ def _account(connection: Connection, subject: str, role: str) -> int:
     return moderator_id
 
 
-def _role(claims: Mapping[str, Any], options: OidcOptions) -> str:
+def _role(claims: Mapping[str, Any], options: OidcOptions) -> str | None:
     claim: Any = claims.get(options.role_claim)
     if claim is None:
         claim = claims
@@ -167,6 +212,4 @@ def _role(claims: Mapping[str, Any], options: OidcOptions) -> str:
     for value, role in options.roles.items():
         if value in values:
             return role
-    raise AccessDeniedError(
-        "the identity provider gives this person no known role; ask its administrator"
-    )
+    return None

@@ -7,7 +7,6 @@ which names exist.
 """
 
 import datetime as dt
-import logging
 import threading
 import unicodedata
 
@@ -16,20 +15,22 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 from sqlalchemy import ColumnElement, Engine, RowMapping, select
 
-from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
+from modwatch.errors import AccessDeniedError, CodeRequiredError, QueueError
 from modwatch.review.events import record_event
-from modwatch.review.people import throttle
-from modwatch.review.people.access_tokens import end_sessions
+from modwatch.review.people import second_factor, throttle
+from modwatch.review.people.access_tokens import end_access, end_sessions
 from modwatch.review.people.accounts import lock_person, update_person
+from modwatch.review.people.password_strength import check_strength
 from modwatch.review.people.pseudonyms import name_key
-from modwatch.review.people.sessions import begin_session
+from modwatch.review.people.sessions import begin_session, record_log_in
 from modwatch.review.tables import moderator
-
-logger = logging.getLogger(__name__)
 
 #: Characters, after normalisation.
 SHORTEST_PASSWORD = 12
 LONGEST_PASSWORD = 256
+
+#: Roles for which a second factor can be required.
+ROLES_WITH_CODE = frozenset({"lead", "admin"})
 
 _hasher = PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
 
@@ -44,7 +45,7 @@ _UNMATCHED = (
 
 
 def hash_password(password: str) -> str:
-    """Return the Argon2id hash of `password`, with salt and parameters.
+    """Return the Argon2id hash of `password`, with salt and parameters, however weak it is.
 
     Raises `QueueError`, which never quotes it, for a password that is too short, too long, or
     contains control or unassigned characters.
@@ -98,75 +99,131 @@ _REJECTED = "the name or the password is wrong; try again, or ask an admin for a
 
 
 def log_in(
-    engine: Engine, pseudonym: str, password: str, *, address: str, lifetime: dt.timedelta
+    engine: Engine,
+    pseudonym: str,
+    password: str,
+    *,
+    address: str,
+    device: str = "",
+    lifetime: dt.timedelta,
+    code_required: bool = False,
 ) -> str:
     """Return a session token for the person with this password; it ends after `lifetime`.
 
-    Raises `ThrottledError` after too many failures of the name or of the `address`. Otherwise
-    raises the same `AccessDeniedError`, after the same time, for an unknown name, a disabled
-    account, one without a password, and a wrong password.
+    `device` is the secret that this browser keeps; the log-in makes it known. With `code_required`,
+    the session of a lead or admin who has no second factor has no scope, but for enrolling one.
+    Raises `CodeRequiredError` if the account has one and the password is right. Raises
+    `ThrottledError` after too many failures. Otherwise raises the same `AccessDeniedError`, after
+    the same time, for an unknown name, a disabled account, one without a password, and a wrong
+    password. Account events record log-ins and failures of existing accounts.
     """
-    attempt = _admit(engine, pseudonym, address)
     name = name_key(pseudonym)
     # PostgreSQL accepts neither NUL nor surrogates.
     account = _account(engine, moderator.c.pseudonym == name) if name.isprintable() else None
+    account_id = None if account is None else account["id"]
+    attempt = throttle.admit(engine, pseudonym, address, device=device, account_id=account_id)
     stored = account["password_hash"] if account is not None else None
     right = matches(stored, password)
-    if account is None or stored is None or not right:
+    session = None
+    if account is not None and stored is not None and right:
+        renewed = hash_password(password) if outdated(stored) else stored
+        session = _begin(
+            engine, account["id"], stored, renewed, address, lifetime, code_required=code_required
+        )
+    if session is None:
+        throttle.fail(engine, attempt, account_id, address)
         raise AccessDeniedError(_REJECTED)
-    renewed = hash_password(password) if outdated(stored) else stored
-    with engine.begin() as connection:
-        person = lock_person(connection, account["id"])
-        if person["password_hash"] != stored or person["disabled_at"] is not None:
-            raise AccessDeniedError(_REJECTED)  # or changed while it was compared
-        if renewed != stored:
-            update_person(connection, account["id"], password_hash=renewed)
-        session = begin_session(connection, account["id"], lifetime)
     throttle.forgive(engine, attempt)
+    if isinstance(session, CodeRequiredError):
+        raise session
+    throttle.remember(engine, pseudonym, address, device)
     return session
+
+
+def _begin(
+    engine: Engine,
+    moderator_id: int,
+    stored: str,
+    renewed: str,
+    address: str,
+    lifetime: dt.timedelta,
+    *,
+    code_required: bool,
+) -> str | CodeRequiredError | None:
+    """Return a session token, or that a code is due.
+
+    None if the account changed while the password was compared.
+    """
+    with engine.begin() as connection:
+        person = lock_person(connection, moderator_id)
+        if person["password_hash"] != stored or person["disabled_at"] is not None:
+            return None
+        if renewed != stored:
+            update_person(connection, moderator_id, password_hash=renewed)
+        if second_factor.is_enrolled(connection, moderator_id):
+            pending = second_factor.begin_second_step(connection, moderator_id)
+            return CodeRequiredError("enter the code of the second factor", pending=pending)
+        record_log_in(connection, moderator_id, "password", address)
+        scopes: list[str] | None = None
+        if code_required and person["role"] in ROLES_WITH_CODE:
+            scopes = []
+        return begin_session(connection, moderator_id, lifetime, scopes=scopes)
 
 
 def set_password(
     engine: Engine, moderator_id: int, password: str, *, actor_id: int | None = None
 ) -> None:
-    """Set a person's password; their sessions end, and failed log-ins are forgotten.
+    """Set a person's password for them; their sessions and API tokens end.
 
-    Raises `QueueError` for an unknown person or an invalid password.
+    Failed log-ins are forgotten. Raises `QueueError` for an unknown person or an invalid password,
+    `WeakPasswordError` for one that is easy to guess. Passwords set before are not judged.
     """
-    hashed = hash_password(password)
-    with engine.begin() as connection:
-        person = lock_person(connection, moderator_id)
-        update_person(connection, moderator_id, password_hash=hashed)
-        end_sessions(connection, moderator_id)
-        record_event(connection, "set_password", actor_id=actor_id, subject_id=moderator_id)
-    throttle.clear(engine, person["pseudonym"])
+    _store(engine, moderator_id, password, actor_id, reset=True)
 
 
-def change_password(engine: Engine, moderator_id: int, old: str, new: str, *, address: str) -> None:
+def change_password(engine: Engine, moderator_id: int, old: str, new: str) -> None:
     """Change a person's own password to `new`; all their sessions end.
 
-    Raises `AccessDeniedError` if `old` is wrong, `ThrottledError` as log-in does, and `QueueError`
-    for an invalid `new`.
+    API tokens, which admins issue, stay valid. Raises `AccessDeniedError` if `old` is wrong,
+    `ThrottledError` after five wrong ones in 15 minutes, and what `set_password` raises for `new`.
+    """
+    check_password(engine, moderator_id, old)
+    _store(engine, moderator_id, new, moderator_id, reset=False)
+
+
+def check_password(engine: Engine, moderator_id: int, password: str) -> None:
+    """Verify a person's own password once more, as before a change that a thief would make.
+
+    Raises `AccessDeniedError` if it is wrong, `ThrottledError` after five wrong ones in 15 minutes.
     """
     account = _account(engine, moderator.c.id == moderator_id)
-    attempt = _admit(engine, "" if account is None else account["pseudonym"], address)
-    if account is None or not matches(account["password_hash"], old):
+    attempt = throttle.admit_again(engine, "password", moderator_id)
+    if account is None or not matches(account["password_hash"], password):
         raise AccessDeniedError(
             "the old password is wrong; try again, or ask an admin for a new password"
         )
     throttle.forgive(engine, attempt)
-    set_password(engine, moderator_id, new, actor_id=moderator_id)
 
 
-def _admit(engine: Engine, pseudonym: str, address: str) -> throttle.Attempt:
-    try:
-        return throttle.admit(engine, pseudonym, address)
-    except ThrottledError as throttled:
-        logger.warning(
-            "Log-in attempts are throttled.",
-            extra={"event": "login_throttled", "retry_after": throttled.retry_after},
+def _store(
+    engine: Engine, moderator_id: int, password: str, actor_id: int | None, *, reset: bool
+) -> None:
+    hashed = hash_password(password)
+    account = _account(engine, moderator.c.id == moderator_id)
+    check_strength(password, "" if account is None else account["pseudonym"])
+    with engine.begin() as connection:
+        person = lock_person(connection, moderator_id)
+        update_person(connection, moderator_id, password_hash=hashed)
+        second_factor.end_second_step(connection, moderator_id)
+        revoked: dict[str, list[int]] = {}
+        if reset:
+            revoked["revoked_tokens"] = end_access(connection, moderator_id).tokens
+        else:
+            end_sessions(connection, moderator_id)
+        record_event(
+            connection, "set_password", actor_id=actor_id, subject_id=moderator_id, **revoked
         )
-        raise
+    throttle.clear(engine, person["pseudonym"])
 
 
 def _account(engine: Engine, who: ColumnElement[bool]) -> RowMapping | None:

@@ -2,14 +2,17 @@
 
 import datetime as dt
 import secrets
+from typing import Literal
 
 from sqlalchemy import Connection, Engine, Interval, bindparam, func, select, update
 
 from modwatch.errors import AccessDeniedError
 from modwatch.review.database import at_once
 from modwatch.review.digests import digest_of
+from modwatch.review.events import record_event
 from modwatch.review.people.access_tokens import Purpose, expiry, is_valid, store_token
 from modwatch.review.people.accounts import Moderator, lock_person, moderator_of, select_moderator
+from modwatch.review.people.throttle import network
 from modwatch.review.tables import access_token, moderator
 
 #: How long a session is still valid after its rotation, for requests in progress.
@@ -57,8 +60,8 @@ def authenticate(engine: Engine, token: str, purpose: Purpose = "api") -> Modera
     return moderator_of(rows[0])
 
 
-def open_session(engine: Engine, token: str, lifetime: dt.timedelta) -> str:
-    """Return a session token for the person of an API `token`.
+def open_session(engine: Engine, token: str, lifetime: dt.timedelta, *, address: str = "") -> str:
+    """Return a session token for the person of an API `token`, who logs in from `address`.
 
     It has the scopes of that token and ends with it at the latest. Raises `AccessDeniedError`.
     """
@@ -73,6 +76,7 @@ def open_session(engine: Engine, token: str, lifetime: dt.timedelta) -> str:
         ).one_or_none()
         if api_token is None:  # revoked in the meantime
             raise AccessDeniedError("the token was revoked; ask an admin for a new one")
+        record_log_in(connection, person.id, "token", address)
         until = func.least(expiry(lifetime), api_token.expires_at)  # LEAST ignores null
         session, _ = store_token(
             connection,
@@ -97,10 +101,34 @@ def session_seed(session: str) -> str:
     return session.partition(".")[0]
 
 
-def begin_session(connection: Connection, moderator_id: int, lifetime: dt.timedelta) -> str:
+def record_log_in(
+    connection: Connection,
+    moderator_id: int,
+    by: Literal["password", "password and code", "token", "provider"],
+    address: str,
+) -> None:
+    """Record a log-in from `address`, in the transaction that begins the session."""
+    record_event(
+        connection,
+        "log_in",
+        actor_id=moderator_id,
+        subject_id=moderator_id,
+        by=by,
+        network=network(address),
+    )
+
+
+def begin_session(
+    connection: Connection,
+    moderator_id: int,
+    lifetime: dt.timedelta,
+    *,
+    scopes: list[str] | None = None,
+) -> str:
     """Return a session token for a person who was authenticated. Call `lock_person` first."""
-    until = expiry(lifetime)
-    return store_token(connection, moderator_id, "session", until, prefix=_new_seed())[0]
+    return store_token(
+        connection, moderator_id, "session", expiry(lifetime), scopes=scopes, prefix=_new_seed()
+    )[0]
 
 
 def rotate_session(

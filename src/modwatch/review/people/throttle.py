@@ -1,73 +1,155 @@
-"""Throttling of log-in attempts, against guessed passwords.
+"""Throttling of log-in attempts, against guessed passwords and against locking others out.
 
 An attempt counts as failed until the password turns out to be right, so that of a hundred
-concurrent guesses only five are compared. Unknown names are counted like any other, so that
-throttling does not reveal which names exist. The counts are in the database, shared by all
-processes. A limitation: anybody who knows a pseudonym can keep its owner from logging in by
-password; API tokens and OIDC are not throttled.
+concurrent guesses only five are compared. Which failures it is counted with depends on where the
+account had a successful log-in within the last 30 days:
+
+- from this browser, known by a cookie that holds a secret: with those of this browser and account;
+- from this network: with those of this network and account, and with those of the network;
+- elsewhere: with those of the account, and with those of the network.
+
+Five failures of a browser, of a network and account, or of an account, and 30 of a network, within
+15 minutes throttle further attempts that are counted with them. So:
+
+- Guessing the password of one account from many networks: five guesses in 15 minutes, together,
+  however many networks. They lock out nobody who logs in from a known browser or network.
+- One network against many accounts: 30 guesses. They lock out those in the same network who have
+  no known browser: new colleagues, or those whose browser deletes cookies.
+- A few common passwords against every account, from many networks: five guesses of each account.
+  Only the strength of passwords helps here, see `password_strength`.
+- Whoever steals the cookie of a browser gets five guesses in 15 minutes for its accounts, and may
+  lock out this browser; it opens nothing.
+- Whoever is in the network of a person may lock out those of their browsers that are not known.
+
+Unknown names are counted like any other, so that throttling does not reveal which names exist. The
+counts are in the database, shared by all processes. API tokens and OIDC are not throttled: neither
+can be guessed.
 """
 
 import ipaddress
 import math
+import secrets
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Literal
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from modwatch.errors import ThrottledError
 from modwatch.review.database import take_turn
 from modwatch.review.digests import digest_of
+from modwatch.review.events import record_event
 from modwatch.review.people.pseudonyms import name_key
-from modwatch.review.tables import login_attempt
+from modwatch.review.tables import known_origin, login_attempt
 
 WINDOW = timedelta(minutes=15)
 FAILURES_PER_NAME = 5
 FAILURES_PER_ADDRESS = 30
 
+#: How long a browser or network is known after the last successful log-in from it.
+KNOWN = timedelta(days=30)
+
 #: Old rows deleted with each attempt; more than an attempt adds.
 _PRUNED = 100
 
 _a = login_attempt.c
+_k = known_origin.c
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
     """An admitted attempt; it counts as failed until `forgive`."""
 
-    name: bytes
-    #: The row that counts against the address.
-    address_row: int
+    #: What it is counted with, beside the network.
+    origin: bytes
+    #: The row that counts against the network; None: it does not.
+    address_row: int | None
 
 
-def admit(engine: Engine, name: str, address: str) -> Attempt:
+def new_device() -> str:
+    """Return a new secret for the cookie that makes a browser known."""
+    return secrets.token_urlsafe(32)
+
+
+def admit(
+    engine: Engine, name: str, address: str, *, device: str = "", account_id: int | None = None
+) -> Attempt:
     """Return an attempt to log in as `name` from `address`, counted as failed for now.
 
-    Raises `ThrottledError` after 5 failures of the name, or 30 of the address, within 15 minutes;
-    such an attempt is not counted.
+    `device` is the secret of the browser, if it has one. Raises `ThrottledError` after too many
+    failures; such an attempt is not counted, and the first of a window is an account event that
+    names the account of `account_id` and the network.
     """
-    by_name = _digest("name", name_key(name))
-    by_address = _digest("address", network(address))
     with engine.begin() as connection:
-        for origin, limit in ((by_name, FAILURES_PER_NAME), (by_address, FAILURES_PER_ADDRESS)):
-            _take_turn(connection, origin)
-            _check(connection, origin, limit)
-        _prune(connection)
-        rows = [
-            connection.execute(insert(login_attempt).values(origin=origin).returning(_a.id))
-            for origin in (by_name, by_address)
-        ]
-        return Attempt(name=by_name, address_row=rows[1].scalar_one())
+        counted = _budgets(connection, name_key(name), network(address), device)
+        wait = _wait(connection, counted)
+        if wait is None:
+            _prune(connection)
+            rows = [_count(connection, origin) for origin, _ in counted]
+            return Attempt(origin=counted[0][0], address_row=rows[1] if len(rows) > 1 else None)
+        _report(connection, counted, account_id, address)
+    raise _throttled(wait)
+
+
+def admit_again(engine: Engine, check: Literal["password", "code"], account_id: int) -> Attempt:
+    """Return an attempt of somebody whom the account's session or password identifies already.
+
+    Counted by account alone: strangers who guess at the log-in cannot use it up. Raises
+    `ThrottledError`.
+    """
+    counted = [(_digest(check, str(account_id)), FAILURES_PER_NAME)]
+    with engine.begin() as connection:
+        wait = _wait(connection, counted)
+        if wait is None:
+            _prune(connection)
+            _count(connection, counted[0][0])
+            return Attempt(origin=counted[0][0], address_row=None)
+    raise _throttled(wait)
 
 
 def forgive(engine: Engine, attempt: Attempt) -> None:
-    """Delete the failures of the attempt's name, after a successful log-in."""
+    """Delete the failures that the attempt was counted with, after a success.
+
+    Of those of the network, only the attempt itself: a person who guesses has an account, too.
+    """
     with engine.begin() as connection:
-        _take_turn(connection, attempt.name)
+        _take_turn(connection, attempt.origin)
+        mine = (_a.origin == attempt.origin) | (_a.id == attempt.address_row)
+        connection.execute(delete(login_attempt).where(mine))
+
+
+def remember(engine: Engine, name: str, address: str, device: str) -> None:
+    """Make the browser and the network known for `name`, after a successful log-in."""
+    origins = sorted(_known(name_key(name), network(address), device))
+    with engine.begin() as connection:
+        added = upsert(known_origin).values([{"origin": origin} for origin in origins])
         connection.execute(
-            delete(login_attempt).where(
-                (_a.origin == attempt.name) | (_a.id == attempt.address_row)
-            )
+            added.on_conflict_do_update(index_elements=["origin"], set_={"seen_at": func.now()})
         )
+        old = (
+            select(_k.origin)
+            .where(_k.seen_at < func.now() - KNOWN)
+            .limit(_PRUNED)
+            .with_for_update(skip_locked=True)
+        )
+        connection.execute(delete(known_origin).where(_k.origin.in_(old)))
+
+
+def fail(engine: Engine, attempt: Attempt, account_id: int | None, address: str) -> None:
+    """Record a failed log-in of an existing account; write as much for one that does not exist."""
+    with engine.begin() as connection:
+        connection.execute(
+            update(login_attempt).where(_a.origin == attempt.origin).values(failed_at=_a.failed_at)
+        )
+        if account_id is not None:
+            record_event(
+                connection,
+                "log_in_failed",
+                actor_id=None,
+                subject_id=account_id,
+                network=network(address),
+            )
 
 
 def clear(engine: Engine, name: str) -> None:
@@ -97,18 +179,82 @@ def network(address: str) -> str:
     return str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
-def _check(connection: Connection, origin: bytes, limit: int) -> None:
+def _budgets(connection: Connection, name: str, net: str, device: str) -> list[tuple[bytes, int]]:
+    """Return what an attempt is counted with, and the limit of each."""
+    origins = _known(name, net, device)
+    seen = select(_k.origin).where(_k.origin.in_(origins), _k.seen_at > func.now() - KNOWN)
+    known = set(connection.scalars(seen))
+    by_network = (_digest("address", net), FAILURES_PER_ADDRESS)
+    if device and origins[0] in known:
+        return [(origins[0], FAILURES_PER_NAME)]
+    if origins[-1] in known:
+        return [(origins[-1], FAILURES_PER_NAME), by_network]
+    return [(_digest("name", name), FAILURES_PER_NAME), by_network]
+
+
+def _known(name: str, net: str, device: str) -> list[bytes]:
+    """Return the origins of the browser, if it has a secret, and of the network."""
+    by_device = [_digest("device", f"{name}\0{device}")] if device else []
+    return [*by_device, _digest("network", f"{name}\0{net}")]
+
+
+def _wait(connection: Connection, counted: list[tuple[bytes, int]]) -> int | None:
+    """Return the seconds to wait; None: none of the limits is reached. Names before networks."""
+    for origin, limit in counted:
+        _take_turn(connection, origin)
+        failures = _failures(connection, origin, limit)
+        if len(failures) == limit:
+            wait = WINDOW.total_seconds() - max(0.0, failures[-1])
+            return max(1, math.ceil(wait))
+    return None
+
+
+def _failures(connection: Connection, origin: bytes, limit: int) -> list[float]:
+    """Return the ages of the latest failures in seconds, newest first."""
     # After the clock was set back, failures in the future count for one window at most, too.
     recent = (_a.origin == origin, _a.failed_at.between(func.now() - WINDOW, func.now() + WINDOW))
     since = func.extract("epoch", func.now() - _a.failed_at)
     ages = select(since).where(*recent).order_by(_a.failed_at.desc()).limit(limit)
-    failures = [float(age) for age in connection.scalars(ages)]
-    if len(failures) == limit:
-        wait = WINDOW.total_seconds() - max(0.0, failures[-1])
-        raise ThrottledError(
-            "too many failed log-in attempts; wait before the next one",
-            retry_after=max(1, math.ceil(wait)),
-        )
+    return [float(age) for age in connection.scalars(ages)]
+
+
+def _count(connection: Connection, origin: bytes) -> int:
+    row = connection.execute(insert(login_attempt).values(origin=origin).returning(_a.id))
+    number: int = row.scalar_one()
+    return number
+
+
+def _report(
+    connection: Connection,
+    counted: list[tuple[bytes, int]],
+    account_id: int | None,
+    address: str,
+) -> None:
+    """Record once in a window that attempts are throttled.
+
+    Neither for a name without an account, which may be a password, nor more often, or whoever sends
+    attempts would fill the table of events.
+    """
+    full = next(each for each, limit in counted if len(_failures(connection, each, limit)) == limit)
+    if account_id is None and full != _digest("address", network(address)):
+        return
+    told = _digest("told", full.hex())
+    if _failures(connection, told, 1):
+        return
+    _count(connection, told)
+    record_event(
+        connection,
+        "log_in_throttled",
+        actor_id=None,
+        subject_id=account_id,
+        network=network(address),
+    )
+
+
+def _throttled(wait: int) -> ThrottledError:
+    return ThrottledError(
+        "too many failed log-in attempts; wait before the next one", retry_after=wait
+    )
 
 
 def _take_turn(connection: Connection, origin: bytes) -> None:

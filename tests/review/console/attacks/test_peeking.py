@@ -83,3 +83,23 @@ def test_what_is_decided_is_read_as_before(
     seen = everything(ask, decided.item_id, "a")
     assert [item["prob"] for item in seen["items"]] == pytest.approx([0.345] * 2)
     assert seen["labels"] == {None, 1}
+
+
+def test_a_token_of_fewer_scopes_does_not_show_more(
+    engine: Engine, client: TestClient, lead: Moderator, new_item: Callable[..., NewItem], day: date
+) -> None:
+    """A lead who holds an item in the browser, and asks with a token that may not review."""
+    queue.enqueue(engine, [new_item("held", prob=0.345), new_item("open", 2, prob=0.345)], day)
+    assert queue.lease(engine, lead.id) is not None
+    token = people.issue_token(engine, lead.id, scopes=["lead", "decisions:read"])
+    bearer = {"Authorization": f"Bearer {token}"}
+    for comment_id in ("held", "open"):
+        found = client.post(
+            "/api/v1/items/search", json={"comment_id": comment_id}, headers=bearer
+        ).json()["items"]
+        item_id = found[0]["id"]
+        history = client.get(f"/api/v1/items/{item_id}/history", headers=bearer).json()
+        for item in (*found, *history["items"]):
+            assert item["prob"] is None
+            assert item["reason"] is None
+            assert item["review_score"] is None

@@ -111,7 +111,7 @@ def test_the_password_is_changed_and_every_session_ends(
     form = {"csrf": csrf, "old": "wrong", "new": "another pass phrase"}
     assert "current password is incorrect" in client.post("/preferences/password", data=form).text
     short = {**form, "old": PASSWORD, "new": "x"}
-    assert "Choose a longer password" in client.post("/preferences/password", data=short).text
+    assert "at least 12 characters" in client.post("/preferences/password", data=short).text
     answer = client.post("/preferences/password", data={**form, "old": PASSWORD})
     assert answer.url.path == "/login"
     assert "Sign out" in log_in(client, "another pass phrase").text

@@ -15,7 +15,7 @@ from modwatch.review.events import record_event
 from modwatch.review.log.export import Format, export
 from modwatch.review.log.verification import verify_log
 from modwatch.review.outbox.feed import LONGEST_PAGE, feed
-from modwatch.review.people import Moderator
+from modwatch.review.people import ROLE_SCOPES, Moderator
 from modwatch.review.reporting import search
 from modwatch.review.reporting.search import (
     LONGEST_TERM,
@@ -169,14 +169,19 @@ def check_log(
 
 
 def viewer_of(person: Moderator) -> Viewer:
-    """Return what `person` may see of other people's work."""
+    """Return what `person` may see of other people's work.
+
+    What is shown is by the scopes of the token; what is hidden, by the role: whoever may be served
+    an item with one token does not read about it with another.
+    """
+    role = ROLE_SCOPES[person.role]
     return Viewer(
         moderator_id=person.id,
         everybody=person.may("decisions:read"),
         scores=person.may("lead") or person.may("admin"),
         notes=person.reads_notes,
-        reviews=person.may("review"),
-        audits=person.may("audit"),
+        reviews="review" in role,
+        audits="audit" in role,
         queues=person.queues,
     )
 

@@ -18,7 +18,14 @@ from modwatch.review.console.request_context import (
 )
 from modwatch.review.console.schemas import RecordSchema, RequestSchema, error_responses
 from modwatch.review.events import recent_events
-from modwatch.review.people import LONGEST_PASSWORD, LONGEST_PSEUDONYM, Account, Moderator, Token
+from modwatch.review.people import (
+    LONGEST_PASSWORD,
+    LONGEST_PSEUDONYM,
+    Account,
+    Moderator,
+    Token,
+    second_factor,
+)
 
 router = APIRouter(
     prefix="/api/v1/people",
@@ -52,6 +59,9 @@ class PersonChange(RequestSchema):
     role: Role | None = None
     queues: _Queues | Literal["all"] | None = None
     disabled: bool | None = None
+    second_factor: Annotated[
+        Literal["reset"] | None, Field(description="Take it away: the device is lost.")
+    ] = None
     password: Annotated[SecretStr, Field(max_length=LONGEST_PASSWORD)] | None = None
 
 
@@ -187,6 +197,8 @@ def change_account(
         people.set_queues(engine, person_id, queues, lanes=context.options.lanes, **by)
     if change.password is not None:
         people.set_password(engine, person_id, change.password.get_secret_value(), **by)
+    if change.second_factor is not None:
+        second_factor.reset(engine, person_id, **by)
     if change.disabled is not None:
         (people.disable if change.disabled else people.enable)(engine, person_id, **by)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Response
 
-from modwatch.errors import LeaseConflictError
+from modwatch.errors import LeaseConflictError, TooManyLeasesError
 from modwatch.review import queue
 from modwatch.review.console.api import IdempotencyKey, RecordId
 from modwatch.review.console.preferences import MANDATORY_REASONS, preferences_of
@@ -45,7 +45,7 @@ LeaseToken = Annotated[
     "/leases",
     status_code=201,
     response_model=Lease | LeasesSchema,
-    responses={204: {"description": "No items are available."}, **error_responses(413, 422)},
+    responses={204: {"description": "No items are available."}, **error_responses(413, 422, 429)},
 )
 def lease_next(
     context: ContextDep, person: ReviewerDep, request: Annotated[LeaseRequest | None, Body()] = None
@@ -110,7 +110,7 @@ def decide_item(
 
 
 @router.post(
-    "/decisions/{decision_id}/undo", status_code=201, responses=error_responses(404, 409, 422)
+    "/decisions/{decision_id}/undo", status_code=201, responses=error_responses(404, 409, 422, 429)
 )
 def undo_decision(
     decision_id: RecordId, idempotency_key: IdempotencyKey, context: ContextDep, person: ReviewerDep
@@ -157,18 +157,32 @@ def read_policy(context: ContextDep, person: PersonDep) -> dict[str, Any]:  # no
 def lease_for(
     context: Context, person: Moderator, count: int, *, escalated: bool = False
 ) -> list[Lease]:
-    """Return leases of at most `count` next items for `person`, by their queues and opt-outs."""
+    """Return leases of at most `count` next items for `person`, by their queues and opt-outs.
+
+    Raises `TooManyLeasesError` if they may not have even one.
+    """
     common: dict[str, Any] = {"length": context.options.lease_length, "queues": person.queues}
     opt_outs = set(preferences_of(person.preferences).opt_outs) - MANDATORY_REASONS
     leases: list[Lease] = []
     for _ in range(count):
-        lease = (
-            queue.lease_escalated(context.engine, person.id, **common)
-            if escalated
-            else queue.lease(
-                context.engine, person.id, opt_outs=opt_outs, lanes=context.options.lanes, **common
-            )
-        )
+        try:
+            with context.lease_limit.place(person.id) as place:
+                lease = (
+                    queue.lease_escalated(context.engine, person.id, **common)
+                    if escalated
+                    else queue.lease(
+                        context.engine,
+                        person.id,
+                        opt_outs=opt_outs,
+                        lanes=context.options.lanes,
+                        **common,
+                    )
+                )
+                place.taken = lease is not None
+        except TooManyLeasesError:
+            if not leases:
+                raise
+            break
         if lease is None:
             break
         leases.append(lease)
@@ -201,13 +215,16 @@ def decide(
 
 def undo(context: Context, person: Moderator, decision_id: int, key: str) -> Lease:
     """Return a new lease of the item whose decision is undone."""
-    return amendments.undo(
-        context.engine,
-        moderator_id=person.id,
-        decision_id=decision_id,
-        idempotency_key=key,
-        length=context.options.lease_length,
-    )
+    with context.lease_limit.place(person.id) as place:
+        lease = amendments.undo(
+            context.engine,
+            moderator_id=person.id,
+            decision_id=decision_id,
+            idempotency_key=key,
+            length=context.options.lease_length,
+        )
+        place.taken = True
+    return lease
 
 
 def correct(

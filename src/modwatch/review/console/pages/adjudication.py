@@ -119,14 +119,17 @@ def _lease(session: Session, item_id: int | None) -> Lease | None:
     person = session.person
     if item_id is None:
         return next(iter(api.lease_for(session.context, person, 1, escalated=True)), None)
-    return queue.claim(
-        session.engine,
-        person.id,
-        item_id,
-        session.context.options.lease_length,
-        queues=person.queues,
-        escalated_only=True,
-    )
+    with session.context.lease_limit.place(person.id) as place:
+        lease = queue.claim(
+            session.engine,
+            person.id,
+            item_id,
+            session.context.options.lease_length,
+            queues=person.queues,
+            escalated_only=True,
+        )
+        place.taken = lease is not None
+    return lease
 
 
 def _back(session: Session, to: str) -> Response:

@@ -27,6 +27,7 @@ from modwatch.review.people import (
     SHORTEST_PASSWORD,
     Account,
     Token,
+    second_factor,
 )
 
 router = APIRouter(include_in_schema=False)
@@ -60,6 +61,7 @@ class PersonPage(Page, template="person.html"):
     events: list[Event]
     #: Scopes that a token of this person may have.
     scopes: tuple[str, ...]
+    second_factor: bool
     #: Whether it is the admin's own account.
     own: bool
     roles: tuple[str, ...] = tuple(ROLE_SCOPES)
@@ -113,8 +115,9 @@ def change(
     queues: Annotated[str | None, Form(max_length=20_000)] = None,
     disabled: FormText = "",
     password: Annotated[str, Form(max_length=LONGEST_PASSWORD)] = "",
+    second_factor: FormText = "",
 ) -> Response:
-    """Change the role, queues, password or access, whichever the form names."""
+    """Change the role, queues, password, second factor or access, whichever the form names."""
     asked: dict[str, Any] = {}
     if role:
         asked["role"] = role
@@ -125,6 +128,8 @@ def change(
         asked["disabled"] = disabled == "yes"
     if password:
         asked["password"] = password
+    if second_factor:
+        asked["second_factor"] = second_factor
     try:
         change = api.PersonChange.model_validate(asked)
         api.change_account(session.context, session.person, person_id, change)
@@ -201,6 +206,7 @@ def _person(
         now=database.now(session.engine),
         events=recent_events(session.engine, subject_id=person_id, limit=50),
         scopes=tuple(sorted(ROLE_SCOPES[account.role])),
+        second_factor=second_factor.enrolled(session.engine, person_id),
         own=session.person.id == person_id,
     )
     return render(page, session, status)

@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
+from modwatch.errors import AccessDeniedError, QueueError, ThrottledError, WeakPasswordError
 from modwatch.review import people
 from modwatch.review.console.i18n import LANGUAGES, N_
 from modwatch.review.console.preferences import (
@@ -19,7 +19,7 @@ from modwatch.review.console.preferences import (
     Preferences,
 )
 from modwatch.review.console.render import Page, render
-from modwatch.review.console.request_context import AnyForm, AnySession, Session, client_address
+from modwatch.review.console.request_context import AnyForm, AnySession, Session
 from modwatch.review.people import LONGEST_PASSWORD, SHORTEST_PASSWORD
 
 router = APIRouter(include_in_schema=False)
@@ -92,13 +92,14 @@ async def save(session: AnyForm) -> Response:
 @router.post("/preferences/password")
 def change_password(session: AnyForm, old: Password, new: Password) -> Response:
     """Change your own password, which ends all your sessions."""
-    address = client_address(session.request)
     try:
-        people.change_password(session.engine, session.person.id, old, new, address=address)
+        people.change_password(session.engine, session.person.id, old, new)
     except ThrottledError:
         return RedirectResponse("../preferences?notice=throttled", 303)
     except AccessDeniedError:
         return RedirectResponse("../preferences?notice=wrong", 303)
+    except WeakPasswordError as exc:
+        return RedirectResponse(f"../preferences?notice={exc.weakness}", 303)
     except QueueError:
         return RedirectResponse("../preferences?notice=unusable", 303)
     return RedirectResponse("../login?notice=changed", 303)

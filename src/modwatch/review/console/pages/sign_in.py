@@ -4,18 +4,18 @@ import re
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Cookie, Form, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from modwatch.errors import AccessDeniedError, QueueError, ThrottledError
+from modwatch.errors import AccessDeniedError, CodeRequiredError, QueueError, ThrottledError
 from modwatch.review.console.forms import FormText
 from modwatch.review.console.i18n import N_
 from modwatch.review.console.render import Page, RedirectPage, render_public
 from modwatch.review.console.request_context import (
     SESSION_COOKIE,
-    Context,
     ContextDep,
     check_csrf,
     client_address,
@@ -24,12 +24,15 @@ from modwatch.review.console.request_context import (
     set_cookie,
 )
 from modwatch.review.people import (
+    KNOWN,
     LONGEST_PASSWORD,
     Provider,
     authenticate,
     log_in,
+    new_device,
     open_session,
     revoke_token,
+    second_factor,
 )
 
 router = APIRouter(include_in_schema=False)
@@ -37,7 +40,14 @@ router = APIRouter(include_in_schema=False)
 LOGIN_COOKIE = "modwatch_login"
 OIDC_COOKIE = "modwatch_oidc"
 
+DEVICE_COOKIE = "modwatch_device"
+PENDING_COOKIE = "modwatch_pending"
+_DEVICE = re.compile(r"[A-Za-z0-9_-]{43}")
+_DEVICE_SECONDS = KNOWN // timedelta(seconds=1)
+
 LoginCookie = Annotated[str, Cookie(alias=LOGIN_COOKIE)]
+DeviceCookie = Annotated[str, Cookie(alias=DEVICE_COOKIE)]
+PendingCookie = Annotated[str, Cookie(alias=PENDING_COOKIE, max_length=100)]
 SessionCookie = Annotated[str, Cookie(alias=SESSION_COOKIE)]
 Next = Annotated[str, Query(max_length=200)]
 
@@ -52,6 +62,8 @@ class SignInPage(Page, template="sign_in.html"):
     #: CSRF token of the forms.
     csrf: str
     problem: str | None
+    #: Whether the password was right, and the code is due.
+    code: bool
     #: Seconds until the next attempt, after too many that failed.
     wait: int | None
     #: Whether an identity provider is configured.
@@ -77,25 +89,58 @@ def sign_in(
     pseudonym: FormText = "",
     password: Annotated[str, Form(max_length=LONGEST_PASSWORD)] = "",
     token: FormText = "",
+    code: Annotated[str, Form(max_length=100)] = "",
     next: Annotated[str, Form(max_length=200)] = "",
     login: LoginCookie = "",
+    device: DeviceCookie = "",
+    pending: PendingCookie = "",
 ) -> Response:
-    """Open a session for an access token, or for a pseudonym and password."""
+    """Open a session for an access token, or for a pseudonym and password, and then a code."""
     check_csrf(login, csrf)
+    address, length = client_address(request), context.options.session_length
+    device = device if _DEVICE.fullmatch(device) else new_device()
     try:
-        session = _session(request, context, token.strip(), pseudonym, password)
+        if token.strip():
+            session = open_session(context.engine, token.strip(), length, address=address)
+        elif pending and code:
+            where = {"address": address, "device": device}
+            session = second_factor.finish_log_in(
+                context.engine, pending, code, lifetime=length, **where
+            )
+        else:
+            session = log_in(
+                context.engine,
+                pseudonym,
+                password,
+                address=address,
+                device=device,
+                lifetime=length,
+                code_required=context.options.require_second_factor,
+            )
+    except CodeRequiredError as exc:
+        response = _sign_in_page(request, None, code=True, go_on=next)
+        seconds = second_factor.PENDING // timedelta(seconds=1)
+        set_cookie(request, response, PENDING_COOKIE, exc.pending, max_age=seconds)
+        return response
     except ThrottledError as exc:
         return _sign_in_page(request, None, wait=exc.retry_after, status=429, go_on=next)
     except AccessDeniedError:
         problem = (
-            N_("This access token is unknown, expired or revoked. Ask an admin for a new one.")
+            N_("Incorrect or used code. Enter your password again, and then the current code.")
+            if code
+            else N_("This access token is unknown, expired or revoked. Ask an admin for a new one.")
             if token
             else N_("Incorrect pseudonym or password. Try again, or ask an admin.")
         )
         return _sign_in_page(request, problem, status=401, go_on=next)
-    response = RedirectResponse(_own_page(next), 303)
+    required = context.options.require_second_factor
+    to_enrol = required and not authenticate(context.engine, session, "session").scopes
+    response = RedirectResponse("./second-factor" if to_enrol else _own_page(next), 303)
     set_cookie(request, response, SESSION_COOKIE, session)
-    delete_cookies(request, response, LOGIN_COOKIE)
+    if not token.strip():
+        set_cookie(request, response, DEVICE_COOKIE, device, max_age=_DEVICE_SECONDS)
+    used = (PENDING_COOKIE,) if PENDING_COOKIE in request.cookies else ()
+    delete_cookies(request, response, LOGIN_COOKIE, *used)
     return response
 
 
@@ -141,6 +186,7 @@ def finish(
             state=state,
             code=code,
             lifetime=context.options.session_length,
+            address=client_address(request),
             issuer=iss,
         )
     except QueueError:
@@ -153,14 +199,6 @@ def finish(
     return response
 
 
-def _session(request: Request, context: Context, token: str, pseudonym: str, password: str) -> str:
-    length = context.options.session_length
-    if token:
-        return open_session(context.engine, token, length)
-    address = client_address(request)
-    return log_in(context.engine, pseudonym, password, address=address, lifetime=length)
-
-
 def _provider(request: Request) -> Provider:
     provider: Provider | None = request.app.state.provider
     if provider is None:
@@ -171,12 +209,19 @@ def _provider(request: Request) -> Provider:
 
 
 def _sign_in_page(
-    request: Request, problem: str | None, *, go_on: str, wait: int | None = None, status: int = 200
+    request: Request,
+    problem: str | None,
+    *,
+    go_on: str,
+    code: bool = False,
+    wait: int | None = None,
+    status: int = 200,
 ) -> Response:
     login = request.cookies.get(LOGIN_COOKIE) or secrets.token_urlsafe(32)
     page = SignInPage(
         csrf=csrf_of(login),
         problem=problem,
+        code=code,
         wait=wait,
         provider=request.app.state.provider is not None,
         next=go_on if _OWN_PATH.fullmatch(go_on) else "",

@@ -1,0 +1,190 @@
+"""Somebody who guesses passwords, or who guesses badly so that others cannot log in."""
+
+import datetime as dt
+from collections.abc import Iterable
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, text
+
+from modwatch.errors import AccessDeniedError, ThrottledError
+from modwatch.review import people
+from modwatch.review.console.pages.sign_in import DEVICE_COOKIE, LOGIN_COOKIE
+from modwatch.review.console.request_context import SESSION_COOKIE
+from modwatch.review.events import recent_events
+from modwatch.review.people import Moderator, new_device
+from review.console.visiting import hidden
+
+HOUR = dt.timedelta(hours=1)
+GOOD = "a long pass phrase"
+HOME, OFFICE, ELSEWHERE = "192.0.2.1", "192.0.2.2", "198.51.100.3"
+
+
+@pytest.fixture(autouse=True)
+def passwords(engine: Engine, ann: Moderator, ben: Moderator) -> None:
+    for person in (ann, ben):
+        people.set_password(engine, person.id, GOOD)
+
+
+def log_in(
+    engine: Engine, name: str = "ann", password: str = GOOD, address: str = HOME, device: str = ""
+) -> str:
+    return people.log_in(engine, name, password, address=address, device=device, lifetime=HOUR)
+
+
+def compared(
+    engine: Engine, names: Iterable[str], addresses: Iterable[str], device: str = ""
+) -> int:
+    """Return how many guesses were compared with a password; one for each name and address."""
+    done = 0
+    for name, address in zip(names, addresses, strict=False):
+        try:
+            log_in(engine, name, "a wrong guess, invented", address, device)
+        except ThrottledError:
+            continue
+        except AccessDeniedError:
+            done += 1
+    return done
+
+
+def addresses(n: int) -> list[str]:
+    return [f"203.0.113.{number}" for number in range(n)]
+
+
+def seen(engine: Engine, action: str) -> list[tuple[str | None, object]]:
+    found = [each for each in recent_events(engine, limit=500) if each.action == action]
+    return [(each.subject, each.details["network"]) for each in reversed(found)]
+
+
+class TestOneAccount:
+    def test_from_many_networks_has_five_guesses(self, engine: Engine) -> None:
+        assert compared(engine, ["ann"] * 60, addresses(60)) == 5
+
+    def test_after_the_owner_logged_in_there_are_five_guesses_still(self, engine: Engine) -> None:
+        for _ in range(3):
+            log_in(engine, device=new_device())
+            compared(engine, ["ann"] * 9, addresses(9))
+        assert len(seen(engine, "log_in_failed")) == 5
+
+    def test_its_owner_is_not_locked_out_of_a_known_browser(self, engine: Engine) -> None:
+        device = new_device()
+        log_in(engine, device=device)
+        compared(engine, ["ann"] * 60, addresses(60))
+        assert log_in(engine, device=device)
+        assert log_in(engine, address=ELSEWHERE, device=device)  # a laptop on the train
+
+    def test_its_owner_is_not_locked_out_of_a_known_network(self, engine: Engine) -> None:
+        log_in(engine)
+        compared(engine, ["ann"] * 60, addresses(60))
+        assert log_in(engine)
+        with pytest.raises(ThrottledError):
+            log_in(engine, address=ELSEWHERE)
+
+    def test_a_forged_or_another_persons_browser_is_a_stranger(self, engine: Engine) -> None:
+        bens = new_device()
+        log_in(engine, "ben", address=OFFICE, device=bens)
+        many = [new_device() for _ in range(20)]
+        done = sum(compared(engine, ["ann"], [ELSEWHERE], each) for each in (*many, bens))
+        assert done == 5
+
+    def test_whoever_stole_the_cookie_has_five_guesses_more(self, engine: Engine) -> None:
+        device = new_device()
+        log_in(engine, device=device)
+        assert compared(engine, ["ann"] * 20, addresses(20), device) == 5
+        assert compared(engine, ["ann"] * 20, addresses(20)) == 5
+
+    def test_what_was_known_long_ago_is_not(self, engine: Engine) -> None:
+        device = new_device()
+        log_in(engine, device=device)
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE known_origin SET seen_at = seen_at - interval '31 d'"))
+        compared(engine, ["ann"] * 9, addresses(9))
+        with pytest.raises(ThrottledError):
+            log_in(engine, device=device)
+        log_in(engine, "ben")
+        with engine.connect() as connection:
+            assert connection.scalar(text("SELECT count(*) FROM known_origin")) == 1
+
+
+class TestOneNetwork:
+    def test_has_thirty_guesses_whatever_the_accounts(self, engine: Engine) -> None:
+        assert compared(engine, [f"name {number}" for number in range(99)], [OFFICE] * 99) == 30
+
+    def test_does_not_lock_out_the_known_browsers_behind_it(self, engine: Engine) -> None:
+        device = new_device()
+        log_in(engine, address=OFFICE, device=device)
+        compared(engine, [f"name {number}" for number in range(99)], [OFFICE] * 99)
+        assert log_in(engine, address=OFFICE, device=device)
+        with pytest.raises(ThrottledError):
+            log_in(engine, "ben", address=OFFICE)
+
+    def test_known_accounts_are_no_way_around_its_limit(self, engine: Engine) -> None:
+        names = [f"colleague {number}" for number in range(20)]
+        for name in names:
+            person = people.create_moderator(engine, name, "moderator")
+            people.set_password(engine, person.id, GOOD)
+            log_in(engine, name, address=OFFICE)
+        assert compared(engine, names * 5, [OFFICE] * 100) == 30
+
+
+def test_spraying_from_many_networks_has_five_guesses_of_each_account(engine: Engine) -> None:
+    names = ["ann", "ben", "nobody"] * 40
+    assert compared(engine, names, [f"2001:db8:{n:x}::1" for n in range(120)]) == 15
+
+
+class TestEvents:
+    def test_log_ins_and_failures_name_account_and_network(self, engine: Engine) -> None:
+        log_in(engine, address="2001:db8::7")
+        compared(engine, ["ann", "nobody", "ann"], [HOME, OFFICE, ELSEWHERE])
+        people.open_session(engine, people.issue_token(engine, 2), HOUR, address=OFFICE)
+        assert seen(engine, "log_in") == [("ann", "2001:db8::/64"), ("ben", OFFICE)]
+        assert seen(engine, "log_in_failed") == [("ann", HOME), ("ann", ELSEWHERE)]
+
+    def test_a_flood_of_guesses_is_a_handful_of_events(self, engine: Engine) -> None:
+        with engine.connect() as connection:
+            before = connection.scalar(text("SELECT count(*) FROM event"))
+        compared(engine, ["ann"] * 200, [HOME] * 200)
+        compared(engine, [f"secret typed as name {n % 50}" for n in range(200)], [OFFICE] * 200)
+        with engine.connect() as connection:
+            after = connection.scalar(text("SELECT count(*) FROM event"))
+            stored = str(connection.scalars(text("SELECT details::text FROM event")).all())
+        assert seen(engine, "log_in_throttled") == [("ann", HOME), (None, OFFICE)]
+        assert after - before == 5 + 2
+        assert "secret" not in stored
+
+    def test_another_window_is_another_event(self, engine: Engine) -> None:
+        for _ in range(2):
+            compared(engine, ["ann"] * 9, [HOME] * 9)
+            with engine.begin() as connection:
+                past = "UPDATE login_attempt SET failed_at = failed_at - interval '16 minutes'"
+                connection.execute(text(past))
+        assert len(seen(engine, "log_in_throttled")) == 2
+
+
+def test_a_session_thief_has_five_guesses_and_strangers_do_not_use_them_up(
+    engine: Engine, ann: Moderator
+) -> None:
+    compared(engine, ["ann"] * 60, addresses(60))
+    for _ in range(5):
+        with pytest.raises(AccessDeniedError, match="old password"):
+            people.change_password(engine, ann.id, "a wrong guess", "another long pass phrase")
+    with pytest.raises(ThrottledError):
+        people.change_password(engine, ann.id, GOOD, "another long pass phrase")
+
+
+def test_the_page_makes_the_browser_known(engine: Engine, client: TestClient) -> None:
+    def send() -> int:
+        client.cookies.delete(SESSION_COOKIE)
+        form = hidden(client.get("/login"), "login") | {"pseudonym": "ann", "password": GOOD}
+        return client.post("/login", data=form, follow_redirects=False).status_code
+
+    chosen = {"Cookie": f"{DEVICE_COOKIE}=chosen by somebody else"}
+    form = hidden(client.get("/login"), "login") | {"pseudonym": "ann", "password": GOOD}
+    cookie = f"{LOGIN_COOKIE}={client.cookies[LOGIN_COOKIE]}; {chosen['Cookie']}"
+    answer = client.post("/login", data=form, headers={"Cookie": cookie}, follow_redirects=False)
+    assert answer.status_code == 303
+    device = client.cookies[DEVICE_COOKIE]
+    assert len(device) == 43
+    compared(engine, ["ann"] * 60, addresses(60))
+    assert send() == 303
+    assert client.cookies[DEVICE_COOKIE] == device

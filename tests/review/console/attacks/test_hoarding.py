@@ -1,0 +1,146 @@
+"""Somebody who leases all that there is, so that nobody else gets anything."""
+
+import datetime as dt
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine
+from tabs import Tab
+
+from modwatch.errors import TooManyLeasesError
+from modwatch.review import people, queue
+from modwatch.review.console.app import create_app
+from modwatch.review.console.request_context import ConsoleOptions
+from modwatch.review.console.server import listen, server
+from modwatch.review.people import Moderator
+from modwatch.review.queue import lease_limit
+from modwatch.review.queue.items import Lease
+from modwatch.review.queue.lease_limit import LeaseLimit
+
+Fill = Callable[[int], None]
+MOST = ConsoleOptions().most_leases
+
+
+@pytest.fixture
+def url(engine: Engine) -> Iterator[str]:
+    console = server(engine)
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            console.should_exit = True
+            thread.join(timeout=30)
+
+
+def test_twenty_clients_with_one_token_hold_no_more_than_one(
+    engine: Engine, url: str, ann: Moderator, ben: Moderator, fill: Fill
+) -> None:
+    fill(200)
+    headers = {"Authorization": f"Bearer {people.issue_token(engine, ann.id)}"}
+
+    def hoard(_: int) -> list[int]:
+        with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+            return [client.post("/api/v1/leases", json={"count": 3}).status_code for _ in range(10)]
+
+    with ThreadPoolExecutor(20) as pool:
+        answers = [status for each in pool.map(hoard, range(20)) for status in each]
+    assert set(answers) == {201, 429}
+    assert queue.counts(engine).leased == MOST
+    assert queue.lease(engine, ben.id) is not None  # there is something left for others
+
+
+def test_whoever_decides_as_they_go_meets_no_limit(
+    engine: Engine, client: TestClient, bearer: dict[str, str], fill: Fill
+) -> None:
+    n = 2 * MOST + 20
+    fill(n)
+    for number in range(n):
+        lease = client.post("/api/v1/leases", headers=bearer).json()
+        answer = client.post(
+            f"/api/v1/items/{lease['item']['id']}/decisions",
+            json={"lease_token": lease["token"], "label": 0},
+            headers={**bearer, "Idempotency-Key": str(number)},
+        )
+        assert answer.status_code == 201
+
+
+def test_released_and_expired_ones_make_room(
+    engine: Engine, ann: Moderator, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_limit, "_PAUSE", 0.0)
+    fill(10)
+    limit = LeaseLimit(engine, 3)
+
+    def take(length: dt.timedelta = queue.LEASE_LENGTH) -> Lease:
+        with limit.place(ann.id) as place:
+            lease = queue.lease(engine, ann.id, length)
+            place.taken = True
+        assert lease is not None
+        return lease
+
+    first, *_ = (take(), take(), take(dt.timedelta(0)))
+    take()  # one has expired
+    with pytest.raises(TooManyLeasesError, match="decide or release"):
+        take()
+    queue.release(engine, ann.id, first.item.id, first.token)
+    take()
+    with pytest.raises(TooManyLeasesError):
+        take()
+
+
+def test_a_process_that_starts_anew_knows_what_is_held(
+    engine: Engine, ann: Moderator, fill: Fill
+) -> None:
+    fill(10)
+    for _ in range(3):
+        queue.lease(engine, ann.id)
+    with pytest.raises(TooManyLeasesError), LeaseLimit(engine, 3).place(ann.id):
+        pass
+
+
+def test_an_error_gives_the_place_back(engine: Engine, ann: Moderator) -> None:
+    limit = LeaseLimit(engine, 1)
+    for _ in range(5):
+        with pytest.raises(RuntimeError), limit.place(ann.id):
+            raise RuntimeError
+
+
+def test_neither_undoing_nor_leasing_again_goes_beyond_it(
+    engine: Engine, ann: Moderator, fill: Fill
+) -> None:
+    """Decided items are undone, and old leases renewed, by somebody who kept all tokens."""
+    fill(20)
+    with TestClient(create_app(engine, ConsoleOptions(most_leases=4))) as client:
+        tab = Tab(client, engine, ann)
+        bearer = {"Authorization": f"Bearer {people.issue_token(engine, ann.id)}"}
+        kept, decisions = [], []
+        for number in range(8):
+            lease = client.post("/api/v1/leases", headers=bearer).json()
+            path = f"/api/v1/items/{lease['item']['id']}"
+            if number % 2:
+                kept.append((lease["item"]["id"], lease["token"]))
+                client.delete(f"{path}/lease", headers={**bearer, "X-Lease-Token": lease["token"]})
+                continue
+            decided = client.post(
+                f"{path}/decisions",
+                json={"lease_token": lease["token"], "label": 0},
+                headers={**bearer, "Idempotency-Key": f"d{number}"},
+            )
+            decisions.append(decided.json()["id"])
+        for decision_id in decisions:
+            client.post(
+                f"/api/v1/decisions/{decision_id}/undo",
+                headers={**bearer, "Idempotency-Key": f"u{decision_id}"},
+            )
+        for item_id, token in kept:
+            held = [{"item_id": item_id, "lease_token": token}]
+            assert tab.post("/next", held=held, count=0).status_code in (200, 429)
+        for _ in range(5):
+            client.post("/api/v1/leases", headers=bearer)
+    assert queue.counts(engine).leased == 4

@@ -1,0 +1,93 @@
+"""Somebody who has a person's access token or session, after the person's access has ended."""
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, update
+
+from modwatch.errors import AccessDeniedError
+from modwatch.review import people
+from modwatch.review.events import recent_events
+from modwatch.review.people import Moderator
+from modwatch.review.people.oidc import withdraw
+from modwatch.review.tables import moderator
+from review.console.visiting import by_cookie, session_of
+
+HOUR = dt.timedelta(hours=1)
+SUBJECT = "https://provider.example|s-1"
+OLD, NEW = "a long pass phrase", "another long pass phrase"
+
+
+@pytest.fixture
+def known(engine: Engine, ann: Moderator) -> Moderator:
+    """A person with a password, who also comes by the identity provider."""
+    people.set_password(engine, ann.id, OLD)
+    with engine.begin() as connection:
+        connection.execute(update(moderator).values(oidc_subject=SUBJECT))
+    return ann
+
+
+def get(client: TestClient, headers: dict[str, str]) -> int:
+    return client.get("/api/v1/me", headers=headers).status_code
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda engine, ann: people.set_password(engine, ann.id, NEW, actor_id=None),
+        lambda engine, ann: people.set_password(engine, ann.id, NEW, actor_id=ann.id),
+        lambda engine, _: withdraw(engine, SUBJECT),
+        lambda engine, ann: people.disable(engine, ann.id),
+    ],
+    ids=["reset", "own reset as an admin", "withdrawn", "disabled"],
+)
+def test_no_token_and_no_session_outlives_the_access(
+    engine: Engine, client: TestClient, known: Moderator, end: Callable[[Engine, Moderator], Any]
+) -> None:
+    token = people.issue_token(engine, known.id)
+    stolen = [
+        {"Authorization": f"Bearer {token}"},
+        by_cookie(people.open_session(engine, token, HOUR)),
+        by_cookie(session_of(engine, known)),
+        by_cookie(people.log_in(engine, "ann", OLD, address="::1", lifetime=HOUR)),
+    ]
+    assert [get(client, headers) for headers in stolen] == [200] * 4
+    end(engine, known)
+    assert [get(client, headers) for headers in stolen] == [401] * 4
+    with pytest.raises(AccessDeniedError):
+        people.open_session(engine, token, HOUR)
+    with pytest.raises(AccessDeniedError):
+        people.log_in(engine, "ann", OLD, address="::1", lifetime=HOUR)
+
+
+def test_a_token_does_not_come_back_when_an_account_is_enabled_after_a_reset(
+    engine: Engine, client: TestClient, known: Moderator
+) -> None:
+    bearer = {"Authorization": f"Bearer {people.issue_token(engine, known.id)}"}
+    people.disable(engine, known.id)
+    people.set_password(engine, known.id, NEW)
+    people.enable(engine, known.id)
+    assert get(client, bearer) == 401
+
+
+def test_the_end_is_an_event_and_happens_once(engine: Engine, known: Moderator) -> None:
+    people.issue_token(engine, known.id)
+    for _ in range(3):
+        withdraw(engine, SUBJECT)
+    withdraw(engine, "https://provider.example|nobody")
+    found = [each for each in recent_events(engine) if each.action == "withdraw_role"]
+    assert [(each.subject, dict(each.details)) for each in found] == [
+        ("ann", {"revoked_tokens": [1], "had_password": True})
+    ]
+
+
+def test_changing_ones_own_password_leaves_the_tokens_that_admins_issued(
+    engine: Engine, client: TestClient, known: Moderator
+) -> None:
+    bearer = {"Authorization": f"Bearer {people.issue_token(engine, known.id)}"}
+    session = by_cookie(session_of(engine, known))
+    people.change_password(engine, known.id, OLD, NEW)
+    assert [get(client, headers) for headers in (bearer, session)] == [200, 401]

@@ -1,0 +1,165 @@
+"""Somebody who opens connections and does not say, or read, what is due."""
+
+import contextlib
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from modwatch.review.console import connections
+from modwatch.review.console.request_context import ConsoleOptions
+from modwatch.review.console.server import listen, server
+
+#: Shorter than in earnest, so that the tests are.
+HEADER, BODY, READ = 1.0, 2.0, 2.0
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("HEADER", HEADER), ("BODY", BODY), ("READ", READ)):
+        monkeypatch.setattr(connections, f"{name}_SECONDS", seconds)
+
+
+@contextlib.contextmanager
+def serving(engine: Engine, *proxies: str) -> Iterator[tuple[str, int]]:
+    console = server(engine, ConsoleOptions(trusted_proxies=proxies))
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield listener.getsockname()
+        finally:
+            console.should_exit = True
+            thread.join(timeout=30)
+
+
+@pytest.fixture
+def at(engine: Engine) -> Iterator[tuple[str, int]]:
+    with serving(engine) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def opened(at: tuple[str, int], n: int, said: bytes) -> Iterator[list[socket.socket]]:
+    with contextlib.ExitStack() as stack:
+        made = []
+        for _ in range(n):
+            made.append(stack.enter_context(socket.create_connection(at, timeout=10)))
+            with contextlib.suppress(ConnectionError):
+                made[-1].sendall(said)
+        yield made
+
+
+def still_open(sockets: list[socket.socket]) -> int:
+    """Return how many the server has not closed; nothing more is sent."""
+    count = 0
+    for each in sockets:
+        each.setblocking(False)
+        with contextlib.suppress(ConnectionError):
+            try:
+                while each.recv(65_536):
+                    pass
+            except BlockingIOError:
+                count += 1
+    return count
+
+
+def answers(at: tuple[str, int]) -> bool:
+    return httpx.get(f"http://{at[0]}:{at[1]}/livez", timeout=5).status_code == 200
+
+
+HALVES = {
+    "nothing": b"",
+    "half a line": b"GET /liv",
+    "half the headers": b"POST /login HTTP/1.1\r\nHost: a\r\nX-A: b\r\n",
+    "half the body": b"POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n"
+    b"Content-Type: application/x-www-form-urlencoded\r\n\r\ncsrf=",
+    "one whole and half the next": b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\nGET /livez HTTP/1.1\r\n",
+    "refused before its body": b"POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx",
+}
+
+
+@pytest.mark.parametrize("said", HALVES.values(), ids=HALVES)
+def test_half_a_request_is_closed(at: tuple[str, int], said: bytes) -> None:
+    with opened(at, 100, said) as sockets:
+        assert answers(at)
+        time.sleep(max(HEADER, BODY) + 1.5)
+        assert still_open(sockets) == 0
+
+
+def until_closed(client: socket.socket, said: bytes, pause: float) -> float:
+    """Return after how many seconds of saying it again and again the server closed; at most 20."""
+    began = time.monotonic()
+    with contextlib.suppress(ConnectionError):
+        while time.monotonic() - began < 20:
+            client.sendall(said)
+            time.sleep(pause)
+    return time.monotonic() - began
+
+
+def test_a_byte_at_a_time_buys_no_time(at: tuple[str, int]) -> None:
+    with opened(at, 1, b"GET /livez HTTP/1.1\r\nX: ") as (dripping,):
+        assert until_closed(dripping, b"x", 0.1) < HEADER + 2
+
+
+def test_honest_clients_keep_their_connection(at: tuple[str, int]) -> None:
+    with httpx.Client(base_url=f"http://{at[0]}:{at[1]}") as client:
+        for _ in range(4):
+            assert client.get("/livez").status_code == 200
+            time.sleep(HEADER / 2)
+
+        # A body in parts, slower than headers may be.
+        def parts() -> Iterator[bytes]:
+            for part in (b"csrf=", b"x", b"&token=x"):
+                time.sleep(HEADER * 0.6)
+                yield part
+
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        assert client.post("/login", content=parts(), headers=form).status_code == 403
+
+
+def test_whoever_does_not_read_is_closed(at: tuple[str, int]) -> None:
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        client.settimeout(20)
+        client.connect(at)
+        request = b"GET /static/console.js HTTP/1.1\r\nHost: a\r\n\r\n"
+        assert until_closed(client, request * 10, 0.0) < 15
+
+
+def test_one_address_does_not_use_up_the_process(
+    at: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST_OF_AN_ADDRESS", 20)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 60.0)
+    with opened(at, 100, b"GET /liv") as sockets:
+        assert answers(at)  # the newest request finds room
+        assert still_open(sockets) <= 20
+
+
+def test_many_addresses_do_not_use_it_up_either(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 60.0)
+    # As a proxy, whose number has no limit of its own.
+    with serving(engine, "127.0.0.1") as at, opened(at, 100, b"GET /liv") as sockets:
+        assert answers(at)
+        assert still_open(sockets) <= 20
+
+
+def test_a_proxy_may_have_many(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_OF_AN_ADDRESS", 20)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 60.0)
+    with serving(engine, "127.0.0.0/8") as at, opened(at, 40, b"GET /liv") as sockets:
+        assert answers(at)
+        assert still_open(sockets) == 40
+
+
+def test_there_are_files_for_as_many() -> None:
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > connections.MOST_CONNECTIONS

@@ -1,0 +1,120 @@
+"""Somebody who tries what many people choose: it must not be anybody's password."""
+
+import datetime as dt
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine
+
+from modwatch.errors import WeakPasswordError
+from modwatch.review import people
+from modwatch.review.console.page_texts import NOTICES
+from modwatch.review.console.request_context import SESSION_COOKIE
+from modwatch.review.people import password_strength
+from modwatch.review.people.password_strength import WEAKNESSES, check_strength
+from review.console.visiting import hidden, session_of
+
+_HOUR = dt.timedelta(hours=1)
+
+WEAK = {
+    "aaaaaaaaaaaa": "repeats",
+    "annannannann": "repeats",
+    "abcabcabcabcabc": "repeats",
+    "abcdefghijkl": "sequence",
+    "qwertzuiopqw": "common",
+    "qwertyuiopas": "common",
+    "123456789012": "common",
+    "password1234": "common",
+    "P@ssw0rd2026!": "common",
+    "iloveyou1234": "common",
+    "Passwort1234": "common",
+    "quiet-otter-17": "own_name",
+    "QUIET-OTTER-17!": "own_name",
+    "71-retto-teiuq": "own_name",
+    "otterotterquiet": None,
+    "modwatch2026!": "own_name",
+    "ｐａｓｓｗｏｒｄ１２３４": "common",
+    "Sommer2026!!!": None,
+    "a" * 256: "repeats",
+}
+
+
+@pytest.mark.parametrize("password", WEAK)
+def test_what_attackers_try_first_is_refused_unquoted(password: str) -> None:
+    with pytest.raises(WeakPasswordError, match="is easy to guess") as refusal:
+        check_strength(password, "quiet-otter-17")
+    assert password not in str(refusal.value)
+    assert WEAK[password] in (refusal.value.weakness, None)
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "a long pass phrase",
+        "café au lait bitte",
+        "xK7!vq2Lm9#Tz4pW",
+        "four words which differ",
+        "ヤマト運輸の黒い猫が走る",
+    ],
+)
+def test_pass_phrases_and_random_ones_are_taken(password: str) -> None:
+    check_strength(password, "quiet-otter-17")
+
+
+def test_a_hostile_password_takes_no_time() -> None:
+    """The library's time grows steeply with the length and with characters of many readings."""
+    done = threading.Event()
+    worker = threading.Thread(
+        target=lambda: (_judge("4@8({[<69!1|7$5+0%2" * 13 + "x"), done.set()), daemon=True
+    )
+    worker.start()
+    assert done.wait(10)
+
+
+def _judge(password: str) -> bool:
+    try:
+        check_strength(password, "ann")
+    except WeakPasswordError:
+        return False
+    return True
+
+
+def test_the_name_of_one_is_not_judged_as_that_of_another() -> None:
+    """The library keeps the names it was told in a global."""
+    names = [f"zorblaxquint{letter}" for letter in "bcdfghjkmnpqrstvwxyz"] * 5
+    with ThreadPoolExecutor(8) as pool:
+        judged = list(pool.map(lambda name: _refused(name, name), names))
+    assert all(judged)
+    assert not password_strength._turn.locked()
+
+
+def _refused(password: str, name: str) -> bool:
+    with pytest.raises(WeakPasswordError):
+        check_strength(password, name)
+    return True
+
+
+def test_nobody_sets_one_by_any_way(engine: Engine, client: TestClient) -> None:
+    admin = people.create_moderator(engine, "the admin", "admin")
+    kit = people.create_moderator(engine, "kit-of-the-north", "moderator")
+    bearer = {"Authorization": f"Bearer {people.issue_token(engine, admin.id)}"}
+    weak = {"password": "kit-of-the-north"}
+    answer = client.patch(f"/api/v1/people/{kit.id}", json=weak, headers=bearer)
+    assert answer.status_code == 422
+    assert "pseudonym" in answer.text
+    assert "kit-of-the-north" not in answer.text
+    people.set_password(engine, kit.id, "a long pass phrase")
+    client.cookies.set(SESSION_COOKIE, session_of(engine, kit))
+    form = hidden(client.get("/preferences"), "password")
+    form |= {"old": "a long pass phrase", "new": "kit-of-the-north"}
+    answer = client.post("/preferences/password", data=form)
+    assert "contains your pseudonym" in answer.text
+    assert people.log_in(
+        engine, "kit-of-the-north", "a long pass phrase", address="::1", lifetime=_HOUR
+    )
+
+
+def test_each_weakness_is_told_on_the_page() -> None:
+    assert set(WEAKNESSES) <= set(NOTICES["preferences"])
