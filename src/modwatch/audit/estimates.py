@@ -46,16 +46,23 @@ class SideShare(IntervalEstimate):
 
     @classmethod
     def of(
-        cls, counts: WeightedCounts | None, comments: int, options: IntervalOptions
+        cls,
+        counts: WeightedCounts | None,
+        comments: int,
+        options: IntervalOptions,
+        found: float | Floats = 0.0,
     ) -> "SideShare":
-        """Return the share estimated from the labels of one side; None means no labels."""
+        """Return the share estimated from the labels of one side; None means no labels.
+
+        `found` (…): positives of the other side for each comment of this one.
+        """
         if counts is None:  # never reported: `AuditEstimator.estimate` gives the reason instead
             zero, high = np.zeros(()), np.ones(()) if comments else np.zeros(())
             return cls(
                 comments=comments, value=zero, low=zero, high=high, error=zero, variance=zero,
                 labels=0, positives=np.zeros((), dtype=np.int64),
             )  # fmt: skip
-        low, high = interval(counts, options)
+        low, high = interval(counts, options, found)
         return cls(
             comments=comments,
             value=counts.rate,
@@ -157,13 +164,17 @@ class AuditEstimator:
 
     @cached_property
     def _unflagged(self) -> SideShare:
-        return SideShare.of(self.unflagged, self.comments[1], self.options)
+        return self._unflagged_with(self.options)
 
     @cached_property
     def _unflagged_mirrored(self) -> SideShare:
         if self.options.mirrored == self.options:
             return self.side("unflagged")
-        return SideShare.of(self.unflagged, self.comments[1], self.options.mirrored)
+        return self._unflagged_with(self.options.mirrored)
+
+    def _unflagged_with(self, options: IntervalOptions) -> SideShare:
+        found = self.comments[0] * self._flagged.value / max(self.comments[1], 1)
+        return SideShare.of(self.unflagged, self.comments[1], options, found)
 
 
 def _validate(metric: str) -> None:
