@@ -1,11 +1,18 @@
 """Precision, recall and the other metrics of an audit, with intervals or the reason there is none.
 
 Flagged and unflagged comments are sampled separately. Metrics of both sides (recall, F1, accuracy,
-prevalence) get their interval from those of the two sides by the method of variance estimates
-recovery (Zou & Donner 2008), which keeps the asymmetry of both.
+prevalence, specificity) get their interval from those of the two sides by the method of variance
+estimates recovery (Zou & Donner 2008), which keeps the asymmetry of both.
+
+Where there are too few positives for a value, there is a bound: the metric at the ends of the two
+sides. It contains the interval that a value would have had, so that choosing between the two by the
+labels costs no coverage: what is reported covers as often as the interval reported always.
+
+Drawn comments without a final label may be either. Each end takes the label that moves the metric
+towards it (worst-case bounds, Manski 1989), and allows for sampling on top.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -77,7 +84,10 @@ class SideShare(IntervalEstimate):
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A metric of an audit; value, low, high and error are None when there are too few labels."""
+    """A metric of an audit; value and error are None when there are too few labels.
+
+    Then one of `low` and `high` is the bound named by `bound`, or both are None.
+    """
 
     metric: str
     labels: int
@@ -90,6 +100,13 @@ class Estimate:
     high: float | None = None
     #: Standard error of the value, to first order.
     error: float | None = None
+    #: lower | upper: it is at least `low`, or at most `high`; None with a value, or without either.
+    bound: str | None = None
+    #: Whether every comment of its sides has a final label: no error of sampling is left.
+    all_labelled: bool = False
+    #: The ends if the comments without a final label were like the others; None without any.
+    low_if_random: float | None = None
+    high_if_random: float | None = None
     reason: str = ""
     #: About how many labels of the side that lacks them would suffice.
     labels_needed: int | None = None
@@ -120,9 +137,15 @@ class AuditEstimator:
     #: Flagged and unflagged comments of the population.
     comments: tuple[int, int]
     options: IntervalOptions = field(default_factory=IntervalOptions)
+    #: By side: the counts if all its drawn comments without a final label were negative, and if all
+    #: were positive. A side without such comments is absent.
+    extremes: Mapping[str, tuple[WeightedCounts, WeightedCounts]] = field(default_factory=dict)
 
     def estimate(self, metric: str) -> Estimate:
-        """Return one of `METRICS`, or the reason there is none; MetricInputError for another."""
+        """Return one of `METRICS`, its bound, or the reason there is none.
+
+        MetricInputError for another metric.
+        """
         _validate(metric)
         sides = [(name, self.side(name)) for name in _SIDES[metric]]
         reason, needed, needed_side = _insufficient(metric, sides)
@@ -134,11 +157,14 @@ class AuditEstimator:
             reason=reason,
             labels_needed=needed,
             labels_needed_side=needed_side,
+            all_labelled=all(side.labels == side.comments for _, side in sides),
         )
         if reason:
-            return estimate
-        ends = self.interval_estimate(metric)
-        value, low, high, error = map(float, (ends.value, ends.low, ends.high, ends.error))
+            return self._bounded(estimate) if needed else estimate
+        value, low, high, error = _floats(self.interval_estimate(metric))
+        if self.extremes.keys() & {*_SIDES[metric]}:
+            _, low_if, high_if, _ = _floats(self._interval(metric, None, None))
+            estimate = replace(estimate, low_if_random=low_if, high_if_random=high_if)
         return replace(estimate, value=value, low=low, high=high, error=error)
 
     def estimates(self) -> list[Estimate]:
@@ -148,33 +174,80 @@ class AuditEstimator:
     def interval_estimate(self, metric: str) -> IntervalEstimate:
         """Return the metric (…), however few labels there are: for simulations."""
         _validate(metric)
-        sides = [self.side(name) for name in _SIDES[metric]]
-        if metric in _DECREASING:
-            sides[1] = self._unflagged_mirrored
-        return _METHODS[metric](*sides)
+        plain = self._interval(metric, None, None)
+        if not self.extremes:
+            return plain
+        low, high = self._interval(metric, 0, 1).low, self._interval(metric, 1, 0).high
+        return replace(plain, low=np.minimum(plain.low, low), high=np.maximum(plain.high, high))
+
+    def bound(self, metric: str, *, upper: bool) -> Floats:
+        """Return the largest or smallest value (…) of the metric at the ends of its sides."""
+        _validate(metric)
+        at_ends = []
+        for name, sign in zip(_SIDES[metric], _SIGNS[metric], strict=True):
+            rises = (sign > 0) == upper
+            side = self._share(name, mirrored=sign < 0, missing=int(rises))
+            end = side.high if rises else side.low
+            zero = np.zeros_like(end)
+            at_ends.append(replace(side, value=end, low=end, high=end, variance=zero, error=zero))
+        return _METHODS[metric](*at_ends).value
 
     def side(self, name: str) -> SideShare:
         """Return the share of positives among `flagged` or `unflagged` comments."""
-        return self._flagged if name == "flagged" else self._unflagged
+        return self._share(name, mirrored=False, missing=None)
 
-    # Cached: every metric uses them, and the interval is expensive.
+    def _bounded(self, estimate: Estimate) -> Estimate:
+        """Return an estimate with its bound, where the labels give one."""
+        upper = estimate.metric in _BOUNDED_ABOVE
+        if not self.options.tails[int(upper)]:
+            return estimate
+        bound = float(self.bound(estimate.metric, upper=upper))
+        if upper:
+            return replace(estimate, bound="upper", high=bound) if bound < 1 else estimate
+        return replace(estimate, bound="lower", low=bound) if bound > 0 else estimate
+
+    def _interval(self, metric: str, falls: int | None, rises: int | None) -> IntervalEstimate:
+        """Return the metric, the comments without a label taken for what lowers or raises it.
+
+        `rises` and `falls` are their labels on the sides with which the metric rises and falls.
+        """
+        return _METHODS[metric](
+            *(
+                self._share(name, mirrored=sign < 0, missing=rises if sign > 0 else falls)
+                for name, sign in zip(_SIDES[metric], _SIGNS[metric], strict=True)
+            )
+        )
+
+    def _share(self, name: str, *, mirrored: bool, missing: int | None) -> SideShare:
+        """Return a side, those without a label left out or taken for `missing`."""
+        options = self.options.mirrored if mirrored else self.options
+        missing = missing if name in self.extremes else None
+        key = (name, options.sides, missing)
+        if key not in self._known:
+            self._known[key] = self._made(name, options, missing)
+        return self._known[key]
+
+    # Kept: every metric uses them, and the interval is expensive.
     @cached_property
-    def _flagged(self) -> SideShare:
-        return SideShare.of(self.flagged, self.comments[0], self.options)
+    def _known(self) -> dict[tuple[str, str, int | None], SideShare]:
+        return {}
 
-    @cached_property
-    def _unflagged(self) -> SideShare:
-        return self._unflagged_with(self.options)
+    def _made(self, name: str, options: IntervalOptions, missing: int | None) -> SideShare:
+        counts = self.flagged if name == "flagged" else self.unflagged
+        if missing is not None:
+            counts = self.extremes[name][missing]
+        if name == "flagged":
+            return SideShare.of(counts, self.comments[0], options)
+        # As many as possible: more positives elsewhere allow for more hidden ones here.
+        flagged = self._share("flagged", mirrored=False, missing=1)
+        found = self.comments[0] * flagged.value / max(self.comments[1], 1)
+        return SideShare.of(counts, self.comments[1], options, found)
 
-    @cached_property
-    def _unflagged_mirrored(self) -> SideShare:
-        if self.options.mirrored == self.options:
-            return self.side("unflagged")
-        return self._unflagged_with(self.options.mirrored)
 
-    def _unflagged_with(self, options: IntervalOptions) -> SideShare:
-        found = self.comments[0] * self._flagged.value / max(self.comments[1], 1)
-        return SideShare.of(self.unflagged, self.comments[1], options, found)
+def _floats(estimate: IntervalEstimate) -> tuple[float, float, float, float]:
+    """Return value, low, high and error of a single audit."""
+    value, low, high, error = estimate.value, estimate.low, estimate.high, estimate.error
+    return float(value), float(low), float(high), float(error)
 
 
 def _validate(metric: str) -> None:
@@ -200,7 +273,7 @@ def _insufficient(
         positives = int(side.positives)
         if side.labels >= side.comments or positives >= ENOUGH_POSITIVES or metric == "accuracy":
             continue
-        if metric == "precision" and side.labels >= _ENOUGH_LABELS:
+        if metric in _OF_FLAGGED and (name == "unflagged" or side.labels >= _ENOUGH_LABELS):
             continue
         # With no positives: an expectation of 0.7 shows none half of the time.
         needed = int(np.ceil(side.labels * 2 * ENOUGH_POSITIVES / max(positives, 0.7)))
@@ -253,6 +326,21 @@ def _f1(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
     )
     low, high = np.minimum(low, value), np.clip(high, value, 1)
     return IntervalEstimate(value=value, low=low, high=high, error=error)
+
+
+def _specificity(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
+    """TN/(TN+FP): recall with the roles of the sides and of the labels exchanged."""
+    return _recall(_negatives(unflagged), _negatives(flagged))
+
+
+def _false_positive_rate(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
+    """FP/(FP+TN) = 1 − specificity."""
+    return _recall(_negatives(flagged), _negatives(unflagged))
+
+
+def _negatives(side: SideShare) -> SideShare:
+    """Return the share of negatives."""
+    return replace(side, value=1 - side.value, low=1 - side.high, high=1 - side.low)
 
 
 def _accuracy(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
@@ -324,15 +412,35 @@ _METHODS: dict[str, Callable[..., IntervalEstimate]] = {
     "f1": _f1,
     "accuracy": _accuracy,
     "prevalence": _prevalence,
+    "specificity": _specificity,
+    "false_positive_rate": _false_positive_rate,
+    "negative_predictive_value": _negatives,
 }
 
 METRICS = tuple(_METHODS)
 
 _SIDES = {
     "prevalence_unflagged": ("unflagged",),
+    "negative_predictive_value": ("unflagged",),
     "precision": ("flagged",),
-    **dict.fromkeys(("recall", "f1", "accuracy", "prevalence"), ("flagged", "unflagged")),
+    **dict.fromkeys(
+        ("recall", "f1", "accuracy", "prevalence", "specificity", "false_positive_rate"),
+        ("flagged", "unflagged"),
+    ),
 }
 
-#: Metrics that decrease as the share of missed positives grows: its upper bound gives their lower.
-_DECREASING = ("recall", "f1", "accuracy")
+#: By metric: whether it rises (1) or falls (−1) with the share of positives on each of its sides.
+_SIGNS = {
+    "prevalence_unflagged": (1,),
+    "negative_predictive_value": (-1,),
+    "precision": (1,),
+    **dict.fromkeys(("recall", "f1", "accuracy", "specificity"), (1, -1)),
+    "prevalence": (1, 1),
+    "false_positive_rate": (-1, 1),
+}
+
+#: Metrics whose precise side is the flagged one: enough labels of it suffice.
+_OF_FLAGGED = ("precision", "specificity", "false_positive_rate")
+
+#: Metrics with an upper bound where there are too few positives for a value: few are good news.
+_BOUNDED_ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")

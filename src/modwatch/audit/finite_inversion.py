@@ -29,6 +29,9 @@ _MUCH = 0.1
 #: Part of the error that the limits of the single cells may take.
 _FOR_CELLS = 0.1
 
+#: Part of the error that is kept for the estimated pattern of the positives.
+_FOR_PATTERN = 0.2
+
 #: Steps of an estimate, for its exact distribution.
 _GRID = 512
 
@@ -70,9 +73,8 @@ def hypergeometric_interval(
     high = _most(one, labels, population, tails[1])
     # Few positives are many negatives: the lower end is the upper one of the negatives.
     low = population - _most(labels - one, labels, population, tails[0])
-    return (low / population)[where].reshape(seen.shape), (high / population)[where].reshape(
-        seen.shape
-    )
+    ends = np.array([low, high])[:, where.ravel()] / population
+    return ends[0].reshape(seen.shape), ends[1].reshape(seen.shape)
 
 
 def _most(seen: Ints, labels: int, population: int, tail: float) -> Ints:
@@ -87,13 +89,13 @@ def _most(seen: Ints, labels: int, population: int, tail: float) -> Ints:
     return np.asarray(low)
 
 
-def _clopper_pearson(
-    seen: Ints, labels: int, tails: tuple[float, float]
-) -> tuple[Floats, Floats]:
+def _clopper_pearson(seen: Ints, labels: int, tails: tuple[float, float]) -> tuple[Floats, Floats]:
     low = special.betaincinv(np.maximum(seen, 1), labels - seen + 1, tails[0])
     high = special.betaincinv(seen + 1, np.maximum(labels - seen, 1), 1 - tails[1])
-    low = np.where((seen > 0) & (tails[0] > 0), low, 0.0)
-    return low, np.where((seen < labels) & (tails[1] > 0), high, 1.0)
+    return (
+        np.asarray(np.where((seen > 0) & (tails[0] > 0), low, 0.0), dtype=np.float64),
+        np.asarray(np.where((seen < labels) & (tails[1] > 0), high, 1.0), dtype=np.float64),
+    )
 
 
 def finite_inversion(
@@ -122,7 +124,9 @@ def finite_inversion(
     mass = counts.weight * counts.labels
     if mass @ counts.unseen <= 1 - _MUCH:
         return _of_few_comments(counts, tails)
-    return inversion_interval(counts, tails=tails, hidden_share=hidden_share, found=found)
+    # Where the positives are is estimated from the same labels: a part of the error is for that.
+    smaller = (tails[0] * (1 - _FOR_PATTERN), tails[1] * (1 - _FOR_PATTERN))
+    return inversion_interval(counts, tails=smaller, hidden_share=hidden_share, found=found)
 
 
 def _comments(counts: WeightedCounts) -> Ints:
@@ -130,9 +134,7 @@ def _comments(counts: WeightedCounts) -> Ints:
     return np.maximum(np.rint(counts.labels / (1 - counts.unseen)), counts.labels).astype(np.int64)
 
 
-def _of_few_comments(
-    counts: WeightedCounts, tails: tuple[float, float]
-) -> tuple[Floats, Floats]:
+def _of_few_comments(counts: WeightedCounts, tails: tuple[float, float]) -> tuple[Floats, Floats]:
     """Return the ends (…) by the exact distribution of the estimate."""
     repetitions = counts.positives.shape[:-1]
     every = counts.positives.reshape(-1, counts.labels.size)
@@ -181,7 +183,7 @@ class _Sample:
 
     def end(self, *, upper: bool) -> Floats:
         """Return the largest (or smallest) share (R,) under which the estimate is likely enough."""
-        most = self._most if upper else self._fewest
+        most: Floats = (self._most if upper else self._fewest).astype(np.float64)
         if self._tail > 0:
             most = self._furthest(upper=upper)
         comments = self._size.sum()
@@ -245,7 +247,7 @@ class _Sample:
         inside = steps < length
         place = steps + length * np.arange(len(positives))[:, None]
         counted = np.bincount(place[inside], chance[inside], minlength=length * len(positives))
-        return counted.reshape(len(positives), length)
+        return np.asarray(counted.reshape(len(positives), length), dtype=np.float64)
 
     def _hypergeometric(self, cell: int, positives: Ints) -> Floats:
         """Return the probabilities (S R, n + 1) of 0 to n positives among the labels of a cell."""

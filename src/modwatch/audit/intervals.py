@@ -1,8 +1,8 @@
 """Confidence intervals of a share from a stratified sample.
 
-`finite_inversion` is the default. `inversion` was that of earlier versions: their plans name it, and
-their results are recomputed with it. The others are those of survey software: they estimate the rate
-of a stratum from its own labels alone.
+`finite_inversion` is the default. `inversion` was that of earlier versions: their plans name it,
+and their results are recomputed with it. The others are those of survey software: they estimate the
+rate of a stratum from its own labels alone.
 """
 
 from dataclasses import dataclass, replace
