@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import special
 
 from modwatch.audit.arguments import Ints
 from modwatch.audit.intervals import IntervalOptions, interval
@@ -27,6 +26,12 @@ from modwatch.metrics.inputs import Floats
 
 #: Positives among the labels of a side below which its metrics are not estimated.
 ENOUGH_POSITIVES = 3
+
+#: Comments: what is rounded to whole comments is not rounded further for this.
+_ROUNDING = 1e-6
+
+#: Comments by which a count moves at least, or to its end, in the interval of a quotient.
+_FEW = 3.0
 
 #: Labels of flagged comments that suffice for precision even with fewer positives.
 _ENOUGH_LABELS = 30
@@ -163,7 +168,7 @@ class AuditEstimator:
             return self._bounded(estimate) if needed else estimate
         value, low, high, error = _floats(self.interval_estimate(metric))
         if self.extremes.keys() & {*_SIDES[metric]}:
-            _, low_if, high_if, _ = _floats(self._interval(metric, None, None))
+            _, low_if, high_if, _ = _floats(self._interval(metric))
             estimate = replace(estimate, low_if_random=low_if, high_if_random=high_if)
         return replace(estimate, value=value, low=low, high=high, error=error)
 
@@ -174,10 +179,11 @@ class AuditEstimator:
     def interval_estimate(self, metric: str) -> IntervalEstimate:
         """Return the metric (…), however few labels there are: for simulations."""
         _validate(metric)
-        plain = self._interval(metric, None, None)
+        plain = self._interval(metric)
         if not self.extremes:
             return plain
-        low, high = self._interval(metric, 0, 1).low, self._interval(metric, 1, 0).high
+        low = self._interval(metric, rises=0, falls=1).low
+        high = self._interval(metric, rises=1, falls=0).high
         return replace(plain, low=np.minimum(plain.low, low), high=np.maximum(plain.high, high))
 
     def bound(self, metric: str, *, upper: bool) -> Floats:
@@ -190,7 +196,11 @@ class AuditEstimator:
             end = side.high if rises else side.low
             zero = np.zeros_like(end)
             at_ends.append(replace(side, value=end, low=end, high=end, variance=zero, error=zero))
-        return _METHODS[metric](*at_ends).value
+        bound, interval_ = _METHODS[metric](*at_ends).value, self.interval_estimate(metric)
+        # Whole comments may lie a little beyond the ends of the sides.
+        if upper:
+            return np.maximum(bound, interval_.high)
+        return np.minimum(bound, interval_.low)
 
     def side(self, name: str) -> SideShare:
         """Return the share of positives among `flagged` or `unflagged` comments."""
@@ -206,7 +216,9 @@ class AuditEstimator:
             return replace(estimate, bound="upper", high=bound) if bound < 1 else estimate
         return replace(estimate, bound="lower", low=bound) if bound > 0 else estimate
 
-    def _interval(self, metric: str, falls: int | None, rises: int | None) -> IntervalEstimate:
+    def _interval(
+        self, metric: str, *, rises: int | None = None, falls: int | None = None
+    ) -> IntervalEstimate:
         """Return the metric, the comments without a label taken for what lowers or raises it.
 
         `rises` and `falls` are their labels on the sides with which the metric rises and falls.
@@ -270,16 +282,18 @@ def _insufficient(
             continue
         if not side.labels:
             return f"no label of {_counted(side.comments, f'{name} comment')}", None, None
-        positives = int(side.positives)
+        positives, sign = int(side.positives), "positive"
+        if metric in _OF_NEGATIVES:
+            positives, sign = side.labels - positives, "negative"
         if side.labels >= side.comments or positives >= ENOUGH_POSITIVES or metric == "accuracy":
             continue
-        if metric in _OF_FLAGGED and (name == "unflagged" or side.labels >= _ENOUGH_LABELS):
+        if metric == "precision" and side.labels >= _ENOUGH_LABELS:
             continue
         # With no positives: an expectation of 0.7 shows none half of the time.
         needed = int(np.ceil(side.labels * 2 * ENOUGH_POSITIVES / max(positives, 0.7)))
         needed = min(needed, side.comments)
         return (
-            f"{_counted(positives, 'positive')} among {_counted(side.labels, 'label')} of {name} "
+            f"{_counted(positives, sign)} among {_counted(side.labels, 'label')} of {name} "
             f"comments, fewer than {ENOUGH_POSITIVES}; about {needed} labels of them would do",
             needed,
             name,
@@ -375,24 +389,42 @@ def _sum(
     variance = sum(side.comments**2 * side.variance for side in sides)
     return IntervalEstimate(
         value=value,
-        low=np.clip(value - np.hypot(*below) / total, 0, 1),
-        high=np.clip(value + np.hypot(*above) / total, 0, 1),
+        low=np.clip(np.floor(total * value - np.hypot(*below) + _ROUNDING) / total, 0, 1),
+        high=np.clip(np.ceil(total * value + np.hypot(*above) - _ROUNDING) / total, 0, 1),
         error=np.sqrt(variance) / total,
     )
 
 
 def _odds_ends(flagged: SideShare, unflagged: SideShare, fixed: float) -> tuple[Floats, Floats]:
-    """Return the ends of TP/(fixed + TP + FN), from the logarithm of (fixed + FN)/TP."""
-    tp_share, fn_share = (
-        np.stack([side.value, side.low, side.high]) for side in (flagged, unflagged)
+    """Return the ends of TP/(fixed + TP + FN), from the logarithm of (fixed + FN)/TP.
+
+    Each count moves from its value towards its end by its part of the distance, but by at least
+    `_FEW` comments or to its end: counts are whole, and few do not add up like variances.
+    """
+    tp, fn = (
+        side.comments * np.stack([side.value, side.low, side.high]) for side in (flagged, unflagged)
     )
-    tp, fn = flagged.comments * tp_share, fixed + unflagged.comments * fn_share
+    few, many = _moved(tp, fixed + fn, fewer=True), _moved(tp, fixed + fn, fewer=False)
+    low = np.maximum(np.minimum(few[0], tp[0] - _FEW), tp[1])
+    most = np.minimum(np.maximum(few[1] - fixed, fn[0] + _FEW), fn[2])
+    high = np.minimum(np.maximum(many[0], tp[0] + _FEW), tp[2])
+    least = np.maximum(np.minimum(many[1] - fixed, fn[0] - _FEW), fn[1])
+    return (
+        np.where(tp[1] > 0, _quotient(low, fixed + low + most), 0.0),
+        np.where(tp[2] > 0, _quotient(high, fixed + high + least), 0.0),
+    )
+
+
+def _moved(part: Floats, other: Floats, *, fewer: bool) -> tuple[Floats, Floats]:
+    """Return both counts where their quotient is smallest or largest; each is value, low, high."""
     # A count of 0 has no logarithm; the end is then decided by the other count.
-    (value, least, most), (other, few, many) = (np.log(np.maximum(v, 1e-300)) for v in (tp, fn))
-    up = other - value + np.hypot(many - other, least - value)
-    down = other - value - np.hypot(few - other, most - value)
-    low, high = special.expit(-up), special.expit(-down)
-    return np.where(tp[1] > 0, low, 0.0), np.where(tp[2] > 0, high, 0.0)
+    one, two = (np.log(np.maximum(count, 1e-300)) for count in (part, other))
+    by = one[1] - one[0] if fewer else one[2] - one[0]
+    more = two[2] - two[0] if fewer else two[1] - two[0]
+    distance = np.maximum(np.hypot(by, more), 1e-300)
+    return np.exp(one[0] + by * np.abs(by) / distance), np.exp(
+        two[0] + more * np.abs(more) / distance
+    )
 
 
 def _relative_variance(side: SideShare) -> Floats:
@@ -439,8 +471,8 @@ _SIGNS = {
     "false_positive_rate": (-1, 1),
 }
 
-#: Metrics whose precise side is the flagged one: enough labels of it suffice.
-_OF_FLAGGED = ("precision", "specificity", "false_positive_rate")
+#: Metrics of the negatives, of which both sides need some.
+_OF_NEGATIVES = ("specificity", "false_positive_rate")
 
 #: Metrics with an upper bound where there are too few positives for a value: few are good news.
 _BOUNDED_ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")
