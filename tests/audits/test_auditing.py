@@ -121,6 +121,16 @@ def test_an_adaptive_audit_draws_twice(at: Resources) -> None:
     assert open_audit(at, "january").verify() == []
 
 
+def test_a_labelling_is_not_stopped_silently(small: Resources) -> None:
+    small_audits.begin(small)
+    for reason in ("", " "):
+        with pytest.raises(
+            AuditError, match="120 of 120 items are not decided; name the reason why"
+        ):
+            open_audit(small, "small").seal(stop=True, actor="eve", note=reason)
+    assert open_audit(small, "small").chain[-1].action == "drawn"
+
+
 def test_an_adaptive_audit_may_be_stopped_after_its_first_stage(small: Resources) -> None:
     small_audits.begin(small, small_audits.ADAPTIVE)
     small_audits.label_everything(small)
@@ -362,7 +372,10 @@ def test_a_stop_that_fails_gives_nothing_up(
     assert open_audit(small, "small").progress().waiting == 120
     open_audit(small, "small").seal(stop=True, actor="eve", note="no time")
     sealed = small.audit_store.chain("small")[-1]
-    assert (sealed.actor, sealed.note) == ("eve", "stopped before all were labelled: no time")
+    assert (sealed.actor, sealed.note) == (
+        "eve",
+        "stopped before all were labelled: no time (120 of 120 items are not decided)",
+    )
     assert open_audit(small, "small").progress().withdrawn == 120
 
 

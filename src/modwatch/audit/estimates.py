@@ -55,6 +55,8 @@ class SideShare(IntervalEstimate):
     variance: Floats
     labels: int
     positives: Ints
+    #: Whether ends of sums and quotients allow for counts being whole.
+    whole: bool = True
 
     @classmethod
     def of(
@@ -145,6 +147,9 @@ class AuditEstimator:
     #: By side: the counts if all its drawn comments without a final label were negative, and if all
     #: were positive. A side without such comments is absent.
     extremes: Mapping[str, tuple[WeightedCounts, WeightedCounts]] = field(default_factory=dict)
+    #: Whether intervals of metrics of both sides allow for counts being whole; False for results of
+    #: the first format.
+    whole: bool = True
 
     def estimate(self, metric: str) -> Estimate:
         """Return one of `METRICS`, its bound, or the reason there is none.
@@ -249,11 +254,12 @@ class AuditEstimator:
         if missing is not None:
             counts = self.extremes[name][missing]
         if name == "flagged":
-            return SideShare.of(counts, self.comments[0], options)
+            flagged = SideShare.of(counts, self.comments[0], options)
+            return replace(flagged, whole=self.whole)
         # As many as possible: more positives elsewhere allow for more hidden ones here.
         flagged = self._share("flagged", mirrored=False, missing=1)
         found = self.comments[0] * flagged.value / max(self.comments[1], 1)
-        return SideShare.of(counts, self.comments[1], options, found)
+        return replace(SideShare.of(counts, self.comments[1], options, found), whole=self.whole)
 
 
 def _floats(estimate: IntervalEstimate) -> tuple[float, float, float, float]:
@@ -387,10 +393,13 @@ def _sum(
     """Return a sum of independent parts: squared distances to the ends add up."""
     below, above = zip(*distances, strict=True)
     variance = sum(side.comments**2 * side.variance for side in sides)
+    low, high = total * value - np.hypot(*below), total * value + np.hypot(*above)
+    if sides[0].whole:
+        low, high = np.floor(low + _ROUNDING), np.ceil(high - _ROUNDING)
     return IntervalEstimate(
         value=value,
-        low=np.clip(np.floor(total * value - np.hypot(*below) + _ROUNDING) / total, 0, 1),
-        high=np.clip(np.ceil(total * value + np.hypot(*above) - _ROUNDING) / total, 0, 1),
+        low=np.clip(low / total, 0, 1),
+        high=np.clip(high / total, 0, 1),
         error=np.sqrt(variance) / total,
     )
 
@@ -405,10 +414,11 @@ def _odds_ends(flagged: SideShare, unflagged: SideShare, fixed: float) -> tuple[
         side.comments * np.stack([side.value, side.low, side.high]) for side in (flagged, unflagged)
     )
     few, many = _moved(tp, fixed + fn, fewer=True), _moved(tp, fixed + fn, fewer=False)
-    low = np.maximum(np.minimum(few[0], tp[0] - _FEW), tp[1])
-    most = np.minimum(np.maximum(few[1] - fixed, fn[0] + _FEW), fn[2])
-    high = np.minimum(np.maximum(many[0], tp[0] + _FEW), tp[2])
-    least = np.maximum(np.minimum(many[1] - fixed, fn[0] - _FEW), fn[1])
+    least_step = _FEW if flagged.whole else 0.0
+    low = np.maximum(np.minimum(few[0], tp[0] - least_step), tp[1])
+    most = np.minimum(np.maximum(few[1] - fixed, fn[0] + least_step), fn[2])
+    high = np.minimum(np.maximum(many[0], tp[0] + least_step), tp[2])
+    least = np.maximum(np.minimum(many[1] - fixed, fn[0] - least_step), fn[1])
     return (
         np.where(tp[1] > 0, _quotient(low, fixed + low + most), 0.0),
         np.where(tp[2] > 0, _quotient(high, fixed + high + least), 0.0),

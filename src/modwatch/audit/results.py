@@ -66,7 +66,7 @@ def computed(evidence: Evidence, *, form: int = FORMAT) -> Document:
     missing = unlabelled(evidence.samples, evidence.labels)
     unknown = missing.unknown if form >= FORMAT else frozenset()
     population = {number: each.population for number, each in enumerate(plan.strata)}
-    estimates = estimator(evidence, final, population, drawn, unknown).estimates()
+    estimates = estimator(evidence, final, population, drawn, unknown, form).estimates()
     by_metric = {estimate.metric: estimate for estimate in estimates}
     document = {
         "audit": plan.audit,
@@ -129,6 +129,7 @@ def estimator(
     population: Mapping[int, int],
     drawn: Sequence[DrawnComment],
     unknown: Collection[Key] = (),
+    form: int = FORMAT,
 ) -> AuditEstimator:
     """Return the estimator of the labels of `drawn`.
 
@@ -157,6 +158,7 @@ def estimator(
         comments=(comments[0], comments[1]),
         options=plan.rule,
         extremes=extremes,
+        whole=form >= FORMAT,
     )
 
 
@@ -207,7 +209,7 @@ def _by_domain(
         if sum(population.values()) < LEAST_COMMENTS:
             continue
         mine = [each for each in drawn if value in each.traits.get(column, ())]
-        of_value = estimator(evidence, final, population, mine, unknown)
+        of_value = estimator(evidence, final, population, mine, unknown, form)
         rows.append(
             {
                 "column": column,

@@ -322,6 +322,7 @@ class Audit:
         drawn = len(files.read_sample(folder[files.sample_file(stage)]))
         progress = self.progress()
         _raise_if_incomplete(self.name, progress, drawn, stop=stop, note=note)
+        why = f"{note} ({progress.open})" if progress.left else note
         with withdrawing(self.database, self.name) if stop else nullcontext():
             labels = sources.current_labels(self.database, self.name)
             refuse_conflicts(labels, moderated_before(self.database, self.name))
@@ -329,7 +330,7 @@ class Audit:
                 "labelled",
                 actor=actor,
                 content={files.labels_file(stage): files.write_labels(labels)},
-                note=evidence.stopping(f"{note} ({progress.open})") if stop else note,
+                note=evidence.stopping(why) if stop else note,
             )
         return labelled(labels)
 
