@@ -277,7 +277,8 @@ def test_rates_are_those_of_the_result(at: Resources) -> None:
         for metric, name in (("precision", "Precision"), ("recall", "Recall")):
             figure = next(each for each in figures if each["metric"] == metric)
             row = rows[scope, name]
-            if scope == "de" and figure["status"] != "ok":  # the seed decides; then there is a bound
+            # The seed decides whether there are enough; if not, there may be a bound.
+            if scope == "de" and figure["status"] != "ok":
                 assert row["Value"] == ""
                 told = {"lower": "The rate is at least", "upper": "The rate is at most", None: ""}
                 assert told[figure["bound"]] in row["Contextual Information"]
