@@ -129,8 +129,10 @@ def test_any_counts_have_an_interval_around_the_estimate(made, rule):
     low, high = interval(weighted, rule)
     assert 0 <= low <= high <= 1
     if (weighted.unseen > 0).all():
-        assert rule.sides != "lower" or high == pytest.approx(1)
-        assert rule.sides != "upper" or low == 0
+        # The end that is not asked for is the furthest that the labels of few comments allow.
+        few = rule.method == "finite_inversion" and weighted.unseen.min() < 1
+        assert rule.sides != "lower" or few or high == pytest.approx(1)
+        assert rule.sides != "upper" or few or low == 0
     if rule.method != "bootstrap":  # whose percentiles may leave the estimate out
         assert low - 1e-9 <= weighted.rate <= high + 1e-9
 

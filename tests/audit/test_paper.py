@@ -101,7 +101,7 @@ def test_table_1_reduction_is_cut_to_whole_percent(line):
 class Known(AuditEstimator):
     """An audit that is told the shares of its sides and their ends."""
 
-    def side(self, name: str) -> SideShare:
+    def _share(self, name: str, **_: object) -> SideShare:
         if name == "flagged":
             return self.shares(self.comments[0], 1.0, (1.0, 1.0))
         line = self.line

@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -547,7 +548,8 @@ def test_the_last_digits_of_a_result_may_differ_by_the_processor(done: Auditor) 
     def scaled(factor: float) -> Callable[[dict[str, Any]], object]:
         def change(fields: dict[str, Any]) -> None:
             for figure in fields["figures"]:
-                figure["high"] *= factor
+                if figure["high"] is not None:
+                    figure["high"] *= factor
 
         return change
 
@@ -600,3 +602,57 @@ def test_garbage_is_refused_in_words() -> None:
     assert verify({files.CHAIN: b"\xff"}) == ["chain.jsonl is not UTF-8"]
     assert verify({files.CHAIN: b"{}\n"}) == ["Line 1 of the chain is not an event."]
     assert verify({files.CHAIN: b""}) == ["the chain is empty"]
+
+
+FIRST_FORMAT = Path(__file__).resolve().parents[1] / "golden" / "audit" / "first_format"
+
+
+def rehashed(folder: dict[str, bytes], result: bytes) -> dict[str, bytes]:
+    """Return the files with another result, and a chain that seals it."""
+    chain = evidence.read(folder[files.CHAIN].decode())
+    made: list[evidence.Event] = []
+    for event in chain:
+        sealed = {name: folder[name] for name in event.files} | (
+            {files.RESULT: result} if files.RESULT in event.files else {}
+        )
+        made.append(
+            evidence.following(
+                made, audit=event.audit, action=event.action, actor=event.actor,
+                at=evidence.moment(event.at), files=sealed, note=event.note,
+            )
+        )  # fmt: skip
+    return folder | {files.RESULT: result, files.CHAIN: evidence.written(made).encode()}
+
+
+class TestFirstFormat:
+    """An audit of an earlier version, with disputed and unlabelled comments."""
+
+    folder = property(lambda _: {each.name: each.read_bytes() for each in FIRST_FORMAT.iterdir()})
+
+    def test_it_verifies(self) -> None:
+        assert verify(self.folder) == []
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda result: result["figures"][2].update(low=0.9),
+            lambda result: result["sensitivity"][0].update(recall=1.0),
+            lambda result: result["sensitivity"].pop(0),
+            lambda result: result["figures"].pop(2),
+            lambda result: result.update(format=2),
+        ],
+    )
+    def test_a_changed_result_is_found(self, change: Callable[[dict[str, Any]], object]) -> None:
+        result = json.loads(self.folder[files.RESULT])
+        change(result)
+        assert verify(rehashed(self.folder, to_json(result))) == [
+            "result.json does not follow from the sample and the labels"
+        ]
+
+    def test_a_new_audit_cannot_pass_for_one(self) -> None:
+        """The first format says nothing of comments without a label."""
+        done = finished()
+        result = computed(read_evidence(done.folder), form=1)
+        assert verify(rehashed(dict(done.folder), to_json(result))) == [
+            "result.json does not follow from the sample and the labels"
+        ]

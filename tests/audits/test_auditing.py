@@ -122,10 +122,20 @@ def test_an_adaptive_audit_draws_twice(at: Resources) -> None:
     assert open_audit(at, "january").verify() == []
 
 
+def test_a_labelling_is_not_stopped_silently(small: Resources) -> None:
+    small_audits.begin(small)
+    for reason in ("", " "):
+        with pytest.raises(
+            AuditError, match="120 of 120 items are not decided; name the reason why"
+        ):
+            open_audit(small, "small").seal(stop=True, actor="eve", note=reason)
+    assert open_audit(small, "small").chain[-1].action == "drawn"
+
+
 def test_an_adaptive_audit_may_be_stopped_after_its_first_stage(small: Resources) -> None:
     small_audits.begin(small, small_audits.ADAPTIVE)
     small_audits.label_everything(small)
-    assert open_audit(small, "small").seal(stop=True, actor="eve") == 96
+    assert open_audit(small, "small").seal(stop=True, actor="eve", note="no time") == 96
     result = open_audit(small, "small").estimate()
     assert (result["stages"], result["stages_planned"], result["drawn"]) == (1, 2, 96)
     recall = next(figure for figure in result["figures"] if figure["metric"] == "recall")
@@ -199,7 +209,7 @@ def test_an_audit_stopped_halfway_is_told_with_wider_intervals(at: Resources) ->
     with at.database.connect() as connection:
         rows = connection.execute(select(item.dt, item.comment_id, item.labels_wanted))
         wanted = {(day, name): number for day, name, number in rows}
-    labelled = open_audit(at, "january").seal(stop=True)
+    labelled = open_audit(at, "january").seal(stop=True, note="no time")
     assert 40 <= labelled <= 60  # the others wait for a second person
     result = open_audit(at, "january").estimate()
     assert result["labelled"] == labelled < result["drawn"] == 120
@@ -341,7 +351,7 @@ def test_what_is_drawn_and_not_queued_is_not_sealed(
         broken.setattr(audit_module, "enqueue_audit", lambda *_: None)
         open_audit(small, "small").draw()
     with pytest.raises(AuditError, match="120 comments are drawn and 0 of them queued; draw"):
-        open_audit(small, "small").seal(stop=True)
+        open_audit(small, "small").seal(stop=True, note="no time")
     assert open_audit(small, "small").draw() == 120
     assert open_audit(small, "small").progress().waiting == 120
 
@@ -362,7 +372,10 @@ def test_a_stop_that_fails_gives_nothing_up(
     assert open_audit(small, "small").progress().waiting == 120
     open_audit(small, "small").seal(stop=True, actor="eve", note="no time")
     sealed = small.audit_store.chain("small")[-1]
-    assert (sealed.actor, sealed.note) == ("eve", "stopped before all were labelled: no time")
+    assert (sealed.actor, sealed.note) == (
+        "eve",
+        "stopped before all were labelled: no time (120 of 120 items are not decided)",
+    )
     assert open_audit(small, "small").progress().withdrawn == 120
 
 
@@ -372,7 +385,7 @@ def test_what_was_stopped_and_not_withdrawn_is_withdrawn_by_the_next_call(
     small_audits.begin(small)
     with monkeypatch.context() as broken:  # killed before PostgreSQL had it
         broken.setattr(audit_module, "withdrawing", lambda *_: nullcontext())
-        open_audit(small, "small").seal(stop=True, actor="eve")
+        open_audit(small, "small").seal(stop=True, actor="eve", note="no time")
     assert open_audit(small, "small").progress().waiting == 120
     assert open_audit(small, "small").seal(1) == 0
     assert open_audit(small, "small").progress().withdrawn == 120

@@ -93,7 +93,8 @@ def test_labels_are_waited_for_until_the_deadline(
     assert found.over == over
     assert found.progress == AuditProgress(waiting=120)
     assert found.deadline - found.since == datetime.timedelta(days=14)
-    assert open_audit(small, "small").seal(1, stop=True) == 0  # nobody has labelled any
+    # nobody has labelled any
+    assert open_audit(small, "small").seal(1, stop=True, note="no time") == 0
     assert open_audit(small, "small").labelling(1) is None
 
 

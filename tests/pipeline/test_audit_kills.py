@@ -66,7 +66,7 @@ CANCELLED = (
     lambda at: open_audit(at, "small").labelling(1),
     lambda at: open_audit(at, "small").seal(1),
     lambda at: open_audit(at, "small").draw(2),
-    lambda at: open_audit(at, "small").seal(2, stop=True),
+    lambda at: open_audit(at, "small").seal(2, stop=True, note="no time"),
     lambda at: path.ask(at, "small", "approved", page="http://airflow"),
     lambda at: path.remind(at, "small", 1, 1),
     lambda at: open_audit(at, "small").estimate(),

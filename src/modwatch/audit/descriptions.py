@@ -82,9 +82,23 @@ def describe_result(result: Mapping[str, Any], folder: str) -> str:
 def _row(estimate: Mapping[str, Any]) -> str:
     name = estimate["metric"].replace("_", " ")
     if estimate["status"] != "ok":
-        return f"| {name} | insufficient | {estimate['reason']} | {estimate['labels']:,} |"
+        told = bound_text(estimate) or "insufficient"
+        return f"| {name} | {told} | {estimate['reason']} | {estimate['labels']:,} |"
     ends = f"{estimate['low']:.4f} to {estimate['high']:.4f}"
     return f"| {name} | {estimate['value']:.4f} | {ends} | {estimate['labels']:,} |"
+
+
+def bound_text(estimate: Mapping[str, Any]) -> str:
+    """Return the bound of a metric without a value; empty without one.
+
+    >>> bound_text({"bound": "lower", "low": 0.4219})
+    'at least 0.4219'
+    """
+    ends = {"lower": ("at least", "low"), "upper": ("at most", "high")}
+    if not estimate.get("bound"):
+        return ""
+    words, end = ends[estimate["bound"]]
+    return f"{words} {estimate[end]:.4f}"
 
 
 def _range(stratum: PlannedStratum, threshold: float) -> str:

@@ -1,16 +1,22 @@
 """Precision, recall and the other metrics of an audit, with intervals or the reason there is none.
 
 Flagged and unflagged comments are sampled separately. Metrics of both sides (recall, F1, accuracy,
-prevalence) get their interval from those of the two sides by the method of variance estimates
-recovery (Zou & Donner 2008), which keeps the asymmetry of both.
+prevalence, specificity) get their interval from those of the two sides by the method of variance
+estimates recovery (Zou & Donner 2008), which keeps the asymmetry of both.
+
+Where there are too few positives for a value, there is a bound: the metric at the ends of the two
+sides. It contains the interval that a value would have had, so that choosing between the two by the
+labels costs no coverage: what is reported covers as often as the interval reported always.
+
+Drawn comments without a final label may be either. Each end takes the label that moves the metric
+towards it (worst-case bounds, Manski 1989), and allows for sampling on top.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import special
 
 from modwatch.audit.arguments import Ints
 from modwatch.audit.intervals import IntervalOptions, interval
@@ -20,6 +26,12 @@ from modwatch.metrics.inputs import Floats
 
 #: Positives among the labels of a side below which its metrics are not estimated.
 ENOUGH_POSITIVES = 3
+
+#: Comments: what is rounded to whole comments is not rounded further for this.
+_ROUNDING = 1e-6
+
+#: Comments by which a count moves at least, or to its end, in the interval of a quotient.
+_FEW = 3.0
 
 #: Labels of flagged comments that suffice for precision even with fewer positives.
 _ENOUGH_LABELS = 30
@@ -43,19 +55,28 @@ class SideShare(IntervalEstimate):
     variance: Floats
     labels: int
     positives: Ints
+    #: Whether ends of sums and quotients allow for counts being whole.
+    whole: bool = True
 
     @classmethod
     def of(
-        cls, counts: WeightedCounts | None, comments: int, options: IntervalOptions
+        cls,
+        counts: WeightedCounts | None,
+        comments: int,
+        options: IntervalOptions,
+        found: float | Floats = 0.0,
     ) -> "SideShare":
-        """Return the share estimated from the labels of one side; None means no labels."""
+        """Return the share estimated from the labels of one side; None means no labels.
+
+        `found` (…): positives of the other side for each comment of this one.
+        """
         if counts is None:  # never reported: `AuditEstimator.estimate` gives the reason instead
             zero, high = np.zeros(()), np.ones(()) if comments else np.zeros(())
             return cls(
                 comments=comments, value=zero, low=zero, high=high, error=zero, variance=zero,
                 labels=0, positives=np.zeros((), dtype=np.int64),
             )  # fmt: skip
-        low, high = interval(counts, options)
+        low, high = interval(counts, options, found)
         return cls(
             comments=comments,
             value=counts.rate,
@@ -70,7 +91,10 @@ class SideShare(IntervalEstimate):
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A metric of an audit; value, low, high and error are None when there are too few labels."""
+    """A metric of an audit; value and error are None when there are too few labels.
+
+    Then one of `low` and `high` is the bound named by `bound`, or both are None.
+    """
 
     metric: str
     labels: int
@@ -83,6 +107,13 @@ class Estimate:
     high: float | None = None
     #: Standard error of the value, to first order.
     error: float | None = None
+    #: lower | upper: it is at least `low`, or at most `high`; None with a value, or without either.
+    bound: str | None = None
+    #: Whether every comment of its sides has a final label: no error of sampling is left.
+    all_labelled: bool = False
+    #: The ends if the comments without a final label were like the others; None without any.
+    low_if_random: float | None = None
+    high_if_random: float | None = None
     reason: str = ""
     #: About how many labels of the side that lacks them would suffice.
     labels_needed: int | None = None
@@ -113,9 +144,18 @@ class AuditEstimator:
     #: Flagged and unflagged comments of the population.
     comments: tuple[int, int]
     options: IntervalOptions = field(default_factory=IntervalOptions)
+    #: By side: the counts if all its drawn comments without a final label were negative, and if all
+    #: were positive. A side without such comments is absent.
+    extremes: Mapping[str, tuple[WeightedCounts, WeightedCounts]] = field(default_factory=dict)
+    #: Whether intervals of metrics of both sides allow for counts being whole; False for results of
+    #: the first format.
+    whole: bool = True
 
     def estimate(self, metric: str) -> Estimate:
-        """Return one of `METRICS`, or the reason there is none; MetricInputError for another."""
+        """Return one of `METRICS`, its bound, or the reason there is none.
+
+        MetricInputError for another metric.
+        """
         _validate(metric)
         sides = [(name, self.side(name)) for name in _SIDES[metric]]
         reason, needed, needed_side = _insufficient(metric, sides)
@@ -127,11 +167,14 @@ class AuditEstimator:
             reason=reason,
             labels_needed=needed,
             labels_needed_side=needed_side,
+            all_labelled=all(side.labels == side.comments for _, side in sides),
         )
         if reason:
-            return estimate
-        ends = self.interval_estimate(metric)
-        value, low, high, error = map(float, (ends.value, ends.low, ends.high, ends.error))
+            return self._bounded(estimate) if needed else estimate
+        value, low, high, error = _floats(self.interval_estimate(metric))
+        if self.extremes.keys() & {*_SIDES[metric]}:
+            _, low_if, high_if, _ = _floats(self._interval(metric))
+            estimate = replace(estimate, low_if_random=low_if, high_if_random=high_if)
         return replace(estimate, value=value, low=low, high=high, error=error)
 
     def estimates(self) -> list[Estimate]:
@@ -141,29 +184,88 @@ class AuditEstimator:
     def interval_estimate(self, metric: str) -> IntervalEstimate:
         """Return the metric (…), however few labels there are: for simulations."""
         _validate(metric)
-        sides = [self.side(name) for name in _SIDES[metric]]
-        if metric in _DECREASING:
-            sides[1] = self._unflagged_mirrored
-        return _METHODS[metric](*sides)
+        plain = self._interval(metric)
+        if not self.extremes:
+            return plain
+        low = self._interval(metric, rises=0, falls=1).low
+        high = self._interval(metric, rises=1, falls=0).high
+        return replace(plain, low=np.minimum(plain.low, low), high=np.maximum(plain.high, high))
+
+    def bound(self, metric: str, *, upper: bool) -> Floats:
+        """Return the largest or smallest value (…) of the metric at the ends of its sides."""
+        _validate(metric)
+        at_ends = []
+        for name, sign in zip(_SIDES[metric], _SIGNS[metric], strict=True):
+            rises = (sign > 0) == upper
+            side = self._share(name, mirrored=sign < 0, missing=int(rises))
+            end = side.high if rises else side.low
+            zero = np.zeros_like(end)
+            at_ends.append(replace(side, value=end, low=end, high=end, variance=zero, error=zero))
+        bound, interval_ = _METHODS[metric](*at_ends).value, self.interval_estimate(metric)
+        # Whole comments may lie a little beyond the ends of the sides.
+        if upper:
+            return np.maximum(bound, interval_.high)
+        return np.minimum(bound, interval_.low)
 
     def side(self, name: str) -> SideShare:
         """Return the share of positives among `flagged` or `unflagged` comments."""
-        return self._flagged if name == "flagged" else self._unflagged
+        return self._share(name, mirrored=False, missing=None)
 
-    # Cached: every metric uses them, and the interval is expensive.
-    @cached_property
-    def _flagged(self) -> SideShare:
-        return SideShare.of(self.flagged, self.comments[0], self.options)
+    def _bounded(self, estimate: Estimate) -> Estimate:
+        """Return an estimate with its bound, where the labels give one."""
+        upper = estimate.metric in _BOUNDED_ABOVE
+        if not self.options.tails[int(upper)]:
+            return estimate
+        bound = float(self.bound(estimate.metric, upper=upper))
+        if upper:
+            return replace(estimate, bound="upper", high=bound) if bound < 1 else estimate
+        return replace(estimate, bound="lower", low=bound) if bound > 0 else estimate
 
-    @cached_property
-    def _unflagged(self) -> SideShare:
-        return SideShare.of(self.unflagged, self.comments[1], self.options)
+    def _interval(
+        self, metric: str, *, rises: int | None = None, falls: int | None = None
+    ) -> IntervalEstimate:
+        """Return the metric, the comments without a label taken for what lowers or raises it.
 
+        `rises` and `falls` are their labels on the sides with which the metric rises and falls.
+        """
+        return _METHODS[metric](
+            *(
+                self._share(name, mirrored=sign < 0, missing=rises if sign > 0 else falls)
+                for name, sign in zip(_SIDES[metric], _SIGNS[metric], strict=True)
+            )
+        )
+
+    def _share(self, name: str, *, mirrored: bool, missing: int | None) -> SideShare:
+        """Return a side, those without a label left out or taken for `missing`."""
+        options = self.options.mirrored if mirrored else self.options
+        missing = missing if name in self.extremes else None
+        key = (name, options.sides, missing)
+        if key not in self._known:
+            self._known[key] = self._made(name, options, missing)
+        return self._known[key]
+
+    # Kept: every metric uses them, and the interval is expensive.
     @cached_property
-    def _unflagged_mirrored(self) -> SideShare:
-        if self.options.mirrored == self.options:
-            return self.side("unflagged")
-        return SideShare.of(self.unflagged, self.comments[1], self.options.mirrored)
+    def _known(self) -> dict[tuple[str, str, int | None], SideShare]:
+        return {}
+
+    def _made(self, name: str, options: IntervalOptions, missing: int | None) -> SideShare:
+        counts = self.flagged if name == "flagged" else self.unflagged
+        if missing is not None:
+            counts = self.extremes[name][missing]
+        if name == "flagged":
+            flagged = SideShare.of(counts, self.comments[0], options)
+            return replace(flagged, whole=self.whole)
+        # As many as possible: more positives elsewhere allow for more hidden ones here.
+        flagged = self._share("flagged", mirrored=False, missing=1)
+        found = self.comments[0] * flagged.value / max(self.comments[1], 1)
+        return replace(SideShare.of(counts, self.comments[1], options, found), whole=self.whole)
+
+
+def _floats(estimate: IntervalEstimate) -> tuple[float, float, float, float]:
+    """Return value, low, high and error of a single audit."""
+    value, low, high, error = estimate.value, estimate.low, estimate.high, estimate.error
+    return float(value), float(low), float(high), float(error)
 
 
 def _validate(metric: str) -> None:
@@ -186,7 +288,9 @@ def _insufficient(
             continue
         if not side.labels:
             return f"no label of {_counted(side.comments, f'{name} comment')}", None, None
-        positives = int(side.positives)
+        positives, sign = int(side.positives), "positive"
+        if metric in _OF_NEGATIVES:
+            positives, sign = side.labels - positives, "negative"
         if side.labels >= side.comments or positives >= ENOUGH_POSITIVES or metric == "accuracy":
             continue
         if metric == "precision" and side.labels >= _ENOUGH_LABELS:
@@ -195,7 +299,7 @@ def _insufficient(
         needed = int(np.ceil(side.labels * 2 * ENOUGH_POSITIVES / max(positives, 0.7)))
         needed = min(needed, side.comments)
         return (
-            f"{_counted(positives, 'positive')} among {_counted(side.labels, 'label')} of {name} "
+            f"{_counted(positives, sign)} among {_counted(side.labels, 'label')} of {name} "
             f"comments, fewer than {ENOUGH_POSITIVES}; about {needed} labels of them would do",
             needed,
             name,
@@ -244,6 +348,21 @@ def _f1(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
     return IntervalEstimate(value=value, low=low, high=high, error=error)
 
 
+def _specificity(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
+    """TN/(TN+FP): recall with the roles of the sides and of the labels exchanged."""
+    return _recall(_negatives(unflagged), _negatives(flagged))
+
+
+def _false_positive_rate(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
+    """FP/(FP+TN) = 1 − specificity."""
+    return _recall(_negatives(flagged), _negatives(unflagged))
+
+
+def _negatives(side: SideShare) -> SideShare:
+    """Return the share of negatives."""
+    return replace(side, value=1 - side.value, low=1 - side.high, high=1 - side.low)
+
+
 def _accuracy(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
     """1 − (FP + FN)/N."""
     total = max(flagged.comments + unflagged.comments, 1)
@@ -274,26 +393,48 @@ def _sum(
     """Return a sum of independent parts: squared distances to the ends add up."""
     below, above = zip(*distances, strict=True)
     variance = sum(side.comments**2 * side.variance for side in sides)
+    low, high = total * value - np.hypot(*below), total * value + np.hypot(*above)
+    if sides[0].whole:
+        low, high = np.floor(low + _ROUNDING), np.ceil(high - _ROUNDING)
     return IntervalEstimate(
         value=value,
-        low=np.clip(value - np.hypot(*below) / total, 0, 1),
-        high=np.clip(value + np.hypot(*above) / total, 0, 1),
+        low=np.clip(low / total, 0, 1),
+        high=np.clip(high / total, 0, 1),
         error=np.sqrt(variance) / total,
     )
 
 
 def _odds_ends(flagged: SideShare, unflagged: SideShare, fixed: float) -> tuple[Floats, Floats]:
-    """Return the ends of TP/(fixed + TP + FN), from the logarithm of (fixed + FN)/TP."""
-    tp_share, fn_share = (
-        np.stack([side.value, side.low, side.high]) for side in (flagged, unflagged)
+    """Return the ends of TP/(fixed + TP + FN), from the logarithm of (fixed + FN)/TP.
+
+    Each count moves from its value towards its end by its part of the distance, but by at least
+    `_FEW` comments or to its end: counts are whole, and few do not add up like variances.
+    """
+    tp, fn = (
+        side.comments * np.stack([side.value, side.low, side.high]) for side in (flagged, unflagged)
     )
-    tp, fn = flagged.comments * tp_share, fixed + unflagged.comments * fn_share
+    few, many = _moved(tp, fixed + fn, fewer=True), _moved(tp, fixed + fn, fewer=False)
+    least_step = _FEW if flagged.whole else 0.0
+    low = np.maximum(np.minimum(few[0], tp[0] - least_step), tp[1])
+    most = np.minimum(np.maximum(few[1] - fixed, fn[0] + least_step), fn[2])
+    high = np.minimum(np.maximum(many[0], tp[0] + least_step), tp[2])
+    least = np.maximum(np.minimum(many[1] - fixed, fn[0] - least_step), fn[1])
+    return (
+        np.where(tp[1] > 0, _quotient(low, fixed + low + most), 0.0),
+        np.where(tp[2] > 0, _quotient(high, fixed + high + least), 0.0),
+    )
+
+
+def _moved(part: Floats, other: Floats, *, fewer: bool) -> tuple[Floats, Floats]:
+    """Return both counts where their quotient is smallest or largest; each is value, low, high."""
     # A count of 0 has no logarithm; the end is then decided by the other count.
-    (value, least, most), (other, few, many) = (np.log(np.maximum(v, 1e-300)) for v in (tp, fn))
-    up = other - value + np.hypot(many - other, least - value)
-    down = other - value - np.hypot(few - other, most - value)
-    low, high = special.expit(-up), special.expit(-down)
-    return np.where(tp[1] > 0, low, 0.0), np.where(tp[2] > 0, high, 0.0)
+    one, two = (np.log(np.maximum(count, 1e-300)) for count in (part, other))
+    by = one[1] - one[0] if fewer else one[2] - one[0]
+    more = two[2] - two[0] if fewer else two[1] - two[0]
+    distance = np.maximum(np.hypot(by, more), 1e-300)
+    return np.exp(one[0] + by * np.abs(by) / distance), np.exp(
+        two[0] + more * np.abs(more) / distance
+    )
 
 
 def _relative_variance(side: SideShare) -> Floats:
@@ -313,15 +454,35 @@ _METHODS: dict[str, Callable[..., IntervalEstimate]] = {
     "f1": _f1,
     "accuracy": _accuracy,
     "prevalence": _prevalence,
+    "specificity": _specificity,
+    "false_positive_rate": _false_positive_rate,
+    "negative_predictive_value": _negatives,
 }
 
 METRICS = tuple(_METHODS)
 
 _SIDES = {
     "prevalence_unflagged": ("unflagged",),
+    "negative_predictive_value": ("unflagged",),
     "precision": ("flagged",),
-    **dict.fromkeys(("recall", "f1", "accuracy", "prevalence"), ("flagged", "unflagged")),
+    **dict.fromkeys(
+        ("recall", "f1", "accuracy", "prevalence", "specificity", "false_positive_rate"),
+        ("flagged", "unflagged"),
+    ),
 }
 
-#: Metrics that decrease as the share of missed positives grows: its upper bound gives their lower.
-_DECREASING = ("recall", "f1", "accuracy")
+#: By metric: whether it rises (1) or falls (−1) with the share of positives on each of its sides.
+_SIGNS = {
+    "prevalence_unflagged": (1,),
+    "negative_predictive_value": (-1,),
+    "precision": (1,),
+    **dict.fromkeys(("recall", "f1", "accuracy", "specificity"), (1, -1)),
+    "prevalence": (1, 1),
+    "false_positive_rate": (-1, 1),
+}
+
+#: Metrics of the negatives, of which both sides need some.
+_OF_NEGATIVES = ("specificity", "false_positive_rate")
+
+#: Metrics with an upper bound where there are too few positives for a value: few are good news.
+_BOUNDED_ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")

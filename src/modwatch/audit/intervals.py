@@ -1,7 +1,8 @@
 """Confidence intervals of a share from a stratified sample.
 
-`inversion` is the default (see `inversion_interval`). The others are those of survey software: they
-estimate the rate of a stratum from its own labels alone.
+`finite_inversion` is the default. `inversion` was that of earlier versions: their plans name it,
+and their results are recomputed with it. The others are those of survey software: they estimate the
+rate of a stratum from its own labels alone.
 """
 
 from dataclasses import dataclass, replace
@@ -10,12 +11,13 @@ import numpy as np
 from scipy import special, stats
 
 from modwatch.audit.arguments import tails as valid_tails
+from modwatch.audit.finite_inversion import finite_inversion
 from modwatch.audit.inversion_interval import HIDDEN_SHARE, inversion_interval
 from modwatch.audit.stratified import WeightedCounts
 from modwatch.errors import DesignError
 from modwatch.metrics.inputs import Floats
 
-METHODS = ("inversion", "korn_graubard", "logit", "bootstrap")
+METHODS = ("finite_inversion", "inversion", "korn_graubard", "logit", "bootstrap")
 SIDES = ("both", "lower", "upper")
 
 _RESAMPLES = 2000
@@ -29,12 +31,13 @@ class IntervalOptions:
     (0.1, 0.0)
     """
 
-    method: str = "inversion"
+    method: str = "finite_inversion"
     #: Confidence level in (0.5, 1).
     level: float = 0.95
     #: both, or one-sided: `lower` or `upper` gives one bound at the level, the other end is 0 or 1.
     sides: str = "both"
-    #: Share of the positives in [0, 1) that the score may not detect; for `inversion`.
+    #: Share in [0, 1) of all positives of the period that may have scores like those of negatives;
+    #: for `finite_inversion`. For `inversion`, of the positives of each side.
     hidden_share: float = HIDDEN_SHARE
     #: Seed of the bootstrap.
     seed: int = 0
@@ -68,10 +71,13 @@ class IntervalOptions:
         return (round(beyond, 12), 0.0) if self.sides == "lower" else (0.0, round(beyond, 12))
 
 
-def interval(counts: WeightedCounts, options: IntervalOptions) -> tuple[Floats, Floats]:
+def interval(
+    counts: WeightedCounts, options: IntervalOptions, found: float | Floats = 0.0
+) -> tuple[Floats, Floats]:
     """Return the ends (…) of the interval of the share estimated by `counts`.
 
-    Where every comment is labelled, both are the share itself.
+    Where every comment is labelled, both are the share itself. `found` (…): the positives of the
+    other side, for each comment of this one; see `finite_inversion`.
 
     >>> counts = WeightedCounts(weight=np.array([0.01]), labels=np.array([100]),
     ...     positives=np.array([10]), score=np.array([0.1]), unseen=np.array([1.0]))
@@ -81,6 +87,10 @@ def interval(counts: WeightedCounts, options: IntervalOptions) -> tuple[Floats, 
     """
     if not counts.unseen.any():
         return counts.rate, counts.rate
+    if options.method == "finite_inversion":
+        return finite_inversion(
+            counts, tails=options.tails, hidden_share=options.hidden_share, found=found
+        )
     if options.method == "inversion":
         return inversion_interval(counts, tails=options.tails, hidden_share=options.hidden_share)
     method = {"korn_graubard": korn_graubard, "logit": logit}.get(options.method)

@@ -54,9 +54,12 @@ def inversion_interval(
     *,
     tails: tuple[float, float] = (0.025, 0.025),
     hidden_share: float = HIDDEN_SHARE,
+    found: float | Floats = 0.0,
 ) -> tuple[Floats, Floats]:
     """Return the lower and upper end (…) of the interval; `tails` are the probabilities beyond.
 
+    `hidden_share` refers to the positives of these cells and those `found` (…) elsewhere, in
+    positives for each comment of these cells.
     A tail of 0 gives the smallest or largest possible share: 0 or 1, except for cells of which
     every comment is labelled.
     DesignError for tails outside [0, 0.5), MetricInputError for a hidden share outside [0, 1].
@@ -73,15 +76,11 @@ def inversion_interval(
     mass = float((counts.weight * counts.labels)[~certain].sum())
     if mass <= 0:
         return np.clip(known, 0, 1), np.clip(known, 0, 1)
-    part = WeightedCounts(
-        weight=counts.weight[~certain] / mass,
-        labels=counts.labels[~certain],
-        positives=counts.positives[..., ~certain],
-        score=counts.score[~certain],
-        unseen=counts.unseen[~certain],
-    )
+    part = counts.part(~certain)
     low = _lower(part, tails[0]) if tails[0] > 0 else np.zeros(part.rate.shape)
-    high = _upper(part, tails[1], hidden_share) if tails[1] > 0 else np.ones(part.rate.shape)
+    high = np.ones(part.rate.shape)
+    if tails[1] > 0:
+        high = _upper(part, tails[1], hidden_share, np.asarray(found) / mass)
     return np.clip(known + mass * low, 0, 1), np.clip(known + mass * high, 0, 1)
 
 
@@ -96,24 +95,33 @@ def _lower(counts: WeightedCounts, tail: float) -> Floats:
     return _share(counts, low[..., None] * shape)
 
 
-def _upper(counts: WeightedCounts, tail: float, hidden_share: float) -> Floats:
+def _upper(counts: WeightedCounts, tail: float, hidden_share: float, found: Floats) -> Floats:
     """Return the largest share, over hidden shares, under which the estimate is not too small."""
     visible = pattern(counts)
     highest = counts.rate.copy()
-    for hidden in sorted({0.0, hidden_share / 2, hidden_share}):
-        shape = (1 - hidden) * visible + hidden
+    for most in sorted({0.0, hidden_share / 2, hidden_share}):
         # Factors of the shape, on a logarithmic scale, up to a rate of 1 in every cell.
+        shape = (1 - most) * visible + most
         least = np.where(shape > _LEAST, shape, 1.0).min(-1)
         low, high = np.log(np.maximum(counts.rate, _LEAST)), -np.log(least)
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            rates = np.exp(middle)[..., None] * shape
+            rates = _rates(np.exp(middle), visible, most, found)
             likely = _below(counts, rates) >= tail
-            if hidden:
+            if most:
                 likely &= _possible(counts, rates)
             low, high = np.where(likely, middle, low), np.where(likely, high, middle)
-        highest = np.maximum(highest, _share(counts, np.exp(high)[..., None] * shape))
+        highest = np.maximum(highest, _share(counts, _rates(np.exp(high), visible, most, found)))
     return highest
+
+
+def _rates(share: Floats, visible: Floats, most: float, found: Floats) -> Floats:
+    """Return the rates (…, C) at a share, `most` of all positives being spread evenly.
+
+    Of the positives of these cells that is `most` × (share + found) / share, at most all.
+    """
+    hidden = np.minimum(most * (1 + found / share), 1)[..., None]
+    return np.asarray(share[..., None] * ((1 - hidden) * visible + hidden))
 
 
 def _share(counts: WeightedCounts, rates: Floats) -> Floats:

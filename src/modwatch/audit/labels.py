@@ -63,6 +63,50 @@ def final_labels(drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel]) ->
     return {key: final for key, each in by_comment.items() if (final := _final(each)) is not None}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Unlabelled:
+    """The drawn comments without a final label, by what the files show of why."""
+
+    #: People disagreed, and no lead settled it.
+    disputed: frozenset[Key]
+    #: Nobody labelled them, but comments that the draw put behind them: passed over or escalated.
+    passed_over: frozenset[Key]
+    #: The labelling ended before them, in the order of the draw.
+    not_reached: frozenset[Key]
+
+    @property
+    def unknown(self) -> frozenset[Key]:
+        """Those whose label may be the reason that they have none; the others are random."""
+        return self.disputed | self.passed_over
+
+
+def unlabelled(
+    samples: Sequence[Sequence[DrawnComment]], labels: Iterable[AuditLabel]
+) -> Unlabelled:
+    """Return the comments without a final label.
+
+    `samples` are those of the stages, each including the one before, in the order of the draw,
+    which is random and the order of labelling. So the comments after the last labelled one of a
+    stage are a random part of it, and those before it are not.
+    """
+    said = list(labels)
+    seen = {key_of(label) for label in said}
+    final = final_labels(samples[-1], said)
+    passed_over, not_reached = set[Key](), set[Key]()
+    earlier = set[Key]()
+    for sample in samples:
+        stage = [key_of(each) for each in sample if key_of(each) not in earlier]
+        last = max((place for place, key in enumerate(stage) if key in seen), default=-1)
+        passed_over |= {*stage[: last + 1]} - seen
+        not_reached |= {*stage[last + 1 :]}
+        earlier |= {*stage}
+    return Unlabelled(
+        disputed=frozenset(seen - final.keys()),
+        passed_over=frozenset(passed_over),
+        not_reached=frozenset(not_reached),
+    )
+
+
 def conflicts(labels: Iterable[AuditLabel], moderated: Mapping[Key, set[str]]) -> list[AuditLabel]:
     """Return the labels by people who decided the comment as moderators before.
 

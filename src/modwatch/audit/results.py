@@ -1,12 +1,12 @@
 """The result of an audit, computed from plan, sample and labels alone, to be reproducible.
 
 `computed` returns the content of `result.json`. Estimates for which there are too few labels are
-None, with a reason.
+None, with a reason and, where the labels give one, a bound.
 """
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
@@ -15,10 +15,11 @@ import numpy as np
 
 from modwatch.audit.draw import DrawnComment, labels_wanted
 from modwatch.audit.estimates import AuditEstimator, Estimate
-from modwatch.audit.labels import AuditLabel, Key, final_labels, key_of
+from modwatch.audit.labels import AuditLabel, Key, final_labels, key_of, unlabelled
 from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.sensitivity import corrected
 from modwatch.audit.stages import side_counts
+from modwatch.audit.stratified import WeightedCounts
 from modwatch.metrics.agreement import krippendorff_alpha, observed_agreement
 from modwatch.metrics.annotator_error import annotator_error_rate
 from modwatch.metrics.inputs import Floats
@@ -28,6 +29,14 @@ LEAST_COMMENTS = 50
 
 #: Assumed annotator error rates (false positives, false negatives) of the sensitivity analysis.
 ASSUMED_ERRORS = ((0.001, 0.02), (0.005, 0.05), (0.01, 0.1))
+
+#: Format of the document. The first had no bounds, left comments without a final label out of every
+#: interval, and corrected for the disagreement of annotators as if both erred alike.
+FORMAT = 2
+
+#: Metrics and fields of an estimate in the first format.
+_FIRST_METRICS = ("prevalence_unflagged", "precision", "recall", "f1", "accuracy", "prevalence")
+_LATER_FIELDS = ("bound", "all_labelled", "low_if_random", "high_if_random")
 
 Document = dict[str, Any]
 
@@ -44,19 +53,22 @@ class Evidence:
     labels: Sequence[AuditLabel]
 
 
-def computed(evidence: Evidence) -> Document:
-    """Return the result of the audit.
+def computed(evidence: Evidence, *, form: int = FORMAT) -> Document:
+    """Return the result of the audit in a format, by default the latest.
 
     `short_of_labels` counts comments whose final label comes from fewer people than planned, such
-    as when the labelling was stopped; adjudicated comments are not counted. `stages` of
-    `stages_planned` were labelled. `random_labels`: see `_random_labels`.
+    as when the labelling was stopped; adjudicated comments are not counted. `missing` counts those
+    without a final label; see `labels.Unlabelled`. `stages` of `stages_planned` were labelled.
+    `random_labels`: see `_random_labels`.
     """
     plan, drawn = evidence.plan, evidence.samples[-1]
     final = final_labels(drawn, evidence.labels)
+    missing = unlabelled(evidence.samples, evidence.labels)
+    unknown = missing.unknown if form >= FORMAT else frozenset()
     population = {number: each.population for number, each in enumerate(plan.strata)}
-    estimates = estimator(evidence, final, population, drawn).estimates()
+    estimates = estimator(evidence, final, population, drawn, unknown, form).estimates()
     by_metric = {estimate.metric: estimate for estimate in estimates}
-    return {
+    document = {
         "audit": plan.audit,
         "plan": plan.digest,
         "first_day": plan.first.isoformat(),
@@ -72,16 +84,37 @@ def computed(evidence: Evidence) -> Document:
         "stages_planned": plan.stages,
         "decisions": len(evidence.labels),
         "labellers": len({each.labeller for each in evidence.labels}),
-        "figures": [asdict(estimate) for estimate in estimates],
+        "figures": [_figure(estimate, form) for estimate in estimates if _told(estimate, form)],
         "strata": _by_stratum(plan, drawn, final),
-        "domains": _by_domain(evidence, final),
+        "domains": _by_domain(evidence, final, unknown, form),
         "agreement": _agreement(evidence.labels),
-        "sensitivity": _sensitivity(by_metric, plan, evidence.labels),
+        "sensitivity": _sensitivity(by_metric, plan, evidence.labels, form),
         "random_labels": _random_labels(
             by_metric["prevalence_unflagged"],
             sum(population[n] for n in plan.of_side("unflagged")),
         ),
     }
+    if form < FORMAT:
+        return document
+    counts = {
+        "disputed": len(missing.disputed),
+        "passed_over": len(missing.passed_over),
+        "not_reached": len(missing.not_reached),
+    }
+    return document | {"format": form, "missing": counts}
+
+
+def _told(estimate: Estimate, form: int) -> bool:
+    return form >= FORMAT or estimate.metric in _FIRST_METRICS
+
+
+def _figure(estimate: Estimate, form: int) -> Document:
+    """Return an estimate as the document has it."""
+    figure = asdict(estimate)
+    if form < FORMAT:
+        ends = {"low": None, "high": None} if estimate.value is None else {}
+        return {k: v for k, v in figure.items() if k not in _LATER_FIELDS} | ends
+    return figure
 
 
 def to_json(document: Document) -> bytes:
@@ -95,20 +128,37 @@ def estimator(
     final: Mapping[Key, int],
     population: Mapping[int, int],
     drawn: Sequence[DrawnComment],
+    unknown: Collection[Key] = (),
+    form: int = FORMAT,
 ) -> AuditEstimator:
     """Return the estimator of the labels of `drawn`.
 
-    `population` is the number of comments of each stratum that they represent.
+    `population` is the number of comments of each stratum that they represent; `unknown` are the
+    comments that may be positive or negative, without a final label.
     """
     plan = evidence.plan
-    sides = []
+    sides: list[WeightedCounts | None] = []
+    extremes: dict[str, tuple[WeightedCounts, WeightedCounts]] = {}
     for side in SIDES:
-        numbers = [n for n in plan.of_side(side) if population.get(n)]
-        mine = {n: population[n] for n in numbers}
+        mine = {n: population[n] for n in plan.of_side(side) if population.get(n)}
         sides.append(side_counts(plan, evidence.samples, drawn, final, mine))
+        if any(each.stratum in mine and key_of(each) in unknown for each in drawn):
+            none, every = (
+                side_counts(
+                    plan, evidence.samples, drawn, {**final, **dict.fromkeys(unknown, label)}, mine
+                )
+                for label in (0, 1)
+            )
+            if none is not None and every is not None:
+                extremes[side] = none, every
     comments = tuple(sum(population.get(n, 0) for n in plan.of_side(side)) for side in SIDES)
     return AuditEstimator(
-        flagged=sides[0], unflagged=sides[1], comments=(comments[0], comments[1]), options=plan.rule
+        flagged=sides[0],
+        unflagged=sides[1],
+        comments=(comments[0], comments[1]),
+        options=plan.rule,
+        extremes=extremes,
+        whole=form >= FORMAT,
     )
 
 
@@ -144,7 +194,9 @@ def _by_stratum(
     return rows
 
 
-def _by_domain(evidence: Evidence, final: Mapping[Key, int]) -> list[Document]:
+def _by_domain(
+    evidence: Evidence, final: Mapping[Key, int], unknown: Collection[Key], form: int
+) -> list[Document]:
     """Return the estimates of each value of each column with at least `LEAST_COMMENTS` comments."""
     rows = []
     drawn = evidence.samples[-1]
@@ -157,14 +209,14 @@ def _by_domain(evidence: Evidence, final: Mapping[Key, int]) -> list[Document]:
         if sum(population.values()) < LEAST_COMMENTS:
             continue
         mine = [each for each in drawn if value in each.traits.get(column, ())]
-        of_value = estimator(evidence, final, population, mine)
+        of_value = estimator(evidence, final, population, mine, unknown, form)
         rows.append(
             {
                 "column": column,
                 "value": value,
                 "comments": sum(population.values()),
                 "figures": [
-                    asdict(of_value.estimate(metric))
+                    _figure(of_value.estimate(metric), form)
                     for metric in ("prevalence_unflagged", "precision", "recall", "accuracy")
                 ],
             }
@@ -200,9 +252,13 @@ def _agreement(labels: Sequence[AuditLabel]) -> list[Document]:
 
 
 def _sensitivity(
-    estimates: Mapping[str, Estimate], plan: AuditPlan, labels: Sequence[AuditLabel]
+    estimates: Mapping[str, Estimate], plan: AuditPlan, labels: Sequence[AuditLabel], form: int
 ) -> list[Document]:
-    """Return the metrics corrected for measured and for assumed annotator error rates."""
+    """Return the metrics corrected for assumed annotator error rates.
+
+    The first format had a row for measured ones: half of the disagreement of all pairs, whatever
+    their stratum. Pairs are drawn where positives are likely, so it overstated the errors.
+    """
     precision = estimates["precision"].value
     missed = estimates["prevalence_unflagged"].value
     if precision is None or missed is None:
@@ -212,7 +268,7 @@ def _sensitivity(
     pairs = _pairs(labels)
     measured = annotator_error_rate(pairs[:, 1], pairs[:, 2])
     errors = list(ASSUMED_ERRORS)
-    if measured.value is not None:
+    if form < FORMAT and measured.value is not None:
         errors.insert(0, (measured.value, measured.value))
     recall = estimates["recall"].value
     rows = corrected(precision, missed, comments, errors=errors, recall=recall)

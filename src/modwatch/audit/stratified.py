@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from modwatch.audit.arguments import Ints, shares, strata_sizes, whole_numbers
 from modwatch.errors import MetricInputError
@@ -92,6 +92,17 @@ class WeightedCounts:
         names = [each.name for each in fields(cls)]
         return cls(
             **{name: np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in names}
+        )
+
+    def part(self, cells: NDArray[np.bool_]) -> "WeightedCounts":
+        """Return some of the cells (C,), as the share of what they represent."""
+        mass = float((self.weight * self.labels)[cells].sum())
+        return WeightedCounts(
+            weight=self.weight[cells] / mass,
+            labels=self.labels[cells],
+            positives=self.positives[..., cells],
+            score=self.score[cells],
+            unseen=self.unseen[cells],
         )
 
     @property

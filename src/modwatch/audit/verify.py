@@ -23,9 +23,10 @@ from modwatch.audit.files import (
     read_sample,
     sample_file,
 )
+from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.labels import AuditLabel, Key, final_labels, key_of
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.results import Evidence, computed, to_json
+from modwatch.audit.results import FORMAT, Evidence, computed, to_json
 from modwatch.audit.stages import second_stage
 from modwatch.errors import AuditError, ModwatchError
 
@@ -208,9 +209,20 @@ def _sample(
 
 def _result(folder: Mapping[str, bytes]) -> Iterator[str]:
     """Yield whether the result differs from the recomputed one."""
-    sealed, recomputed = folder[RESULT], to_json(computed(read_evidence(folder)))
+    sealed, evidence = folder[RESULT], read_evidence(folder)
+    form = _form(sealed, evidence.plan)
+    recomputed = to_json(computed(evidence, form=form))
     if sealed != recomputed and not _equal_but_rounding(sealed, recomputed):
         yield f"{RESULT} does not follow from the sample and the labels"
+
+
+def _form(sealed: bytes, plan: AuditPlan) -> int:
+    """Return the format of a result; the first did not name it, and had other intervals."""
+    try:
+        named = "format" in json.loads(sealed)
+    except (ValueError, RecursionError, TypeError):
+        return FORMAT
+    return FORMAT if named or plan.rule.method == IntervalOptions().method else 1
 
 
 def _equal_but_rounding(sealed: bytes, recomputed: bytes) -> bool:

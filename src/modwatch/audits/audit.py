@@ -219,7 +219,8 @@ class Audit:
         drawn already. Decide on it without looking at the labels: otherwise the estimate is biased.
 
         Raises:
-            AuditError: items are undecided, a label is by somebody who decided the comment as a
+            AuditError: items are undecided and the labelling is not stopped or the note names no
+                reason, a label is by somebody who decided the comment as a
                 moderator, or labels of an earlier stage were changed after they were sealed. Those
                 cannot be sealed again: cancel the audit and plan another.
         """
@@ -319,7 +320,9 @@ class Audit:
         folder = self._ready("labelled")
         sources.raise_on_changed_labels(self.database, self.name, folder)
         drawn = len(files.read_sample(folder[files.sample_file(stage)]))
-        _raise_if_incomplete(self.name, self.progress(), drawn, stop=stop)
+        progress = self.progress()
+        _raise_if_incomplete(self.name, progress, drawn, stop=stop, note=note)
+        why = f"{note} ({progress.open})" if progress.left else note
         with withdrawing(self.database, self.name) if stop else nullcontext():
             labels = sources.current_labels(self.database, self.name)
             refuse_conflicts(labels, moderated_before(self.database, self.name))
@@ -327,7 +330,7 @@ class Audit:
                 "labelled",
                 actor=actor,
                 content={files.labels_file(stage): files.write_labels(labels)},
-                note=evidence.stopping(note) if stop else note,
+                note=evidence.stopping(why) if stop else note,
             )
         return labelled(labels)
 
@@ -359,7 +362,9 @@ class Audit:
         return sorted(results, key=lambda result: (result["last_day"], result["audit"]))
 
 
-def _raise_if_incomplete(audit: str, progress: AuditProgress, drawn: int, *, stop: bool) -> None:
+def _raise_if_incomplete(
+    audit: str, progress: AuditProgress, drawn: int, *, stop: bool, note: str
+) -> None:
     if progress.items < drawn:
         raise AuditError(
             f"audit {audit!r}: {drawn} comments are drawn and {progress.items} of them queued; "
@@ -367,8 +372,12 @@ def _raise_if_incomplete(audit: str, progress: AuditProgress, drawn: int, *, sto
         )
     if progress.left and not stop:
         raise AuditError(
-            f"audit {audit!r}: {progress.left} items are not decided; wait for them, or stop the "
-            "labelling"
+            f"audit {audit!r}: {progress.open}; wait for them, or stop the labelling with a reason"
+        )
+    if progress.left and not note.strip():
+        raise AuditError(
+            f"audit {audit!r}: {progress.open}; name the reason why the labelling stops without "
+            "them, which the report tells"
         )
 
 

@@ -142,13 +142,16 @@ def _estimate(options: argparse.Namespace) -> None:
 
 
 def _print_estimates(estimates: list[dict[str, Any]]) -> None:
+    from modwatch.audit.descriptions import bound_text
+
     for each in estimates:
         name = each["metric"].replace("_", " ")
         if each["status"] == "ok":
             interval = f"[{each['low']:.4f}, {each['high']:.4f}]"
-            print(f"{name:<22} {each['value']:.4f} {interval}  {each['labels']} labels")
+            print(f"{name:<26} {each['value']:.4f} {interval}  {each['labels']} labels")
         else:
-            print(f"{name:<22} insufficient: {each['reason']}")
+            told = bound_text(each)
+            print(f"{name:<26} insufficient: {told}{', ' if told else ''}{each['reason']}")
 
 
 def _publish(options: argparse.Namespace) -> None:

@@ -216,7 +216,9 @@ class AuditLabels(_Question):
         with _opened(self.audit) as audit:
             if answer["chosen_options"] == [CANCEL]:
                 _cancel(audit, answer)
-            return audit.seal(self.stage, stop=True, **_respondent(answer))
+            who = _respondent(answer)
+            who["note"] = who["note"] or f"{who['actor']} ended the labelling and gave no reason"
+            return audit.seal(self.stage, stop=True, **who)
 
     def _ask(self, context: Any, progress: str) -> None:
         upsert_hitl_detail(

@@ -198,7 +198,7 @@ def publish_audit(
 
 
 def audit_metrics(result: Mapping[str, Any]) -> dict[str, float]:
-    """Return the metrics of an audit's run, by key.
+    """Return the metrics of an audit's run, by key; a bound is one end without a value.
 
     >>> recall = {"metric": "recall", "status": "ok", "value": 0.8, "low": 0.7, "high": 0.9}
     >>> audit_metrics({"figures": [recall], "comments": 1000})
@@ -207,8 +207,8 @@ def audit_metrics(result: Mapping[str, Any]) -> dict[str, float]:
     estimates = {
         f"{estimate['metric']}{suffix}": float(estimate[column])
         for estimate in result["figures"]
-        if estimate["status"] == "ok"
         for column, suffix in (("value", ""), ("low", "_low"), ("high", "_high"))
+        if estimate[column] is not None
     }
     return estimates | {name: float(result[name]) for name in _AUDIT_COUNTS if name in result}
 

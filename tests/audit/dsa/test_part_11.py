@@ -39,8 +39,9 @@ def test_the_words_hold_every_figure_and_whose_decision_stands() -> None:
 def test_people_who_never_err_change_nothing() -> None:
     _, result = audited()
     recall = next(each for each in result["figures"] if each["metric"] == "recall")
-    measured = next(each for each in result["sensitivity"] if each["false_positive"] == 0)
-    assert measured["recall"] == pytest.approx(recall["value"], abs=1e-12)
+    assert result["agreement"][0]["value"] == 1
+    # What is assumed of people who err tells of more recall: some missed positives are not any.
+    assert all(row["recall"] > recall["value"] for row in result["sensitivity"])
 
 
 def test_the_words_say_what_is_not_known() -> None:
@@ -50,4 +51,4 @@ def test_the_words_say_what_is_not_known() -> None:
     result = result | {"sensitivity": [nothing_left]}
     words = qualitative(plan, result, MEASURES, service="Forum").accuracy
     assert "that was flagged: unknown. 0 positive" in words
-    assert "corrected precision is 0.0000 and corrected recall unknown, clipped to" in words
+    assert "corrected" not in words  # what the labels contradict is not said

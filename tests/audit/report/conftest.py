@@ -37,7 +37,11 @@ def earlier(result: Document) -> Callable[[int], list[Document]]:
         for month in range(1, number + 1):
             figures = [
                 figure
-                | {end: figure[end] * (0.5 + 0.04 * month) for end in ("low", "value", "high")}
+                | {
+                    end: figure[end] * (0.5 + 0.04 * month)
+                    for end in ("low", "value", "high")
+                    if figure[end] is not None
+                }
                 for figure in result["figures"]
             ]
             day = f"2025-{month:02d}"

@@ -7,6 +7,7 @@ which Modwatch does not process.
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import Any
 
 from modwatch.audit.dsa.statement import (
@@ -31,11 +32,12 @@ from modwatch.audit.results import LEAST_COMMENTS
 from modwatch.errors import AuditError
 
 _NO_NOTICES = "the audited software does not process notices"
+_INVERSION = (
+    "confidence interval by test inversion, allowing for violations that the score does not detect"
+)
 _INTERVALS = {
-    "inversion": (
-        "confidence interval by test inversion, allowing for violations that the score does not "
-        "detect"
-    ),
+    "finite_inversion": _INVERSION,
+    "inversion": _INVERSION,
     "korn_graubard": "Korn–Graubard confidence interval",
     "logit": "logit confidence interval",
     "bootstrap": "bootstrap confidence interval",
@@ -45,6 +47,13 @@ _SHARES = {
     "precision": "Precision, the share of flagged comments that violate the rules",
     "recall": "Recall, the share of comments that violate the rules that was flagged",
     "prevalence_unflagged": "Share of unflagged comments that violate the rules",
+    "specificity": "Specificity, the share of comments within the rules that was not flagged",
+    "false_positive_rate": (
+        "False positive rate (fall-out), the share of comments within the rules that was flagged"
+    ),
+    "negative_predictive_value": (
+        "Negative predictive value, the share of unflagged comments that is within the rules"
+    ),
 }
 _SIDES = {"both": "", "lower": ", lower bound only", "upper": ", upper bound only"}
 
@@ -120,7 +129,10 @@ def rate_of(estimate: Mapping[str, Any], level: float, method: str) -> Rate | Mi
     """
     if estimate["status"] != "ok":
         # Not `needed`: that is of one side, and the reason gives it.
-        return Missing(reason=estimate["reason"], labels=estimate["labels"])
+        reason = estimate["reason"]
+        if estimate.get("bound"):
+            reason = f"{reason}. {_bound_text(estimate, level)}"
+        return Missing(reason=reason, labels=estimate["labels"])
     low, high = estimate["low"], estimate["high"]
     return Rate(
         value=min(max(estimate["value"], low), high),
@@ -129,7 +141,17 @@ def rate_of(estimate: Mapping[str, Any], level: float, method: str) -> Rate | Mi
         labels=estimate["labels"],
         method=method,
         level=level,
+        complete=estimate.get("all_labelled", False),
     )
+
+
+def _bound_text(estimate: Mapping[str, Any], level: float) -> str:
+    """Return the bound of a rate without a value, rounded away from what it claims."""
+    if estimate["bound"] == "lower":
+        words = f"at least {floor(estimate['low'] * 10_000) / 10_000:.4f}"
+    else:
+        words = f"at most {ceil(estimate['high'] * 10_000) / 10_000:.4f}"
+    return f"The rate is {words} ({100 * level:g} % confidence bound)"
 
 
 def _method(rule: IntervalOptions) -> str:
@@ -247,7 +269,10 @@ def _accuracy(plan: AuditPlan, result: Mapping[str, Any]) -> list[str]:
         f"{result['comments']} comments and flagged {result['flagged']}. Of a random sample of "
         f"{result['drawn']} comments, {result['labelled']} were labelled blind by people."
     ]
+    sentences += _without_label(result)
     for metric, share in _SHARES.items():
+        if metric not in estimates:
+            continue
         rate = rate_of(estimates[metric], plan.rule.level, "sample")
         if isinstance(rate, Rate):
             sentences.append(f"{share}: {value_text(rate)}. {interval_text(rate)}")
@@ -256,6 +281,18 @@ def _accuracy(plan: AuditPlan, result: Mapping[str, Any]) -> list[str]:
     if plan.rule.sides != "both":
         sentences.append(f"Intervals are one-sided: only the {plan.rule.sides} bound is given.")
     return [*sentences, *_annotators(result)]
+
+
+def _without_label(result: Mapping[str, Any]) -> list[str]:
+    """Return a sentence on the comments whose label the intervals allow to be either."""
+    missing = result.get("missing", {})
+    unknown = missing.get("disputed", 0) + missing.get("passed_over", 0)
+    if not unknown:
+        return []
+    return [
+        f"Of the others, {missing['disputed']} were disputed and {missing['passed_over']} passed "
+        "over; the confidence intervals allow for both outcomes of each."
+    ]
 
 
 def _annotators(result: Mapping[str, Any]) -> list[str]:
@@ -267,12 +304,13 @@ def _annotators(result: Mapping[str, Any]) -> list[str]:
         if each["metric"] == "observed" and each["status"] == "ok"
     ]
     for row in result["sensitivity"]:
+        if row["cut"]:
+            continue
         recall = "unknown" if row["recall"] is None else f"{row['recall']:.4f}"
-        cut = ", clipped to the possible range" if row["cut"] else ""
         sentences.append(
             f"At annotator error rates of {row['false_positive']:.4g} for false positives and "
             f"{row['false_negative']:.4g} for false negatives ({row['source']}), corrected "
-            f"precision is {row['precision']:.4f} and corrected recall {recall}{cut}."
+            f"precision is {row['precision']:.4f} and corrected recall {recall}."
         )
     return sentences
 

@@ -56,6 +56,8 @@ class Rate:
     method: str
     #: Confidence level in (0, 1).
     level: float = 0.95
+    #: Whether everything that it is about was labelled, so that there is no error of sampling.
+    complete: bool = False
 
     def __post_init__(self) -> None:
         refuse_unusable("method", self.method)

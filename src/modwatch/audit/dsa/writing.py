@@ -121,6 +121,11 @@ def interval_text(rate: Rate) -> str:
     >>> interval_text(Rate(value=0.9, low=0.85, high=0.94, labels=300, method="a sample"))
     '95 % confidence interval: 0.8500 to 0.9400. Labels: 300.'
     """
+    if rate.complete:
+        return (
+            "All comments were labelled, so there is no sampling error; errors of the people who "
+            f"labelled them are not included. Labels: {int(rate.labels)}."
+        )
     level = format((Decimal(repr(float(rate.level))) * 100).normalize(), "f")
     low, high = _rounded(rate.low, ROUND_FLOOR), _rounded(rate.high, ROUND_CEILING)
     return f"{level} % confidence interval: {low} to {high}. Labels: {int(rate.labels)}."

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+
+from modwatch.audit.finite_inversion import hypergeometric_interval
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.report import formatting
 from modwatch.audit.report.metrics import Result, by_column, history, of_metric, title
-from modwatch.metrics.intervals import mid_p
 
 #: Maximum values of a column in a chart, the largest ones.
 MAX_VALUES = 12
@@ -25,7 +27,10 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 16.0, 88.0, 8.0, 80.0
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A share with its interval on a line from 0 to 100; None when there is no estimate."""
+    """A share with its interval on a line from 0 to 100; None when there is no estimate.
+
+    A bound has `low` and `high`, one of them 0 or 100, and no value.
+    """
 
     label: str
     text: str
@@ -48,7 +53,7 @@ class Ranges:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """An audit in a trend; y, low and high are None when there is no estimate."""
+    """An audit in a trend; y, low and high are None when there is no estimate, y for a bound."""
 
     x: float
     text: str
@@ -129,7 +134,7 @@ def _of_stratum(stratum: Result) -> Row:
 
 
 def stratum_share(stratum: Result) -> Row | None:
-    """Return the share of positives in a stratum with its mid-P interval; None without labels.
+    """Return the share of positives in a stratum with its exact interval; None without labels.
 
     Where every comment is labelled, both ends are the share itself.
 
@@ -143,7 +148,9 @@ def stratum_share(stratum: Result) -> Row | None:
     if labels == stratum["population"]:
         text = f"{formatting.rate(share)}, all labelled"
     else:
-        low, high = mid_p(positives, labels)
+        low, high = map(
+            float, hypergeometric_interval(np.array(positives), labels, stratum["population"])
+        )
         places = formatting.decimals(share, low, high)
         text = f"{formatting.percent(share, places)} ({formatting.ends(low, high, places, 'both')})"
     return Row(label="", text=text, low=_place(low), value=_place(share), high=_place(high))
@@ -179,14 +186,13 @@ def _trend(audits: Sequence[Result], metric: str, interval: IntervalOptions) -> 
     points = []
     for place, audit in enumerate(audits):
         estimate = of_metric(audit["figures"], metric)
-        known = estimate["value"] is not None
-        y, low, high = (_height(estimate[e]) if known else None for e in ("value", "low", "high"))
+        low, high = _ends(estimate)
         points.append(
             Point(
                 x=round(_LEFT + (_RIGHT - _LEFT) * place / last, 2),
-                y=y,
-                low=low,
-                high=high,
+                y=None if estimate["value"] is None else _height(estimate["value"]),
+                low=None if low is None else _height(low),
+                high=None if high is None else _height(high),
                 day=audit["last_day"] if (last - place) % apart == 0 else "",
                 now=place == last,
                 text=f"{formatting.name(audit['audit'])}: {_text(estimate, interval)}",
@@ -202,15 +208,25 @@ def _trend(audits: Sequence[Result], metric: str, interval: IntervalOptions) -> 
 
 
 def _row(label: str, estimate: Result, interval: IntervalOptions) -> Row:
-    if estimate["value"] is None:
+    low, high = _ends(estimate)
+    if low is None or high is None:
         return Row(label=label, text="no estimate: too few labels or positives")
-    low, value, high = (_place(estimate[end]) for end in ("low", "value", "high"))
-    return Row(label=label, text=_text(estimate, interval), low=low, value=value, high=high)
+    value = None if estimate["value"] is None else _place(estimate["value"])
+    text = _text(estimate, interval)
+    return Row(label=label, text=text, low=_place(low), value=value, high=_place(high))
+
+
+def _ends(estimate: Result) -> tuple[float | None, float | None]:
+    """Return what is known of a metric: an interval, or from a bound on; None when nothing is."""
+    if estimate["value"] is None and not estimate.get("bound"):
+        return None, None
+    low, high = estimate["low"], estimate["high"]
+    return 0.0 if low is None else low, 1.0 if high is None else high
 
 
 def _text(estimate: Result, interval: IntervalOptions) -> str:
     if estimate["value"] is None:
-        return "no estimate"
+        return formatting.bound_of(estimate) or "no estimate"
     return f"{formatting.value_of(estimate, interval)} ({formatting.ends_of(estimate, interval)})"
 
 

@@ -1,7 +1,7 @@
 """Formatting of numbers, shares, intervals, times and external names in the report."""
 
 from collections.abc import Mapping
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import Any
 
 import numpy as np
@@ -93,9 +93,16 @@ def level(interval: IntervalOptions) -> str:
     return f"{100 * interval.level:g}{_PER_CENT} confidence {kind}"
 
 
+def bound_level(interval: IntervalOptions) -> str:
+    """Return the name of a bound in place of an estimate, such as `95 % confidence bound`."""
+    return f"{100 * interval.level:g}{_PER_CENT} confidence bound"
+
+
 def estimate_decimals(estimate: Mapping[str, Any], interval: IntervalOptions) -> int:
     """Return how many decimals an estimate justifies; its value must not be None."""
     value, low, high = estimate["value"], estimate["low"], estimate["high"]
+    if estimate.get("all_labelled"):
+        return 1
     if interval.sides == "lower":
         high = min(2 * value - low, 1.0)
     elif interval.sides == "upper":
@@ -124,12 +131,47 @@ def value_of(estimate: Mapping[str, Any], interval: IntervalOptions) -> str:
 
 
 def ends_of(estimate: Mapping[str, Any], interval: IntervalOptions) -> str:
-    """Return the interval of an estimate, or the reason there is none."""
+    """Return the interval of an estimate, or its bound and why there is no more.
+
+    >>> ends_of({"value": 0.17, "all_labelled": True}, IntervalOptions())
+    'all labelled, no sampling error'
+    """
     if estimate["value"] is None:
-        return lacking(estimate)
+        told = bound_of(estimate)
+        return f"{told}; {lacking(estimate)}" if told else lacking(estimate)
+    if estimate.get("all_labelled"):
+        return "all labelled, no sampling error"
     return ends(
         estimate["low"], estimate["high"], estimate_decimals(estimate, interval), interval.sides
     )
+
+
+def bound_of(estimate: Mapping[str, Any]) -> str:
+    """Return the bound of a metric that has no estimate; empty without one.
+
+    Rounded away from what it claims: a lower bound down, an upper bound up.
+
+    >>> bound_of({"bound": "lower", "low": 0.4289}).replace(chr(160), " "), bound_of({})
+    ('at least 42 %', '')
+    """
+    side = estimate.get("bound")
+    if not side:
+        return ""
+    share = estimate["low" if side == "lower" else "high"]
+    places = decimals(share, share, share) if min(share, 1 - share) < 2 * WIDE else 0
+    step = 10.0 ** (places + 2)
+    # To 9 digits first: 0.29 × 100 is 28.999….
+    shown = (floor if side == "lower" else ceil)(round(share * step, 7)) / step
+    return ends(shown, shown, places, side)
+
+
+def if_random(estimate: Mapping[str, Any], interval: IntervalOptions) -> str:
+    """Return the interval if the comments without a label were like the others; a dash without."""
+    low, high = estimate.get("low_if_random"), estimate.get("high_if_random")
+    if low is None or high is None:
+        return NONE
+    places = estimate_decimals(dict(estimate) | {"low": low, "high": high}, interval)
+    return ends(low, high, places, interval.sides)
 
 
 def lacking(estimate: Mapping[str, Any]) -> str:
@@ -152,8 +194,9 @@ def lacking_briefly(estimate: Mapping[str, Any]) -> str:
     >>> lacking_briefly({"labels_needed": 1200, "labels_needed_side": "flagged"})
     'needs about 1,200 labels of flagged comments'
     """
-    needed = _needed(estimate)
-    return f"needs {needed}" if needed else lacking(estimate)
+    needed, told = _needed(estimate), bound_of(estimate)
+    why = f"needs {needed}" if needed else lacking(estimate)
+    return f"{told}; {why}" if told else why
 
 
 def _needed(estimate: Mapping[str, Any]) -> str:

@@ -19,6 +19,18 @@ METRICS = {
     "prevalence": ("Prevalence", "of all comments, the share that should have been flagged"),
     "f1": ("F1", "the harmonic mean of precision and recall"),
     "accuracy": ("Accuracy", "of all comments, the share that the model decided correctly"),
+    "specificity": (
+        "Specificity",
+        "of the comments that should not have been flagged, the share that was not",
+    ),
+    "false_positive_rate": (
+        "False positive rate",
+        "of the comments that should not have been flagged, the share that was flagged (fall-out)",
+    ),
+    "negative_predictive_value": (
+        "Negative predictive value",
+        "of the comments that were not flagged, the share that should not have been",
+    ),
 }
 
 

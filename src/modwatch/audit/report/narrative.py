@@ -1,12 +1,15 @@
 """The sentences of the report: status, answers, cost, and limits."""
 
 from collections.abc import Sequence
+from math import ceil
 
 from modwatch.audit.evidence import Event
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.report import formatting
 from modwatch.audit.report.metrics import Result, of_metric
 from modwatch.audit.results import LEAST_COMMENTS
+
+_COMPLETE = "all were labelled: no sampling error; errors of the annotators are not included"
 
 _QUESTIONS = {
     "recall": ("Of 100 comments that should have been flagged,", "were flagged"),
@@ -41,7 +44,19 @@ def answers(plan: AuditPlan, result: Result) -> list[str]:
     sentences = [_answer(plan, result, metric) for metric in _QUESTIONS]
     missed = of_metric(result["figures"], "prevalence_unflagged")
     unflagged = result["comments"] - result["flagged"]
-    if missed["value"] is not None:
+    if missed.get("all_labelled"):
+        positives = round(missed["value"] * unflagged)
+        sentences.append(
+            f"Of the {unflagged:,} comments that were not flagged, {positives:,} should have been "
+            f"flagged ({_COMPLETE})."
+        )
+    elif missed.get("bound"):
+        sentences.append(
+            f"Of the {unflagged:,} comments that were not flagged, at most "
+            f"{ceil(missed['high'] * unflagged):,} should have been flagged "
+            f"({formatting.bound_level(plan.rule)})."
+        )
+    elif missed["value"] is not None:
         low, value, high = (
             formatting.rough(missed[end] * unflagged) for end in ("low", "value", "high")
         )
@@ -52,14 +67,54 @@ def answers(plan: AuditPlan, result: Result) -> list[str]:
             f"Of the {unflagged:,} comments that were not flagged, about {value} should have been "
             f"flagged ({formatting.level(plan.rule)}: {span})."
         )
-    return sentences
+    return [*sentences, *_without_label(plan, result)]
+
+
+def _without_label(plan: AuditPlan, result: Result) -> list[str]:
+    """Return how many drawn comments have no final label, and what they do to recall."""
+    missing = result["drawn"] - result["labelled"]
+    if not missing:
+        return []
+    sentence = (
+        f"{formatting.noun(missing, 'drawn comment')} of {result['drawn']:,} "
+        f"{'has' if missing == 1 else 'have'} no final label"
+    )
+    if "missing" not in result:
+        return [f"{sentence}."]
+    why = {
+        "disputed": "disputed and not settled",
+        "passed_over": "passed over or escalated",
+        "not_reached": "not reached before the end, in the random order of the draw",
+    }
+    parts = [f"{result['missing'][name]:,} {text}" for name, text in why.items()
+             if result["missing"][name]]  # fmt: skip
+    sentence += f": {', '.join(parts)}."
+    unknown = result["missing"]["disputed"] + result["missing"]["passed_over"]
+    if unknown:
+        sentence += (
+            f" The intervals allow for both outcomes of the {unknown:,} that were disputed or "
+            "passed over, because these may be the difficult ones."
+        )
+        recall = of_metric(result["figures"], "recall")
+        if recall.get("low_if_random") is not None:
+            sentence += (
+                " Were they like the others, the interval of recall would be "
+                f"{formatting.if_random(recall, plan.rule)}."
+            )
+    return [sentence]
 
 
 def _answer(plan: AuditPlan, result: Result, metric: str) -> str:
     estimate = of_metric(result["figures"], metric)
-    if estimate["value"] is None:
-        return f"{metric.capitalize()} could not be estimated: {formatting.lacking(estimate)}."
     question, verb = _QUESTIONS[metric]
+    if estimate["value"] is None:
+        why = f"{metric.capitalize()} could not be estimated: {formatting.lacking(estimate)}."
+        told = formatting.bound_of(estimate).removesuffix("\u00a0%")
+        if not told:
+            return why
+        return f"{question} {told} {verb} ({formatting.bound_level(plan.rule)}). {why}"
+    if estimate.get("all_labelled"):
+        return f"{question} {formatting.hundredths(estimate['value'], 1)} {verb} ({_COMPLETE})."
     value = formatting.hundredths(estimate["value"], 0)
     about = value if value[0].isalpha() else f"about {value}"
     span = formatting.ends(estimate["low"], estimate["high"], 0, plan.rule.sides, "")
@@ -110,17 +165,21 @@ def limits(plan: AuditPlan, result: Result, chain: Sequence[Event]) -> list[str]
 
 def _of_interval(plan: AuditPlan) -> str:
     interval = plan.rule
-    if interval.method != "inversion":
+    if interval.method not in ("finite_inversion", "inversion"):
         return (
             "The interval estimates each range of scores from its own labels alone. Where a large "
             "range has no positives among its labels, the interval may miss the true value more "
             "often than its confidence level says."
         )
+    of = (
+        "all comments that should have been flagged"
+        if interval.method == "finite_inversion"
+        else "the comments that should have been flagged and were not"
+    )
     return (
-        "The interval assumes that the score misses at most "
-        f"{formatting.rate(interval.hidden_share)} of the positives, that is, gives them "
-        "scores no higher than harmless comments have. If it misses more, recall may be below the "
-        "interval."
+        f"The interval assumes that at most {formatting.rate(interval.hidden_share)} of {of} are "
+        "hidden, that is, have scores like those of harmless comments. If more are, recall may be "
+        "below the interval."
     )
 
 
@@ -135,14 +194,26 @@ def _of_coverage(plan: AuditPlan) -> list[str]:
         f"A {level}\u00a0% confidence interval is constructed to cover the true value in at least "
         f"about {level} of 100 such audits.{side}",
         "The interval covers sampling error only. It does not cover errors of the annotators, "
-        "whose labels are judgements; see the table on annotator errors.",
+        "whose labels are judgements; see the table on annotator errors. Where every comment is "
+        "labelled, no sampling error is left, and the figure is as good as the labels are.",
+        "Where there are too few positives for an estimate, there is a bound: the true value is "
+        f"beyond it in at most {100 - 100 * plan.rule.level:g} of 100 audits. Bound or interval, "
+        "whichever an audit reports, covers the true value as often as its level says.",
     ]
 
 
 def _of_labels(result: Result, chain: Sequence[Event]) -> list[str]:
     limits_ = []
     missing = result["drawn"] - result["labelled"]
-    if missing:
+    if missing and "missing" in result:
+        limits_.append(
+            "Comments without a final label: those that were disputed or passed over may be the "
+            "difficult ones. Each end of an interval takes for them the label that moves it "
+            "outwards; the values leave them out. Comments that the labelling did not reach are a "
+            "random part of the sample, because the order of the draw is random, and only widen "
+            "the intervals."
+        )
+    elif missing:
         limits_.append(
             f"{formatting.noun(missing, 'drawn comment')} of {result['drawn']:,} "
             f"{'has' if missing == 1 else 'have'} no final label: labels missing at the deadline, "

@@ -51,9 +51,11 @@ class Table:
 
 def of_estimates(result: Result, interval: IntervalOptions) -> Table:
     """Return all estimates for the whole period."""
+    widened = any(each.get("low_if_random") is not None for each in result["figures"])
+    more = ("If those without a label were like the others",) if widened else ()
     return Table(
         caption="Estimates for the whole period",
-        columns=("Metric", "Estimate", formatting.level(interval), "Labels", "Positives"),
+        columns=("Metric", "Estimate", formatting.level(interval), "Labels", "Positives", *more),
         rows=tuple(
             (
                 _with_meaning(estimate["metric"]),
@@ -61,6 +63,7 @@ def of_estimates(result: Result, interval: IntervalOptions) -> Table:
                 formatting.ends_of(estimate, interval),
                 formatting.whole(estimate["labels"]),
                 formatting.whole(estimate["positives"]),
+                *(formatting.if_random(estimate, interval) for _ in more),
             )
             for estimate in in_order(result["figures"])
         ),
@@ -125,6 +128,16 @@ def of_domains(result: Result, interval: IntervalOptions) -> list[Table]:
 def of_labelling(result: Result) -> Table:
     """Return the numbers of comments, labels and annotators."""
     missing = result["drawn"] - result["labelled"]
+    why = result.get("missing", {})
+    reasons = [
+        (f"– – {text}", why[name])
+        for name, text in (
+            ("disputed", "disputed, and not settled by a lead"),
+            ("passed_over", "passed over or escalated, and not labelled"),
+            ("not_reached", "not reached, in the order of the draw"),
+        )
+        if name in why
+    ]
     flagged, comments = result["flagged"], result["comments"]
     rows = (
         ("Comments in the period", comments),
@@ -132,7 +145,8 @@ def of_labelling(result: Result) -> Table:
         ("– not flagged", comments - flagged),
         ("Comments drawn", result["drawn"]),
         ("– with a final label", result["labelled"]),
-        ("– without: label missing at the deadline, or unresolved disagreement", missing),
+        ("– without a final label", missing),
+        *reasons,
         ("– with fewer labels than planned", result["short_of_labels"]),
         ("Labels, including second labels and adjudications", result["decisions"]),
         ("Annotators", result["labellers"]),
@@ -179,14 +193,17 @@ def of_sensitivity(result: Result, interval: IntervalOptions) -> Table | None:
         name: 0 if each["value"] is None else formatting.estimate_decimals(each, interval)
         for name, each in estimates.items()
     }
-    clipped = "clipped to 0 or 100\u00a0%: the labels contradict such error rates"
+    impossible = "the labels contradict such error rates"
     rows = tuple(
         (
             row["source"].capitalize(),
             formatting.rate(row["false_positive"]),
             formatting.rate(row["false_negative"]),
-            *(formatting.percent(row[name], places[name]) for name in _CORRECTED_METRICS),
-            clipped if row["cut"] else "",
+            *(
+                formatting.NONE if row["cut"] else formatting.percent(row[name], places[name])
+                for name in _CORRECTED_METRICS
+            ),
+            impossible if row["cut"] else "",
         )
         for row in result["sensitivity"]
     )
@@ -256,9 +273,7 @@ def of_plan(plan: AuditPlan) -> Table:
     settings = {
         "Interval method": f"{interval.method.replace('_', ' ')}, {sides}",
         "Confidence level": formatting.rate(interval.level),
-        "Maximum share of positives that the score does not detect": formatting.rate(
-            interval.hidden_share
-        ),
+        "Maximum share of hidden positives": formatting.rate(interval.hidden_share),
         "Labels of the second stage": formatting.whole(plan.second_stage_labels),
         "Weight of the first stage": formatting.rate(plan.first_stage_share),
         "Share of comments with several labels": formatting.rate(plan.several_labels_share),

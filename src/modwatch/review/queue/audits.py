@@ -46,6 +46,18 @@ class AuditProgress:
         """Items that are still to be decided."""
         return self.waiting + self.escalated
 
+    @property
+    def open(self) -> str:
+        """How many items are still to be decided, in words.
+
+        >>> AuditProgress(waiting=5, escalated=2, decided=93).open
+        '7 of 100 items are not decided, 2 of them disputed or escalated to a lead'
+        """
+        lead = f", {self.escalated:,} of them disputed or escalated to a lead"
+        return (
+            f"{self.left:,} of {self.items:,} items are not decided{lead if self.escalated else ''}"
+        )
+
 
 def enqueue_audit(
     engine: Engine, audit: str, items: Iterable[tuple[date, NewItem]], lanes: Lanes | None = None
