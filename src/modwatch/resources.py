@@ -119,13 +119,14 @@ class Resources:
 
     def migrate(self) -> None:
         """Bring the review database up to date; nothing when it is."""
+        from modwatch.review.database import role_of
         from modwatch.review.migrate import upgrade
 
-        owner = self.settings.database_owner_url
-        if owner is None:
+        owner, url = self.settings.database_owner_url, self.settings.database_url
+        if owner is None or url is None or url.get_secret_value() == EMBEDDED:
             upgrade(self.database)
-        else:
-            upgrade(owner.get_secret_value(), application=self.database.url.username)
+        else:  # before the first migration, the application may not even connect
+            upgrade(owner.get_secret_value(), application=role_of(url.get_secret_value()))
 
     @property
     def thresholds(self) -> Thresholds:

@@ -10,10 +10,16 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
+from modwatch.resources import open_resources
 from modwatch.review.embedded import embedded
+from modwatch.review.log.verification import verify_log
+from modwatch.review.people import create_moderator
+from modwatch.review.privileges import may_alter_log
+from modwatch.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PASSWORDS = {
+    "modwatch_owner": ("REVIEW_DB_OWNER_PASSWORD", "zero"),
     "modwatch": ("REVIEW_DB_PASSWORD", "it's-1"),
     "airflow": ("AIRFLOW_DB_PASSWORD", "two"),
     "mlflow": ("MLFLOW_DB_PASSWORD", "three"),
@@ -49,17 +55,21 @@ def url(server: str, role: str, database: str) -> str:
     return address.render_as_string(hide_password=False)
 
 
-@pytest.mark.parametrize("role", PASSWORDS)
-def test_role_can_make_tables_in_its_own_database(server: str, role: str) -> None:
-    with psycopg.connect(url(server, role, role)) as connection:
+#: The role that owns each database.
+OWNERS = {"modwatch": "modwatch_owner", "airflow": "airflow", "mlflow": "mlflow"}
+
+
+@pytest.mark.parametrize("database", OWNERS)
+def test_role_can_make_tables_in_its_own_database(server: str, database: str) -> None:
+    with psycopg.connect(url(server, OWNERS[database], database)) as connection:
         connection.execute("CREATE TABLE t (x int)")
         connection.rollback()
 
 
 @pytest.mark.parametrize("role", PASSWORDS)
-@pytest.mark.parametrize("database", [*PASSWORDS, "postgres", "template1"])
+@pytest.mark.parametrize("database", [*OWNERS, "postgres", "template1"])
 def test_role_cannot_open_another_database(server: str, role: str, database: str) -> None:
-    if role == database:
+    if role == OWNERS.get(database):
         return
     with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
         psycopg.connect(url(server, role, database))
@@ -82,3 +92,15 @@ def test_missing_password_stops_it(server: str) -> None:
     done = run_script(server, {})
     assert done.returncode != 0
     assert "syntax error" in done.stderr
+
+
+def test_the_application_works_after_the_migration_and_owns_nothing(server: str) -> None:
+    """`modwatch migrate` as compose runs it; the last test, since a role may connect then."""
+    owner = url(server, "modwatch_owner", "modwatch")
+    application = url(server, "modwatch", "modwatch")
+    with open_resources(Settings(database_url=application, database_owner_url=owner)) as at:
+        at.migrate()
+        at.migrate()  # as at every start
+        create_moderator(at.database, "ann", "moderator")
+        assert verify_log(at.database).intact
+        assert not may_alter_log(at.database)

@@ -128,6 +128,11 @@ def _engine(address: URL, **options: Any) -> Engine:
     return engine
 
 
+def role_of(url: str) -> str | None:
+    """Return the role that connects by `url`; None: that of the operating system's user."""
+    return _address(url).username
+
+
 def create_database(server_url: str, name: str) -> str:
     """Return the URL of the database `name` on the server of `server_url`; create it if absent.
 
