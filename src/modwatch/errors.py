@@ -12,6 +12,7 @@
     ├── MetricInputError     the arguments of a metric are invalid (also a ValueError)
     ├── AuditError           a step of an audit is invalid or out of order
     │   └── AuditCancelledError  the audit was cancelled
+    ├── TimestampError       a timestamp cannot be obtained, or is not valid
     ├── DsaReportError       a statement for a transparency report is invalid
     ├── TrackingError        MLflow cannot be reached or rejected a call
     ├── AlertError           an alert could not be delivered
@@ -75,6 +76,10 @@ class AuditError(ModwatchError):
 
 class AuditCancelledError(AuditError):
     """The audit was cancelled; its evidence is kept, and no further step is possible."""
+
+
+class TimestampError(ModwatchError):
+    """A timestamp cannot be obtained, or is not valid; the message says why."""
 
 
 class DsaReportError(ModwatchError):

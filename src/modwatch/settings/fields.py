@@ -115,6 +115,13 @@ class Settings(BaseSettings):
         description="Addresses or networks of the proxies whose `X-Forwarded-For` and "
         "`X-Forwarded-Proto` the console believes, as a JSON list; default: none",
     )
+    timestamp_url: SecretStr | None = Field(
+        None,
+        description="Time-stamping authority (RFC 3161) that witnesses evidence; default: none",
+    )
+    timestamp_roots: Path | None = Field(
+        None, description="PEM file with the root certificates of that authority"
+    )
     airflow_url: str = Field(
         "http://127.0.0.1:8080", description="URL of the Airflow web interface"
     )
@@ -259,6 +266,18 @@ class Settings(BaseSettings):
             raise ValueError(
                 "MODWATCH_OIDC_ISSUER requires MODWATCH_OIDC_CLIENT_ID and MODWATCH_OIDC_ROLES, a "
                 'JSON map such as {"moderators": "moderator"}'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _timestamps_are_complete(self) -> "Settings":
+        url = self.timestamp_url
+        if url and not _HTTP.fullmatch(url.get_secret_value()):
+            raise ValueError("MODWATCH_TIMESTAMP_URL is not a URL; use https://host/path")
+        if url and not self.timestamp_roots:
+            raise ValueError(
+                "MODWATCH_TIMESTAMP_URL requires MODWATCH_TIMESTAMP_ROOTS, a PEM file with the "
+                "root certificates of the authority, to verify its answers"
             )
         return self
 
