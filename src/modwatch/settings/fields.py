@@ -122,6 +122,11 @@ class Settings(BaseSettings):
     timestamp_roots: Path | None = Field(
         None, description="PEM file with the root certificates of that authority"
     )
+    audit_signers: Path | None = Field(
+        None,
+        description="TOML file with the public keys of those who approve and sign audits, lines of "
+        '`"name" = "key"`',
+    )
     airflow_url: str = Field(
         "http://127.0.0.1:8080", description="URL of the Airflow web interface"
     )

@@ -86,7 +86,7 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
     database: every decision that it covers must still be there. Raises `QueueError` if it is
     invalid.
     """
-    chains = _Chains(_ends_of(witness))
+    chains = _Chains(ends_of(witness))
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         for row in connection.execute(_WALK, execution_options={"yield_per": _BATCH}):
             link = _Link(*row)
@@ -107,7 +107,7 @@ def verify_export(
     without its note, only the position in the chain is verified; `unproven` counts them. With
     `partial`, for exports of some days, gaps are allowed.
     """
-    chains = _Chains(_ends_of(witness), partial=partial)
+    chains = _Chains(ends_of(witness), partial=partial)
     for number, line in enumerate(lines, 1):
         if line.strip():
             _follow_line(chains, number, line)
@@ -267,7 +267,8 @@ def _whole(value: object) -> int:
     return value
 
 
-def _ends_of(witness: str | None) -> dict[int, ChainEnd]:
+def ends_of(witness: str | None) -> dict[int, ChainEnd]:
+    """Return the ends of a witness by moderator, none for None; `QueueError` if it is invalid."""
     try:
         return {
             _whole(moderator_id): ChainEnd(_whole(length), bytes.fromhex(last))
