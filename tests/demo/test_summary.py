@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
-from small_audits import label_everything, plan_audit
+from small_audits import always_the_same_draw, label_everything, plan_audit
 
 from modwatch.audits.audit import Audit
 from modwatch.audits.request import AuditRequest
@@ -169,7 +169,7 @@ def audited(at: Resources) -> None:
     """Carry the demo's audit out up to its result, on the small lake."""
     for day in (MONDAY, TUESDAY):
         put_comments(at.lake, day, 400, label=[int(n > 150 and n % 3 > 0) for n in range(400)])
-    request = AuditRequest(audit="demo", first=MONDAY, last=TUESDAY, labels=200, seed="s")
+    request = AuditRequest(audit="demo", first=MONDAY, last=TUESDAY, labels=200)
     plan_audit(at, request, actor="eva")
     open_audit(at, "demo").approve(actor="eve")
     open_audit(at, "demo").draw()
@@ -178,7 +178,10 @@ def audited(at: Resources) -> None:
     open_audit(at, "demo").estimate()
 
 
-def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resources) -> None:
+def test_the_table_of_the_audit_says_whether_the_truth_is_within(
+    small: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    always_the_same_draw(monkeypatch)
     audited(small)
     result = open_audit(small, "demo").result
     heads, _, *rows, _, last = audit_table(small).splitlines()

@@ -8,8 +8,8 @@ from modwatch.audit.evidence import Event, first_of
 #: Actor of the steps that no person takes.
 MACHINE = "modwatch"
 
-#: The steps that a person answers for, and how they are told of.
-_STEPS = {"planned": "planned", "approved": "approved", "signed_off": "signed"}
+#: The steps that a person may be refused, as they are told of.
+_STEPS = {"approved": "approve it", "signed_off": "sign it off"}
 
 
 def folded(name: str) -> str:
@@ -40,19 +40,16 @@ def conflict(
     planner approves, nor do planner or approver sign.
 
     >>> conflict([], "signed_off", "LAB1", four_eyes=False, labellers=["lab1"])
-    "'LAB1' labelled for it, and so may not have signed it"
+    "'LAB1' labelled for it and cannot sign it off"
     """
     if not is_person(actor):
         return f"{actor!r} is no person, who would answer for it"
     if folded(actor) in map(folded, labellers):
-        return f"{actor!r} labelled for it, and so may not have {_STEPS[action]} it"
+        return f"{actor!r} labelled for it and cannot {_STEPS[action]}"
     for earlier in ("planned", "approved") if four_eyes else ():
         event = first_of(chain, earlier)
         if event and earlier != action and folded(event.actor) == folded(actor):
-            return (
-                f"{actor!r} {_STEPS[earlier]} it, and so may not have {_STEPS[action]} it: that "
-                "takes another person"
-            )
+            return f"{actor!r} {earlier} it and cannot {_STEPS[action]}: that takes another person"
     return ""
 
 

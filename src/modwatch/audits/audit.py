@@ -384,6 +384,7 @@ class Audit:
         with withdrawing(self.database, self.name) if stop else nullcontext():
             labels = sources.current_labels(self.database, self.name)
             refuse_conflicts(labels, moderated_before(self.database, self.name))
+            self._refuse_labels_of_approver(labels)
             content = {files.labels_file(stage): files.write_labels(labels)}
             if self.plan.format > 1:
                 outcomes = sources.outcomes(self.database, self.name, drawn, labels)
@@ -404,6 +405,19 @@ class Audit:
         why = conflict(self.chain, action, actor, four_eyes=four_eyes, labellers=labellers)
         if why:
             raise AuditError(f"audit {self.name!r}: {why}")
+
+    def _refuse_labels_of_approver(self, labels: Collection[AuditLabel]) -> None:
+        """Raise AuditError when who approved the plan has labelled."""
+        approved = evidence.first_of(self.chain, "approved")
+        labellers = {one.labeller for one in labels}
+        if approved is not None and self.plan.format > 1:
+            why = conflict(
+                self.chain, "approved", approved.actor, four_eyes=False, labellers=labellers
+            )
+            if why:
+                raise AuditError(
+                    f"audit {self.name!r}: {why}; have the labels undone, or cancel the audit"
+                )
 
     def _may_not_label(self, pseudonym: str) -> bool:
         """Return whether somebody approved the plan, and so may not label."""

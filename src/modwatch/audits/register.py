@@ -190,6 +190,11 @@ def witness_problems(
         yield from _approval_problems(connection, chain, plan)
 
 
+def random_number() -> str:
+    """Return 256 random bits, in hexadecimal."""
+    return secrets.token_hex(32)
+
+
 def approval_facts(database: Engine, plan: AuditPlan) -> dict[str, str]:
     """Return what the approval of a plan fixes for the seed: the first time made, and then kept."""
     with database.begin() as connection:
@@ -198,7 +203,7 @@ def approval_facts(database: Engine, plan: AuditPlan) -> dict[str, str]:
         kept = _approval(connection, plan)
         if kept is None:
             witness_ = recorded_witness(connection)
-            log, number = hashlib.sha256(witness_.encode()).hexdigest(), secrets.token_hex(32)
+            log, number = hashlib.sha256(witness_.encode()).hexdigest(), random_number()
             kept = {LOG: log, NUMBER: number}
             record_event(
                 connection, _APPROVAL, actor_id=None,
