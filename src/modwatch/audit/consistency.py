@@ -194,7 +194,7 @@ def outcome_problems(
         yield "counts other labels than were sealed: labels were left out or added"
     if any(each.outcome == "decided" and not each.labels for each in outcomes):
         yield "contains a comment that was decided and has no label: its label was left out"
-    if not stopped and any(each.outcome not in ("decided", "closed") for each in outcomes):
+    if not stopped and any(each.outcome != "decided" for each in outcomes):
         yield "contains comments that nobody decided, although the labelling was not stopped"
 
 

@@ -11,9 +11,9 @@ from modwatch.errors import AuditError
 #: Actions of a labeller; an adjudication overrides all labels.
 ACTIONS = ("label", "adjudicate")
 
-#: `decided`; `closed` by a lead without a label; or undecided when the labelling was stopped:
-#: `waiting` for labels, `escalated` to a lead, or `withdrawn`.
-OUTCOMES = ("decided", "closed", "waiting", "escalated", "withdrawn")
+#: Comments are `decided`, or undecided when the labelling was stopped: `waiting` for labels,
+#: `escalated` to a lead, `withdrawn` or `closed`.
+OUTCOMES = ("decided", "waiting", "escalated", "withdrawn", "closed")
 
 Key = tuple[date, str]
 

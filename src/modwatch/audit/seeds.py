@@ -55,6 +55,8 @@ def made_seed(plan: AuditPlan, facts: Mapping[str, str], public_value: str = "")
     """
     if any(not _HEX.fullmatch(facts.get(name, "")) for name in (LOG, NUMBER)):
         raise AuditError(f"audit {plan.audit!r}: the approval does not fix the seed of the draw")
+    if not public_value.isprintable():
+        raise AuditError(f"audit {plan.audit!r}: the public value is not printable text")
     if bool(plan.public_value) != bool(public_value):
         what = f"needs the public value {plan.public_value!r}" if plan.public_value else "takes no"
         raise AuditError(

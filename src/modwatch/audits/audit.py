@@ -435,7 +435,7 @@ class Audit:
     def _enter(self, chain: list[Event]) -> None:
         """Enter the steps of the audit into the register and the database, each once."""
         self.store.enter(chain)
-        register.witness(self.database, chain)
+        register.witness(self.database, chain, self.plan)
 
     def _record(
         self,
@@ -449,7 +449,7 @@ class Audit:
         self.store.record(self.name, action, actor=actor, content=content, note=note, facts=facts)
         for read in ("chain", "folder"):
             vars(self).pop(read, None)
-        register.witness(self.database, self.chain)
+        register.witness(self.database, self.chain, self.plan)
         try:
             self.stamp()
         except TimestampError as exc:  # a step must not wait for others; `stamp` tries again

@@ -114,7 +114,7 @@ def register_problems(
     """
     mine = {each.step for each in entries if each.audit == plan.audit}
     steps = {event.digest for event in chain}
-    if plan.format == 1 and not mine:
+    if plan.format == 1 and not mine and (not entries or chain[0].at < entries[0].at):
         return
     if number := len(steps - mine):
         yield (
@@ -130,8 +130,13 @@ def register_problems(
         )
 
 
-def overlapping(entries: Sequence[Entry], plan: AuditPlan) -> Iterator[str]:
-    """Yield the other audits of days of the same period, and how far each came."""
+def register_remarks(entries: Sequence[Entry], plan: AuditPlan) -> Iterator[str]:
+    """Yield the other audits of days of the same period, and whether this one is older."""
+    if all(each.audit != plan.audit for each in entries):
+        yield (
+            "the register does not have the audit: it was planned before there was a register, or "
+            "pretends to have been"
+        )
     others: dict[str, list[Entry]] = {}
     for each in entries:
         overlap = each.first <= plan.last.isoformat() and plan.first.isoformat() <= each.last
@@ -147,7 +152,7 @@ def overlapping(entries: Sequence[Entry], plan: AuditPlan) -> Iterator[str]:
         )
 
 
-def witness(database: Engine, chain: Sequence[Event]) -> None:
+def witness(database: Engine, chain: Sequence[Event], plan: AuditPlan) -> None:
     """Record the steps of a chain in the database, each once."""
     if not chain:
         return
@@ -158,6 +163,7 @@ def witness(database: Engine, chain: Sequence[Event]) -> None:
                 record_event(
                     connection, _STEP, actor_id=None,
                     audit=event.audit, step=event.action, hash=event.digest,
+                    first=plan.first.isoformat(), last=plan.last.isoformat(),
                 )  # fmt: skip
 
 
@@ -181,11 +187,12 @@ def witness_problems(
                 "chain: the folder was removed and the audit carried out again, or its chain was "
                 "rewritten or cut"
             )
-        every = _steps(connection)
-        if lost := len(every - {each.step for each in entries}):
+        every = _periods(connection)
+        lost = every - {(each.step, each.audit, each.first, each.last) for each in entries}
+        if lost:
             yield (
-                f"the database has {lost} steps of audits that are not in the register: it was "
-                "rewritten, so that audits are missing from it"
+                f"the database has {len(lost)} steps of audits that are not in the register, or "
+                "with another name or period: it was rewritten, so that audits do not show in it"
             )
         yield from _approval_problems(connection, chain, plan)
 
@@ -255,13 +262,17 @@ def _approval(connection: Connection, plan: AuditPlan) -> Mapping[str, object] |
     return found
 
 
-def _steps(connection: Connection, audit: str | None = None) -> set[str]:
-    """Return the hashes of the steps in the database, of one audit or of all."""
+def _steps(connection: Connection, audit: str) -> set[str]:
+    """Return the hashes of the steps of an audit in the database."""
+    return {step for step, of, _, _ in _periods(connection) if of == audit}
+
+
+def _periods(connection: Connection) -> set[tuple[str, str, str, str]]:
+    """Return hash, audit, first and last day of every step in the database."""
     event = account_event.c
-    statement = select(event.details["hash"].astext).where(event.action == _STEP)
-    if audit is not None:
-        statement = statement.where(event.details["audit"].astext == audit)
-    return set(connection.scalars(statement))
+    columns = (event.details[name].astext for name in ("hash", "audit", "first", "last"))
+    rows = connection.execute(select(*columns).where(event.action == _STEP))
+    return {(step, audit, first, last) for step, audit, first, last in rows}
 
 
 def _canonical(fields: Mapping[str, object]) -> str:

@@ -24,7 +24,7 @@ from modwatch.audit.draw import (
     labels_wanted,
     texts_digest,
 )
-from modwatch.audit.evidence import Event, moment, read, sealed_files
+from modwatch.audit.evidence import Event, read, sealed_files
 from modwatch.audit.labels import AuditLabel, Key, Outcome, changed, key_of
 from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.errors import AuditError
@@ -210,24 +210,20 @@ def changed_labels(database: Engine, audit: str, folder: Mapping[str, bytes]) ->
 def omitted_labels(database: Engine, audit: str, folder: Mapping[str, bytes]) -> str:
     """Return a sentence that counts the drawn comments whose labels were left out; empty for none.
 
-    They have decisions in the log from before the labels were sealed, and no label in the files.
+    Time does not matter: what is not decided when labels are sealed is withdrawn, and the time of
+    the sealing stands in the files, whose writer could have set it.
     """
     seal = _last_seal(folder)
     if seal is None:
         return ""
-    stage, event = seal
+    stage, _ = seal
     drawn = _keys(folder, stage)
     sealed = {key_of(each) for each in files.read_labels(folder[files.labels_file(stage)])}
-    given = {
-        key_of(each)
-        for each in current_labels(database, audit)
-        if moment(each.decided_at) <= moment(event.at)
-    }
+    given = {key_of(each) for each in current_labels(database, audit)}
     number = len((given & drawn) - sealed)
     return (
-        f"{_comments(number)} of the sample {'has' if number == 1 else 'have'} decisions in the "
-        "log from before the labels were sealed, and no label in the files: labels were left out, "
-        "which moves every figure"
+        f"{_comments(number)} of the sample {'has' if number == 1 else 'have'} labels in the "
+        "decision log, and none in the files: labels were left out, which moves every figure"
         if number
         else ""
     )
@@ -267,18 +263,6 @@ def queue_problems(
             f"{_comments(number)} in the queue {_are(number)} shown with other words than the lake "
             "has: people labelled something else than the model scored"
         )
-    if sealed and files.outcomes_file(sealed[0]) in folder:
-        outcomes = files.read_outcomes(folder[files.outcomes_file(sealed[0])])
-        number = sum(
-            each.outcome == "closed" and queued[key_of(each)].outcome != "closed"
-            for each in outcomes
-            if key_of(each) in queued
-        )
-        if number:
-            yield (
-                f"{_comments(number)} {_are(number)} said to be closed by a lead, and "
-                f"{_are(number)} not in the queue"
-            )
 
 
 def outcomes(

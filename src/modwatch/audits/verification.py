@@ -112,7 +112,7 @@ def _register(store: AuditStore, database: Engine, folder: Mapping[str, bytes]) 
         shows="no step of the audit was changed, cut or taken again since, the seed is the one "
         "that was fixed when the plan was approved, and other audits of the period are named below",
         problems=_found(problems),
-        remarks=_found(lambda: register.overlapping(store.register(), plan)),
+        remarks=_found(lambda: register.register_remarks(store.register(), plan)),
     )
 
 

@@ -10,6 +10,7 @@ from small_audits import begin, label_everything
 from sqlalchemy import text
 
 from modwatch.audit import files
+from modwatch.audit.evidence import Event, stopping
 from modwatch.audit.labels import key_of
 from modwatch.audit.levels import level_of_files
 from modwatch.errors import AuditError
@@ -45,24 +46,29 @@ def without_missed(at: Resources, number: int = 5, *, outcomes: bool = True) -> 
     }
     if outcomes:
         told = [
-            replace(each, outcome="closed", labels=0) if key_of(each) in gone else each
+            replace(each, outcome="withdrawn", labels=0) if key_of(each) in gone else each
             for each in files.read_outcomes(folder[files.outcomes_file(1)])
         ]
         changed[files.outcomes_file(1)] = files.write_outcomes(told)
     return changed
 
 
+def stop(event: Event) -> Event:
+    """Say that the labelling was stopped, which it was not."""
+    return replace(event, note=stopping("")) if event.action == "labelled" else event
+
+
 def test_labels_of_missed_comments_are_deleted(small: Resources) -> None:
+    """The attacker must say that the labelling was stopped, or the files contradict each other."""
     go_to(small, "publish")
     before = recall(small)
-    forge(small, without_missed(small))
+    forge(small, without_missed(small), event=stop)
     assert recall(small) > before
     assert level_of_files(small.audit_store.read("small")).problems == []
-    assert any("5 of 120 drawn comments have no label (5 closed)" in said
+    assert any("5 of 120 drawn comments have no label (5 withdrawn)" in said
                for said in remarks(small, "files"))  # fmt: skip
-    left_out, not_closed = problems(small, "decision log")
-    assert left_out.startswith("5 comments of the sample have decisions in the log from before the")
-    assert not_closed.startswith("5 comments are said to be closed by a lead, and are not")
+    [left_out] = problems(small, "decision log")
+    assert left_out.startswith("5 comments of the sample have labels in the decision log, and none")
     assert finders(small) == {"decision log", "register"}
 
 
@@ -74,13 +80,13 @@ def test_labels_are_deleted_and_the_outcomes_forgotten(small: Resources) -> None
     ]
 
 
-@pytest.mark.parametrize("outcome", ["waiting", "withdrawn", "escalated"])
+@pytest.mark.parametrize("outcome", ["waiting", "withdrawn", "escalated", "closed"])
 def test_deleted_labels_are_said_to_be_undecided(small: Resources, outcome: str) -> None:
     """The labelling was not stopped, so that everything must have been decided."""
     go_to(small, "publish")
     changed = without_missed(small)
     told = [
-        replace(each, outcome=outcome if each.outcome == "closed" else each.outcome)
+        replace(each, outcome=outcome if each.outcome == "withdrawn" else each.outcome)
         for each in files.read_outcomes(changed[files.outcomes_file(1)])
     ]
     forge(small, changed | {files.outcomes_file(1): files.write_outcomes(told)})
@@ -90,8 +96,8 @@ def test_deleted_labels_are_said_to_be_undecided(small: Resources, outcome: str)
 
 def test_labels_are_deleted_before_the_result_is_signed(small: Resources) -> None:
     go_to(small, "estimate")
-    forge(small, without_missed(small))
-    with pytest.raises(AuditError, match="5 comments of the sample have decisions in the log from"):
+    forge(small, without_missed(small), event=stop)
+    with pytest.raises(AuditError, match="5 comments of the sample have labels in the decision"):
         open_audit(small, "small").sign_off(actor="fay")
 
 
@@ -101,14 +107,9 @@ def test_a_stopped_labelling_hides_no_label_either(small: Resources) -> None:
     label_everything(small)
     open_audit(small, "small").seal(stop=True, actor="gil")
     open_audit(small, "small").estimate()
-    changed = without_missed(small)
-    told = [
-        replace(each, outcome="withdrawn" if each.outcome == "closed" else each.outcome)
-        for each in files.read_outcomes(changed[files.outcomes_file(1)])
-    ]
-    forge(small, changed | {files.outcomes_file(1): files.write_outcomes(told)})
+    forge(small, without_missed(small))
     assert problems(small, "files") == []
-    assert problems(small, "decision log")[0].startswith("5 comments of the sample have decisions")
+    assert problems(small, "decision log")[0].startswith("5 comments of the sample have labels")
 
 
 def test_labels_are_turned_round(small: Resources) -> None:
@@ -154,15 +155,24 @@ def test_the_queue_shows_others_than_were_drawn(
     assert any(problem.startswith(says) for problem in problems(small, "decision log"))
 
 
+def test_an_item_is_withdrawn_by_hand_and_nobody_asks_why(small: Resources) -> None:
+    """Before its label can be given: nothing but a stop explains a comment without one."""
+    begin(small)
+    without_triggers(small, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 1")
+    label_everything(small)
+    with pytest.raises(AuditError, match="that nobody decided, although the labelling was not"):
+        open_audit(small, "small").seal()
+
+
 def test_a_decision_is_deleted_from_the_log_and_its_label_from_the_files(small: Resources) -> None:
     """The chains of the log tell, and so does the register of steps beside it."""
     go_to(small, "publish")
     changed = without_missed(small)
-    forge(small, changed)
+    forge(small, changed, event=stop)
     told = files.read_outcomes(changed[files.outcomes_file(1)])
-    for day, name in (key_of(each) for each in told if each.outcome == "closed"):
+    for day, name in (key_of(each) for each in told if each.outcome == "withdrawn"):
         where = f"dt = '{day}' AND comment_id = '{name}'"
-        without_triggers(small, f"UPDATE review_item SET status = 'closed' WHERE {where}")
+        without_triggers(small, f"UPDATE review_item SET status = 'withdrawn' WHERE {where}")
         without_triggers(small, f"DELETE FROM decision WHERE {where}")
     assert problems(small, "decision log") == []
     assert "steps of the audit are not in the database" in problems(small, "register")[0]

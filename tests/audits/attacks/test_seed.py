@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from modwatch.audit import files
 from modwatch.audit.draw import draw
-from modwatch.audit.evidence import Event, first_of
+from modwatch.audit.evidence import Event, first_of, following, written
 from modwatch.audit.levels import level_of_files
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.seeds import LOG, NUMBER, PUBLIC_VALUE, made_seed, seed_of
@@ -154,8 +154,8 @@ def test_a_discarded_audit_shows(small: Resources) -> None:
     rewrite_register(small)
     assert problems(small, "register") == [
         of_database,
-        f"the database has {len(discarded)} steps of audits that are not in the register: it was "
-        "rewritten, so that audits are missing from it",
+        f"the database has {len(discarded)} steps of audits that are not in the register, or with "
+        "another name or period: it was rewritten, so that audits do not show in it",
     ]
 
 
@@ -172,6 +172,47 @@ def test_several_audits_of_a_period_are_named(small: Resources, discarded: str) 
     assert remark.startswith(f"audit 'small' is of {MONDAY} to {TUESDAY}, too: planned at ")
     assert f"last step {'cancelled' if discarded == 'cancelled' else 'planned'}" in remark
     assert finders(small, "anew") == set()
+
+
+def test_a_discarded_audit_is_said_to_be_of_another_period(small: Resources) -> None:
+    """The register is made anew for it, every hash as it must be."""
+    plan_audit(small, REQUEST, actor="eva")
+    open_audit(small, "small").cancel(actor="eva")
+    plan_audit(small, replace(REQUEST, audit="anew"), actor="eva")
+    entries: list[register.Entry] = []
+    for name in ("small", "anew"):
+        chain, plan = small.audit_store.chain(name), open_audit(small, name).plan
+        day = plan.first if name == "anew" else datetime.date(2020, 1, 1)
+        entries = register.continued(entries, chain, day, max(day, plan.last) if name == "anew"
+                                     else day)  # fmt: skip
+    kept = Folder(root=small.audit_store.root, holds="evidence")
+    kept.write("register.jsonl", register.written(entries))
+    assert remarks(small, "register", "anew") == []
+    assert "with another name or period" in problems(small, "register", "anew")[0]
+
+
+def test_an_audit_that_pretends_to_be_older_than_the_register(small: Resources) -> None:
+    """Of format 1, by its own seed, and in neither register nor database."""
+    plan = plan_audit(small, REQUEST, actor="eva")
+    days = tuple(replace(day, texts="") for day in plan.population)
+    older = replace(plan, audit="older", seed="the best of two hundred", population=days)
+    kept = Folder(root=small.audit_store.root, holds="evidence")
+
+    def put(at: datetime.datetime) -> None:
+        content = {files.PLAN: older.to_json().encode()}
+        planned = following([], audit="older", action="planned", actor="eva", at=at, files=content)
+        content[files.CHAIN] = written([planned]).encode()
+        for name, each in content.items():
+            kept.write(f"older/{name}", each)
+
+    put(datetime.datetime.now(datetime.UTC))
+    assert (
+        "1 of 1 steps of the audit are not in the register"
+        in (problems(small, "register", "older")[0])
+    )
+    put(datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC))
+    assert problems(small, "register", "older") == []
+    assert "or pretends to have been" in remarks(small, "register", "older")[0]
 
 
 def test_an_audit_of_another_period_is_not_named(small: Resources) -> None:
