@@ -119,8 +119,12 @@ def texts_digest(rows: Iterable[tuple[str, str | None, str | None]]) -> str:
     ...     [("a", "x", None), ("b", "y", "x")])
     True
     """
-    digests = sorted(hashlib.sha256(json.dumps(row).encode()).digest() for row in rows)
-    return hashlib.sha256(b"".join(digests)).hexdigest()
+    found = bytearray()
+    for row in rows:
+        found += hashlib.sha256(json.dumps(row).encode()).digest()
+    digests = np.frombuffer(found, dtype=f"S{_DIGEST_BYTES}").copy()
+    digests.sort()
+    return hashlib.sha256(digests.tobytes()).hexdigest()
 
 
 class ScoreHistogram:

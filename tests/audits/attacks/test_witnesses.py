@@ -125,6 +125,17 @@ def test_steps_are_changed(at: Resources, keys: Path, change: object) -> None:
     assert ["signature that is not valid" in said for said in told] == [True, True]
 
 
+def test_labels_are_turned_round_after_the_signature(at: Resources, keys: Path) -> None:
+    """The result is made anew, and everything that follows, and the register."""
+    signed(at, keys)
+    labels = files.read_labels(at.audit_store.read("small")[files.labels_file(1)])
+    turned = [replace(each, label=0) for each in labels]
+    forge(at, {files.labels_file(1): files.write_labels(turned)})
+    assert finders(at) == {"signatures", "timestamps", "decision log", "register"}
+    [said] = problems(at, "signatures")  # the approval is older than the labels
+    assert said.startswith("the step signed off by 'fay' has a signature that is not valid")
+
+
 def test_the_signer_is_changed(at: Resources, keys: Path) -> None:
     """To somebody without a key, to somebody with one, and signed with a key of one's own."""
     signed(at, keys)
