@@ -40,7 +40,7 @@ REQUEST = AuditRequest(audit="january", first=MONDAY, last=TUESDAY, labels=120)
 
 
 @pytest.fixture
-def at(install: Callable[..., Installation]) -> Iterator[Resources]:
+def at(install: Callable[..., Installation], same_draws: None) -> Iterator[Resources]:
     """Two days of scored comments."""
     home = install()
     for day in (MONDAY, TUESDAY):
@@ -84,10 +84,7 @@ def test_from_the_plan_to_a_signed_result(at: Resources) -> None:
     assert not [1 for words in texts if len(words) > 8 and words in page]
 
 
-def test_its_interval_holds_the_planted_truth(
-    at: Resources, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small_audits.always_the_same_draw(monkeypatch)
+def test_its_interval_holds_the_planted_truth(at: Resources) -> None:
     to_the_labels(at)
     label_everything(at)
     open_audit(at, "january").seal()

@@ -50,7 +50,7 @@ def dsa(at: Resources, plan: AuditPlan, result: Mapping[str, Any]) -> dict[str, 
 
 
 @pytest.fixture
-def at(queue_url: str, tmp_path: Path) -> Iterator[Resources]:
+def at(queue_url: str, tmp_path: Path, same_draws: None) -> Iterator[Resources]:
     """Two days of scored comments, the later half of each flagged."""
     home = Installation(values={"home": tmp_path, "database_url": queue_url})
     with open_resources(home.settings) as wiring:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
-from small_audits import always_the_same_draw, label_everything, plan_audit
+from small_audits import label_everything, plan_audit
 
 from modwatch.audits.audit import Audit
 from modwatch.audits.request import AuditRequest
@@ -178,10 +178,7 @@ def audited(at: Resources) -> None:
     open_audit(at, "demo").estimate()
 
 
-def test_the_table_of_the_audit_says_whether_the_truth_is_within(
-    small: Resources, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    always_the_same_draw(monkeypatch)
+def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resources) -> None:
     audited(small)
     result = open_audit(small, "demo").result
     heads, _, *rows, _, last = audit_table(small).splitlines()

@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
 from installation import MONDAY, TUESDAY
 from sqlalchemy import select
 
 from modwatch.audit.plan import AuditPlan
-from modwatch.audits import register
 from modwatch.audits.request import AuditRequest
 from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources
@@ -20,14 +18,6 @@ REQUEST = AuditRequest(
     audit="small", first=MONDAY, last=TUESDAY, labels=120, several_labels_share=0.1
 )
 ADAPTIVE = replace(REQUEST, labels=160, second_stage_share=0.4)
-
-
-def always_the_same_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the seed depend on the plan and the decision log alone.
-
-    For tests of intervals, which miss the truth in one of twenty draws.
-    """
-    monkeypatch.setattr(register, "random_number", lambda: 64 * "0")
 
 
 def plan_audit(at: Resources, request: AuditRequest, *, actor: str) -> AuditPlan:
