@@ -11,14 +11,15 @@ unless `MODWATCH_LAST_DAY` ends the schedules. Several audits can run at once.
 
 | task | what it does | stored in the evidence |
 |---|---|---|
-| `plan` | seals period, strata, sample sizes and seed | `plan.json` |
+| `plan` | seals period, strata and sample sizes | `plan.json` |
 | `approve` | **asks for approval of the plan** | who, and when |
-| `draw` | draws the sample by the plan and queues it, blind | `sample-1.csv`, `population-1.csv` |
-| `label` | waits, deferred, while people label in the console | `labels-1.csv` |
+| `draw` | draws the sample by plan and seed, which the approval fixed, and queues it, blind | \
+`sample-1.csv`, `population-1.csv` |
+| `label` | waits, deferred, while people label in the console | `labels-1.csv`, `outcomes-1.csv` |
 | `draw_again`, `label_again` | the second stage, if the plan has one | the files of stage 2 |
 | `estimate` | computes the metrics | `result.json` |
 | `sign_off` | **asks for a signature of the result** | who, and when |
-| `publish` | writes the report and the DSA files | `report.html`, CSV files |
+| `publish` | writes the report and the DSA files | `report.html`, `publication.json`, CSV files |
 | `track` | shows the audit in MLflow, experiment *modwatch-audits* | |
 
 Questions are listed under *Required Actions* and sent to the alert channels; each can also cancel
@@ -48,8 +49,9 @@ Every task can be killed, retried and cleared: sealed files do not change.
   labels undone in the console and clear the task, or cancel the audit.
 - **`label` asks again whether to stop**: its process was killed while it acted on an answer. Answer
   again.
-- **`sign_off` fails with AuditError**: the signer labelled for the audit. Clear the task, and let
-  somebody else answer.
+- **`approve` or `sign_off` fails with AuditError**: with four eyes, whoever planned cannot approve,
+  and neither of them can sign; whoever labelled can do neither. Clear the task, and let somebody
+  else answer.
 - **A metric is *insufficient***: the report says how many labels are required.
 - **`publish` fails with AuditError**: a file, a label or a day was changed after it was sealed; the
   message names it. Cancel the audit and trigger another.

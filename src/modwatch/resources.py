@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from modwatch.audits.store import AuditStore
+    from modwatch.audits.witnesses import Witnesses
     from modwatch.review.embedded import EmbeddedServer
     from modwatch.review.log.witnesses import Authority
     from modwatch.review.queue.lanes import Lanes
@@ -94,6 +95,20 @@ class Resources:
         if url is None or roots is None:
             return None
         return Authority(url=url.get_secret_value(), roots=read_roots(roots))
+
+    @cached_property
+    def witnesses(self) -> "Witnesses":
+        """Who vouches for the steps of audits: signers and a time-stamping authority, if set."""
+        from modwatch.audits.signatures import read_signers
+        from modwatch.audits.witnesses import Witnesses
+        from modwatch.timestamps import read_roots
+
+        at = self.settings
+        return Witnesses(
+            signers=read_signers(at.audit_signers) if at.audit_signers else None,
+            roots=read_roots(at.timestamp_roots) if at.timestamp_roots else (),
+            authority=at.timestamp_url.get_secret_value() if at.timestamp_url else "",
+        )
 
     @cached_property
     def source(self) -> Source:

@@ -55,10 +55,11 @@ class Auditor:
                 form.locator(f"[name=element_{name}]").fill(str(value))
         self._picture(page, "audit-form")
         self._see_all_fields(form)
-        for name in ("seed", "several_labels_share"):
-            section = FIELDS[name].schema["section"]
-            form.get_by_role("button", name=section).click()
-            form.locator(f"[name=element_{name}]").fill(str(FORM[name]))
+        form.get_by_role("button", name=FIELDS["several_labels_share"].schema["section"]).click()
+        share = form.locator("[name=element_several_labels_share]")
+        share.fill(str(FORM["several_labels_share"]))
+        # A switch, whose input is hidden: there is one user of Airflow.
+        form.locator("[name=element_four_eyes]").dispatch_event("click")
         form.get_by_role("button", name="Trigger").click()
         page.wait_for_url("**/runs/manual__*")
         self.airflow.runs[audit] = page.url.rpartition("/runs/")[2]

@@ -12,13 +12,15 @@ from installation import Installation
 from small_audits import plan_audit
 from sqlalchemy import func, select
 
-from acceptance.audit_runs import FORM, Audits
+from acceptance.audit_runs import FORM, Audits, chain
 from modwatch.audit import files
+from modwatch.audit.evidence import first_of
 from modwatch.audit.labels import AuditLabel
 from modwatch.audits.request import requested
 from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.review.database import create_database
+from modwatch.review.events import record_event
 from modwatch.review.migrate import upgrade
 from modwatch.review.people import create_moderator
 from modwatch.review.queue import claim
@@ -90,7 +92,14 @@ def undisturbed(
     """Carry an audit out up to its result, in one go and without Airflow."""
     request = requested({**FORM, "audit": audit, **changes})
     with open_resources(settings) as at:
-        plan_audit(at, request, actor="eva")
+        plan = plan_audit(at, request, actor="eva")
+        approved = first_of(chain(audit), "approved")
+        assert approved is not None
+        with at.database.begin() as connection:  # the same seed
+            record_event(
+                connection, "audit_approval", actor_id=None,
+                audit=audit, plan=plan.digest, witness="[]", **approved.facts,
+            )  # fmt: skip
         open_audit(at, audit).approve(actor="eva")
         for _ in range(open_audit(at, audit).plan.stages):
             open_audit(at, audit).draw()

@@ -34,7 +34,7 @@ FORM = {
     "last": TUESDAY.isoformat(),
     "labels": 120,
     "several_labels_share": 0.1,
-    "seed": "s",
+    "four_eyes": False,  # there is one user of Airflow
     "service": "Example Forum",
 }
 PATIENCE = 600

@@ -34,6 +34,7 @@ def a_day(number: int = 0, **changes: Any) -> PopulationDay:
         "model_version": "7",
         "threshold": 0.5,
         "digest": "00",
+        "texts": "11",
     }
     return PopulationDay(**(fields | changes))
 
@@ -55,7 +56,6 @@ def a_plan(**changes: Any) -> AuditPlan:
         "audit": "2026-01",
         "population": (a_day(),),
         "strata": (a_stratum("flagged"), a_stratum()),
-        "seed": "s",
     }
     return AuditPlan(**(fields | changes))
 
@@ -92,7 +92,8 @@ def plans(draw: st.DrawFn) -> AuditPlan:
         audit=draw(st.from_regex("[a-z0-9][a-z0-9_-]{0,99}", fullmatch=True)),
         population=tuple(two_days),
         strata=(*flagged, *unflagged),
-        seed=draw(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)),
+        public_value=draw(st.text(st.characters(exclude_categories=["Cs"]), max_size=20)),
+        four_eyes=draw(st.booleans()),
         rule=IntervalOptions(
             level=draw(st.floats(0.6, 0.99)), hidden_share=draw(st.floats(0, 0.9))
         ),
@@ -123,7 +124,7 @@ def test_days_and_sides_are_told() -> None:
 
 def test_a_plan_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
-        a_plan().seed = "t"  # type: ignore[misc]
+        a_plan().four_eyes = False  # type: ignore[misc]
 
 
 #: Another value of each field.
@@ -131,7 +132,8 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
     "audit": lambda plan: "other",
     "population": lambda plan: (replace(plan.population[0], digest="01"),),
     "strata": lambda plan: (replace(plan.strata[0], score=0.5), plan.strata[1]),
-    "seed": lambda plan: "t",
+    "four_eyes": lambda plan: False,
+    "public_value": lambda plan: "a lottery",
     "rule": lambda plan: IntervalOptions(level=0.9),
     "second_stage_labels": lambda plan: 61,
     "first_stage_share": lambda plan: 0.4,
@@ -146,13 +148,14 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
 def test_the_digest_changes_with_each_field(name: str) -> None:
     plan = a_plan(second_stage_labels=60, first_stage_share=0.5)
     assert replace(plan, **{name: OTHERS[name](plan)}).digest != plan.digest
-    assert OTHERS.keys() == plan.__dataclass_fields__.keys()
+    assert OTHERS.keys() == plan.__dataclass_fields__.keys() - {"seed"}
 
 
 def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
     plan = a_plan()
     fields = json.loads(plan.to_json())
-    assert fields.pop("format") == 1
+    assert fields.pop("format") == 2
+    fields["seed"] = ""  # of format 1 alone
     for record, there in (
         (plan, fields),
         (plan.population[0], fields["population"][0]),
@@ -200,8 +203,9 @@ def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
         ({"strata": ()}, "do not add up to the comments of the period"),
         ({"strata": (a_stratum("flagged", labels=0), a_stratum(labels=0))},
          "no comments would be drawn"),
-        ({"seed": ""}, "the seed is empty"),
-        ({"seed": "\ud800"}, "not valid Unicode"),
+        ({"population": (a_day(texts=""),)}, "a day has no digest of its texts"),
+        ({"public_value": "\ud800"}, "not valid Unicode"),
+        ({"seed": "s"}, "a plan with a seed of its own has no digests of texts"),
         ({"options": {"\ud800": 1}}, "not valid Unicode"),
         ({"options": {"a": "\ud800"}}, "not valid Unicode"),
         ({"population": (a_day(model_version="\ud800"),)}, "not valid Unicode"),
@@ -268,7 +272,7 @@ def test_an_edited_plan_is_refused() -> None:
     for text in (
         edited(lambda fields: None, separators=(", ", ":")),
         edited(lambda fields: None, indent=1),
-        edited(lambda fields: fields.update(seed=fields.pop("seed")), sort_keys=False),
+        edited(lambda fields: fields.update(audit=fields.pop("audit")), sort_keys=False),
         edited(lambda fields: fields.pop("options")),  # has a default
         edited(lambda fields: fields.update(first_stage_share=1)),  # is written 1.0
         edited(lambda fields: fields.update(format=True)),
@@ -276,12 +280,13 @@ def test_an_edited_plan_is_refused() -> None:
         edited(lambda fields: fields["rule"].update(level=0.950)).replace("0.95", "0.950"),
         plan.to_json() + "\n",
         " " + plan.to_json(),
-        plan.to_json().replace('"seed":"s"', '"seed":"t","seed":"s"'),
-        plan.to_json().replace('"s"', '"\\u0073"'),
+        edited(lambda fields: fields.update(seed="")),
+        plan.to_json().replace('"audit":', '"audit":"x","audit":'),
+        plan.to_json().replace('"7"', '"\\u0037"'),
     ):
         with pytest.raises(AuditError, match="not in canonical form"):
             AuditPlan.from_json(text)
-    assert AuditPlan.from_json(plan.to_json().replace('"s"', '"t"')).digest != plan.digest
+    assert AuditPlan.from_json(plan.to_json().replace('"11"', '"12"')).digest != plan.digest
 
 
 #: What a document may hold instead of anything else.
@@ -330,7 +335,7 @@ def test_anything_else_is_refused_in_words(text: str) -> None:
 
 
 def test_another_format_is_refused() -> None:
-    for other in (0, 2, None, "1"):
+    for other in (0, 3, None, "1"):
         with pytest.raises(AuditError, match="The format of the plan is unknown"):
             AuditPlan.from_json(edited(lambda fields, other=other: fields.update(format=other)))
 

@@ -16,6 +16,7 @@ from modwatch.audit import evidence, files
 from modwatch.audit.draw import DrawnComment, Scored, draw
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.labels import AuditLabel
+from modwatch.audit.levels import level_of_files
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.results import computed, to_json
 from modwatch.audit.verify import planned_sizes, read_evidence, verify
@@ -656,3 +657,20 @@ class TestFirstFormat:
         assert verify(rehashed(dict(done.folder), to_json(result))) == [
             "result.json does not follow from the sample and the labels"
         ]
+
+
+def test_evidence_of_an_earlier_version_is_verified_as_ever() -> None:
+    """Written by 0.4: the seed in the plan, nothing of texts, outcomes or what was published."""
+    kept = Path(__file__).parents[1] / "golden" / "audit" / "format-1"
+    folder = {path.name: path.read_bytes() for path in kept.iterdir()}
+    plan = AuditPlan.from_json(folder[files.PLAN].decode())
+    assert (plan.format, plan.digest[:8]) == (1, evidence.file_digest(folder[files.PLAN])[:8])
+    level = level_of_files(folder)
+    assert level.problems == []
+    said, published = level.remarks
+    assert "whoever planned it could choose the sample" in said
+    assert "report.html was not compared with the result" in published
+    labels_ = folder[files.labels_file(1)].replace(b",0,", b",1,", 1)
+    assert verify(folder | {files.labels_file(1): labels_}) == [
+        "labels-1.csv was changed after it was sealed"
+    ]

@@ -21,7 +21,8 @@ from modwatch.audit.dsa.from_audit import Measures
 from modwatch.audit.dsa.vocabulary import LANGUAGES
 from modwatch.audit.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE
 from modwatch.audit.plan import AuditPlan, PopulationDay
-from modwatch.audits.dsa_files import dsa_files, period_measures
+from modwatch.audit.publication import transparency_files
+from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.sources import scored
 from modwatch.errors import AuditError
@@ -44,11 +45,12 @@ SERVICE = "An Example"
 
 
 def dsa(at: Resources, plan: AuditPlan, result: Mapping[str, Any]) -> dict[str, bytes]:
-    return dsa_files(plan, result, at.lake, at.database, service=SERVICE)
+    measures = period_measures(plan, at.lake, at.database)
+    return transparency_files(plan, result, measures, service=SERVICE)
 
 
 @pytest.fixture
-def at(queue_url: str, tmp_path: Path) -> Iterator[Resources]:
+def at(queue_url: str, tmp_path: Path, same_draws: None) -> Iterator[Resources]:
     """Two days of scored comments, the later half of each flagged."""
     home = Installation(values={"home": tmp_path, "database_url": queue_url})
     with open_resources(home.settings) as wiring:
@@ -199,7 +201,7 @@ def test_scores_that_changed_since_the_plan_are_refused(at: Resources) -> None:
 
 def signed(at: Resources, *, says: int | None = None) -> tuple[AuditPlan, dict[str, Any]]:
     """Carry an audit out whose labellers say what the score says, or always the same."""
-    request = AuditRequest(audit="spring", first=MONDAY, last=TUESDAY, labels=200, seed="s")
+    request = AuditRequest(audit="spring", first=MONDAY, last=TUESDAY, labels=200)
     planned = plan_audit(at, request, actor="eva")
     open_audit(at, "spring").approve(actor="eve")
     open_audit(at, "spring").draw()
@@ -244,9 +246,7 @@ def test_the_files_of_an_audit_hold_what_people_and_model_did(at: Resources) -> 
     reviewed = ("c202", "c203", "c252", "c255", "c2", "c6")
     enqueue(at, *(item(comment) for comment in reviewed))
     label_all(at.database, ann, lambda comment: int(comment != "c252"))
-    made = dsa_files(
-        *over_a_half_year(*signed(at)), lake=at.lake, database=at.database, service=SERVICE
-    )
+    made = dsa(at, *over_a_half_year(*signed(at)))
     assert list(made) == [AUTOMATED_MEANS_FILE, QUALITATIVE_FILE]
     for content in made.values():
         assert validate(content) == []
@@ -291,9 +291,7 @@ def test_rates_are_those_of_the_result(at: Resources) -> None:
 
 
 def test_an_audit_that_found_too_little_leaves_blank_what_it_does_not_know(at: Resources) -> None:
-    made = dsa_files(
-        *over_a_half_year(*signed(at, says=0)), lake=at.lake, database=at.database, service=SERVICE
-    )
+    made = dsa(at, *over_a_half_year(*signed(at, says=0)))
     assert [validate(content) for content in made.values()] == [[], []]
     rows = rows_of(made[AUTOMATED_MEANS_FILE])
     assert rows["Total number", "Recall"]["Value"] == ""
@@ -304,9 +302,7 @@ def test_an_audit_that_found_too_little_leaves_blank_what_it_does_not_know(at: R
 def test_without_languages_their_rows_are_blank(at: Resources) -> None:
     for day in (MONDAY, TUESDAY):
         put_comments(at.lake, day, SIZE)
-    made = dsa_files(
-        *over_a_half_year(*signed(at)), lake=at.lake, database=at.database, service=SERVICE
-    )
+    made = dsa(at, *over_a_half_year(*signed(at)))
     assert [validate(content) for content in made.values()] == [[], []]
     rows = rows_of(made[AUTOMATED_MEANS_FILE])
     of_languages = [row for (scope, _), row in rows.items() if scope in LANGUAGES]
@@ -324,13 +320,6 @@ def test_the_same_lake_gives_the_same_bytes_in_whatever_order_it_lies(at: Resour
     assert dsa(at, planned, result) == first
 
 
-def test_a_service_without_a_name_is_refused(at: Resources) -> None:
-    with pytest.raises(AuditError, match="name the service; tell its name"):
-        dsa_files(small_plan(at), {}, at.lake, at.database, service=" ")
-
-
 def test_no_text_of_a_comment_is_in_the_files(at: Resources) -> None:
-    for content in dsa_files(
-        *signed(at), lake=at.lake, database=at.database, service=SERVICE
-    ).values():
+    for content in dsa(at, *signed(at)).values():
         assert b"invented text" not in content

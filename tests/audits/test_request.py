@@ -25,7 +25,8 @@ SAID = {
     "several_labels_share": 0.1,
     "labels_an_item": 3,
     "deadline_days": 7,
-    "seed": "s",
+    "four_eyes": False,
+    "public_value": "a lottery",
     "origin": "run 1",
     "method": "quantile",
     "bins": 6,
@@ -64,6 +65,7 @@ def plan_of(asked: AuditRequest, comments: int = 400) -> AuditPlan:
             model_version="3",
             threshold=0.5,
             digest="00",
+            texts="11",
         )
         for number in range(days)
     )
@@ -82,15 +84,10 @@ def test_every_field_goes_where_it_belongs() -> None:
     told = {
         **{each.name: getattr(asked, each.name) for each in fields(asked)},
         **asdict(asked.options),
-        **{
-            name: each
-            for name, each in asdict(asked.rule).items()
-            if name not in ("seed", "method")
-        },
+        **{name: each for name, each in asdict(asked.rule).items() if name != "method"},
         "interval": asked.rule.method,
     }
     assert {name: told[name] for name in SAID} == SAID
-    assert asked.rule.seed == IntervalOptions().seed
 
 
 def test_what_is_no_field_is_left_out() -> None:
@@ -196,7 +193,8 @@ def test_the_plan_of_a_request_fits_it_and_its_own_document(
         {"several_labels_share": 0.0},
         {"labels_an_item": 3},
         {"deadline_days": 15},
-        {"seed": "another"},
+        {"four_eyes": False},
+        {"public_value": "a lottery"},
     ],
 )
 def test_a_plan_that_differs_in_anything_does_not_fit(changes: dict[str, Any]) -> None:
@@ -222,6 +220,6 @@ def test_a_second_stage_is_part_of_what_fits() -> None:
     assert not replace(asked, labels=180, second_stage_share=0.0).fits(plan)
 
 
-def test_a_seed_that_nobody_gave_fits_whatever_was_drawn() -> None:
-    assert ASKED.fits(replace(plan_of(ASKED), seed="of the machine"))
-    assert not replace(ASKED, seed="s").fits(replace(plan_of(ASKED), seed="of the machine"))
+def test_a_seed_is_nobodys_choice() -> None:
+    with pytest.raises(AuditError, match="nobody chooses the seed of a draw"):
+        requested({**FORM, "seed": "s"})

@@ -77,7 +77,7 @@ def test_what_was_corrected_before_it_was_sealed_is_the_label(small: Resources) 
     correct_some(small, 3)
     assert open_audit(small, "small").seal() == 120
     open_audit(small, "small").estimate()
-    open_audit(small, "small").sign_off(actor="eva")
+    open_audit(small, "small").sign_off(actor="fay")
     assert open_audit(small, "small").verify() == []
     labels = files.read_labels(small.audit_store.read("small")[files.labels_file(1)])
     assert sum(each.action == "adjudicate" for each in labels) == 3
@@ -88,14 +88,14 @@ def test_a_result_whose_labels_changed_is_not_signed(small: Resources) -> None:
     correct_some(small)
     open_audit(small, "small").estimate()
     with pytest.raises(AuditError, match=f"^audit 'small': {ONE}{ANEW}$"):
-        open_audit(small, "small").sign_off(actor="eva")
+        open_audit(small, "small").sign_off(actor="fay")
     assert open_audit(small, "small").verify() == [ONE]
 
 
 def test_a_label_that_changes_after_sign_off_keeps_the_report_back(small: Resources) -> None:
     seal(small)
     open_audit(small, "small").estimate()
-    open_audit(small, "small").sign_off(actor="eva")
+    open_audit(small, "small").sign_off(actor="fay")
     correct_some(small)
     with pytest.raises(AuditError, match=f"^audit 'small': {ONE}{ANEW}$"):
         open_audit(small, "small").publish()
@@ -106,7 +106,7 @@ def test_a_label_that_changes_after_sign_off_keeps_the_report_back(small: Resour
 def test_a_label_that_changes_after_publication_is_told(small: Resources) -> None:
     seal(small)
     open_audit(small, "small").estimate()
-    open_audit(small, "small").sign_off(actor="eva")
+    open_audit(small, "small").sign_off(actor="fay")
     open_audit(small, "small").publish()
     correct_some(small)
     open_audit(small, "small").publish()  # by a task that is run again

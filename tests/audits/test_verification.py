@@ -40,7 +40,6 @@ def test_a_digest_that_is_not_that_of_the_day_is_named(small: Resources) -> None
     assert open_audit(small, "forged").verify() == [
         f"{day}: ids, scores or decisions differ from the plan" for day in (MONDAY, TUESDAY)
     ]
-    assert open_audit(small, "forged").verify(with_scores=False) == []
     assert open_audit(small, "honest").verify() == []
 
 
@@ -73,9 +72,8 @@ def test_numbers_of_comments_are_held_against_those_in_the_lake(small: Resources
         changes[name] = files.write_population(counts)
     reseal(small, changes)
     assert verify(small.audit_store.read("small")) == []
-    assert open_audit(small, "small").verify() == [
-        f"{name} does not match the numbers of comments" for name in changes
-    ]
+    lake = next(level for level in open_audit(small, "small").levels() if level.name == "lake")
+    assert lake.problems == [f"{name} does not match the numbers of comments" for name in changes]
 
 
 def reseal(at: Resources, changes: dict[str, bytes]) -> None:

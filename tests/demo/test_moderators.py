@@ -45,7 +45,7 @@ AUDITORS = ("sim-auditor-1", "sim-auditor-2", "sim-audit-lead")
 
 def audit_of_monday(at: Resources, **changes: Any) -> None:
     """Plan and draw an audit of 80 comments."""
-    day = {"first": MONDAY, "last": MONDAY, "labels": 80, "seed": "s"}
+    day = {"first": MONDAY, "last": MONDAY, "labels": 80}
     request = AuditRequest(**{"audit": "demo", **day, **changes})
     plan_audit(at, request, actor="eva")
     open_audit(at, "demo").approve(actor="eve")

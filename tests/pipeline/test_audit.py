@@ -55,7 +55,7 @@ def test_every_step_may_come_again_whenever_and_nothing_changes(small: Resources
         ("approved", "eve", "as agreed"),
         *[("drawn", "modwatch", ""), ("labelled", "modwatch", "")] * 2,
         ("estimated", "modwatch", ""),
-        ("signed_off", "eva", ""),
+        ("signed_off", "fay", ""),
         ("published", "modwatch", ""),
     ]
 
@@ -207,7 +207,7 @@ def test_another_run_cannot_take_an_audit_over_and_the_same_run_may_plan_it_agai
         {"sides": "lower"},
         {"bins": 4},
         {"deadline_days": 15},
-        {"seed": "t"},
+        {"four_eyes": False},
     ],
 )
 def test_a_plan_is_not_taken_for_one_that_asks_for_something_else(
@@ -220,7 +220,7 @@ def test_a_plan_is_not_taken_for_one_that_asks_for_something_else(
 
 def test_two_audits_go_on_side_by_side(small: Resources) -> None:
     go_to(small, "draw")
-    path.plan(small, {**FORM, "audit": "other", "seed": "t", "origin": "run 2"})
+    path.plan(small, {**FORM, "audit": "other", "origin": "run 2"})
     open_audit(small, "other").approve(actor="eve")
     assert open_audit(small, "other").draw(1) == 120
     open_audit(small, "small").cancel(actor="eve")

@@ -22,7 +22,6 @@ FORM = {
     "last": str(TUESDAY),
     "labels": 120,
     "several_labels_share": 0.1,
-    "seed": "s",
     "origin": "run 1",
 }
 ADAPTIVE = {**FORM, "labels": 160, "second_stage_share": 0.4}
@@ -44,7 +43,7 @@ STEPS: dict[str, Step] = {
     "draw": lambda at: open_audit(at, "small").draw(1),
     "seal": lambda at: open_audit(at, "small").seal(1),
     "estimate": lambda at: recall_status(open_audit(at, "small")),
-    "sign_off": lambda at: open_audit(at, "small").sign_off(actor="eva"),
+    "sign_off": lambda at: open_audit(at, "small").sign_off(actor="fay"),
     "publish": lambda at: open_audit(at, "small").publish(service="Example Forum"),
 }
 AGAIN: dict[str, Step] = {
@@ -104,7 +103,7 @@ def behind(hours: float) -> type[datetime.datetime]:
 def killed_in(function: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let what the block does die, as a process that is killed, in what `Audit` calls."""
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:

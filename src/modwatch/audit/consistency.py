@@ -15,7 +15,7 @@ from scipy import stats
 from modwatch.audit.design import ScoreCounts, shift_to, sizes_and_means
 from modwatch.audit.draw import DrawnComment, keys_of
 from modwatch.audit.evidence import moment
-from modwatch.audit.labels import AuditLabel, Key, key_of
+from modwatch.audit.labels import AuditLabel, Key, Outcome, key_of
 from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.metrics.inputs import Floats
 
@@ -52,6 +52,11 @@ def plan_problems(
                 yield f"{then.day}: {title} is {after}, but {before} in the plan"
         if then.digest != now.digest and then.comments == now.comments:
             yield f"{then.day}: ids, scores or decisions differ from the plan"
+        if then.texts and then.texts != now.texts and then.comments == now.comments:
+            yield (
+                f"{then.day}: texts differ from the plan: people may have read other words than "
+                "the model scored"
+            )
     for side, scores in (("flagged", flagged), ("unflagged", unflagged)):
         means = _mean_scores(plan, side, scores, unflagged)
         for number, mean in zip(plan.of_side(side), means.tolist(), strict=True):
@@ -76,10 +81,13 @@ def sample_problems(
     drawn: Sequence[DrawnComment],
     sizes: Sequence[int],
     earlier: Sequence[DrawnComment] = (),
+    *,
+    seed: str = "",
 ) -> Iterator[str]:
     """Yield the problems of a sample that should have `sizes` (H,) comments per stratum.
 
-    `earlier` is the sample of the previous stage, which has the smaller keys of each stratum.
+    For `seed` see `draw.keys_of`. `earlier` is the sample of the previous stage, which has the
+    smaller keys of each stratum.
     """
     planned = range(len(plan.strata))
     if any(each.stratum not in planned or not 0 <= each.key < 2**64 for each in drawn):
@@ -94,7 +102,7 @@ def sample_problems(
         strata[each.stratum].append(each)
     if [len(mine) for mine in strata] != list(sizes):
         yield "does not contain the planned number of comments of each stratum"
-    yield from _comment_problems(plan, drawn)
+    yield from _comment_problems(plan, drawn, seed)
     for number, mine in enumerate(strata):
         first = [each for each in earlier if each.stratum == number]
         if mine[: len(first)] != first:
@@ -170,14 +178,34 @@ def label_problems(
             return
 
 
-def _comment_problems(plan: AuditPlan, drawn: Sequence[DrawnComment]) -> Iterator[str]:
+def outcome_problems(
+    outcomes: Sequence[Outcome],
+    drawn: Sequence[DrawnComment],
+    labels: Sequence[AuditLabel],
+    *,
+    stopped: bool,
+) -> Iterator[str]:
+    """Yield the problems of the outcomes of drawn comments, given their sealed labels."""
+    if [key_of(each) for each in outcomes] != [key_of(each) for each in drawn]:
+        yield "does not say of every drawn comment what became of it"
+        return
+    given = Counter(key_of(each) for each in labels)
+    if any(each.labels != given[key_of(each)] for each in outcomes):
+        yield "counts other labels than were sealed: labels were left out or added"
+    if any(each.outcome == "decided" and not each.labels for each in outcomes):
+        yield "contains a comment that was decided and has no label: its label was left out"
+    if not stopped and any(each.outcome != "decided" for each in outcomes):
+        yield "contains comments that nobody decided, although the labelling was not stopped"
+
+
+def _comment_problems(plan: AuditPlan, drawn: Sequence[DrawnComment], seed: str) -> Iterator[str]:
     """Yield the days with a comment whose random number or score contradicts the plan."""
     planned = {day.day for day in plan.population if day.comments}
     for day in sorted({each.day for each in drawn}):
         mine = [each for each in drawn if each.day == day]
         if day not in planned:
             yield f"contains a comment of {day}, which is not in the plan"
-        if keys_of(plan, day, [each.comment_id for each in mine]).tolist() != [
+        if keys_of(plan, day, [each.comment_id for each in mine], seed).tolist() != [
             each.key for each in mine
         ]:
             yield f"contains a comment of {day} with another random number than the plan gives it"

@@ -6,6 +6,11 @@ from typing import Any
 from modwatch.audit.plan import AuditPlan, PlannedStratum
 from modwatch.audit.sample_size import LABELS_AN_HOUR
 
+#: What is said of an audit without four eyes.
+ONE_PERSON = (
+    "none: planner, approver and signer may be one person, and nobody else answers for the audit"
+)
+
 _RESULT_HEADER = "| metric | value | confidence interval | labels |"
 _METRICS = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged")
 
@@ -48,6 +53,7 @@ hour. Deadline: 14 days. Confidence level: 95 %.
             f"{plan.labels_an_item} people: {_effort(plan, wanted)}. Deadline: "
             f"{plan.deadline_days} days{' per stage' if plan.stages > 1 else ''}. Confidence "
             f"level: {_percent(plan.rule.level)}.",
+            *_people(plan),
             f"Plan `{plan.digest}`",
         ]
     )
@@ -73,6 +79,7 @@ def describe_result(result: Mapping[str, Any], folder: str) -> str:
     return "\n\n".join(
         [
             f"{result['labelled']:,} of {result['drawn']:,} drawn comments are labelled.",
+            *([] if result.get("four_eyes", True) else [f"**Four eyes: {ONE_PERSON}.**"]),
             "\n".join([_RESULT_HEADER, "|---|---:|---|---:|", *rows]),
             f"All files are in `{folder}`.",
         ]
@@ -121,6 +128,20 @@ def _effort(plan: AuditPlan, wanted: int) -> str:
     decisions = round((wanted + plan.second_stage_labels) * (1 + again))
     hours = decisions / LABELS_AN_HOUR
     return f"about {decisions:,} decisions, {hours:.1f} hours at {LABELS_AN_HOUR} per hour"
+
+
+def _people(plan: AuditPlan) -> list[str]:
+    """Return how the sample is drawn, and who may approve; nothing for plans of format 1."""
+    if plan.format == 1:
+        return []
+    also = f", and of {plan.public_value}" if plan.public_value else ""
+    return [
+        "The sample is not fixed yet. Its seed is made of this plan, of the decision log, of a "
+        f"random number when the plan is approved{also}: nobody can choose it.",
+        "Whoever planned the audit cannot approve it, and neither can sign the result."
+        if plan.four_eyes
+        else f"**Four eyes: {ONE_PERSON}.**",
+    ]
 
 
 def _percent(share: float) -> str:

@@ -6,6 +6,7 @@ first ended, and anybody with the plan and the scores draws the same comments.
 """
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -106,6 +107,26 @@ def _row_digests(part: Scored) -> NDArray[np.bytes_]:
     return np.frombuffer(bytes(digests), dtype=f"S{_DIGEST_BYTES}")
 
 
+def texts_digest(rows: Iterable[tuple[str, str | None, str | None]]) -> str:
+    """Return a hash of one day's comments, as people read them, that ignores their order.
+
+    Rows of id, text, and text of the comment that it answers, None where there is none. SHA-256
+    over the sorted SHA-256 of the rows as JSON.
+
+    >>> texts_digest([("a", "x", None), ("b", "y", "x")])[:8]
+    '8e636db7'
+    >>> texts_digest([("b", "y", "x"), ("a", "x", None)]) == texts_digest(
+    ...     [("a", "x", None), ("b", "y", "x")])
+    True
+    """
+    found = bytearray()
+    for row in rows:
+        found += hashlib.sha256(json.dumps(row).encode()).digest()
+    digests = np.frombuffer(found, dtype=f"S{_DIGEST_BYTES}").copy()
+    digests.sort()
+    return hashlib.sha256(digests.tobytes()).hexdigest()
+
+
 class ScoreHistogram:
     """Histogram of the scores of a stream, for the design: about 2,000 classes per octave.
 
@@ -159,11 +180,17 @@ def strata_of(plan: AuditPlan, part: Scored) -> Ints:
     return stratum
 
 
-def keys_of(plan: AuditPlan, day: date, comment_ids: Sequence[str]) -> NDArray[np.uint64]:
-    """Return the random number (n,) of each comment."""
-    return random_keys(
-        list(comment_ids), day=day.isoformat(), design_digest=plan.digest, salt=plan.seed
-    )
+def keys_of(
+    plan: AuditPlan, day: date, comment_ids: Sequence[str], seed: str = ""
+) -> NDArray[np.uint64]:
+    """Return the random number (n,) of each comment.
+
+    `seed` is that of `seeds.seed_of`; plans of format 1 have their own. AuditError without one.
+    """
+    salt = plan.seed or seed
+    if not salt:
+        raise AuditError(f"audit {plan.audit!r} has no seed before its plan is approved")
+    return random_keys(list(comment_ids), day=day.isoformat(), design_digest=plan.digest, salt=salt)
 
 
 def labels_wanted(plan: AuditPlan, drawn: DrawnComment) -> int:
@@ -172,16 +199,19 @@ def labels_wanted(plan: AuditPlan, drawn: DrawnComment) -> int:
     return plan.labels_an_item if several else 1
 
 
-def draw(plan: AuditPlan, population: Iterable[Scored], labels: Sequence[int]) -> Drawn:
+def draw(
+    plan: AuditPlan, population: Iterable[Scored], labels: Sequence[int], seed: str = ""
+) -> Drawn:
     """Return the comments with the smallest keys of each stratum, in the order of their keys.
 
-    `labels` (H,) is the number per stratum, including earlier stages. Memory is bounded by the
-    sample and one batch. AuditError when the stream differs from the population of the plan.
+    `labels` (H,) is the number per stratum, including earlier stages; for `seed` see `keys_of`.
+    Memory is bounded by the sample and one batch. AuditError when the stream differs from the
+    population of the plan.
     """
     pools = [_Smallest(size) for size in labels]
     seen = _StreamCounts(plan)
     for part in population:
-        stratum, key = strata_of(plan, part), keys_of(plan, part.day, part.comment_id)
+        stratum, key = strata_of(plan, part), keys_of(plan, part.day, part.comment_id, seed)
         seen.add(part, stratum)
         for number, pool in enumerate(pools):
             pool.offer(part, number, np.flatnonzero(stratum == number), key)

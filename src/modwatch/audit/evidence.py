@@ -53,11 +53,22 @@ class Event:
     #: Reason or remark; never the text of a comment.
     note: str = ""
     previous: str = START
+    #: What the step fixes beside its files, such as the parts of the seed. Events without facts are
+    #: written, and hashed, without the field, as by versions that did not have it.
+    facts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
         """SHA-256 of the event, in hexadecimal."""
-        return hashlib.sha256(_canonical(asdict(self)).encode()).hexdigest()
+        return hashlib.sha256(_canonical(self.document).encode()).hexdigest()
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The fields as they are written and hashed."""
+        fields = asdict(self)
+        if not self.facts:
+            del fields["facts"]
+        return fields
 
 
 def file_digest(content: bytes) -> str:
@@ -78,6 +89,7 @@ def following(
     at: datetime,
     files: Mapping[str, bytes] | None = None,
     note: str = "",
+    facts: Mapping[str, str] | None = None,
 ) -> Event:
     """Return the event that continues `chain`.
 
@@ -111,6 +123,7 @@ or labelled audits can be
         files={name: file_digest(content) for name, content in (files or {}).items()},
         note=note,
         previous=chain[-1].digest if chain else START,
+        facts=dict(facts or {}),
     )
 
 
@@ -172,6 +185,11 @@ def moment(text: str) -> datetime:
     except (ValueError, OverflowError):
         pass
     raise AuditError("A time is not in ISO 8601 with an offset from UTC.")
+
+
+def first_of(chain: Sequence[Event], action: str) -> Event | None:
+    """Return the first event of an action; None if the step was not taken."""
+    return next((event for event in chain if event.action == action), None)
 
 
 def sealed_files(chain: Sequence[Event]) -> dict[str, str]:
@@ -237,7 +255,7 @@ def _misplaced(event: Event, chain: Sequence[Event]) -> str:
 
 
 def _line(event: Event) -> str:
-    return _canonical(asdict(event) | {"hash": event.digest}) + "\n"
+    return _canonical(event.document | {"hash": event.digest}) + "\n"
 
 
 def _canonical(fields: Mapping[str, object]) -> str:

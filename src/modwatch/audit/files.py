@@ -13,11 +13,14 @@ from datetime import date
 from typing import Any, TypeVar
 
 from modwatch.audit.draw import DrawnComment
-from modwatch.audit.labels import AuditLabel
+from modwatch.audit.labels import OUTCOMES, AuditLabel, Outcome
 from modwatch.cells import neutral, original
 from modwatch.errors import AuditError
 
 PLAN, CHAIN, RESULT, REPORT = "plan.json", "chain.jsonl", "result.json", "report.html"
+
+#: What the report and the files for transparency reports were made of, beside plan and result.
+PUBLICATION = "publication.json"
 
 #: Parts 8 and 11 of the transparency report that the Digital Services Act asks for.
 AUTOMATED_MEANS_FILE, QUALITATIVE_FILE = "dsa-automated-means.csv", "dsa-qualitative.csv"
@@ -28,6 +31,11 @@ SHOWN = (PLAN, RESULT, REPORT, AUTOMATED_MEANS_FILE, QUALITATIVE_FILE)
 _SAMPLE = ("day", "comment_id", "stratum", "score", "key", "traits")
 _POPULATION = ("column", "value", "stratum", "comments")
 _LABEL = ("day", "comment_id", "labeller", "action", "label", "decided_at", "decision")
+
+_OUTCOME = ("day", "comment_id", "outcome", "labels")
+
+#: Signatures and timestamps of the first N lines of the chain: beside it, and sealed by no step.
+_WITNESS = re.compile(r"chain-([1-9]\d{0,3})\.(sig|tsr)")
 
 T = TypeVar("T")
 
@@ -45,6 +53,31 @@ def population_file(stage: int) -> str:
 def labels_file(stage: int) -> str:
     """Return the file name of the labels up to a stage."""
     return f"labels-{stage}.csv"
+
+
+def outcomes_file(stage: int) -> str:
+    """Return the file name of the outcomes of all comments drawn up to a stage."""
+    return f"outcomes-{stage}.csv"
+
+
+def signature_file(steps: int) -> str:
+    """Return the file name of the signature of the first `steps` lines of the chain."""
+    return f"chain-{steps}.sig"
+
+
+def timestamp_file(steps: int) -> str:
+    """Return the file name of the timestamp of the first `steps` lines of the chain."""
+    return f"chain-{steps}.tsr"
+
+
+def witnessed_steps(name: str) -> int | None:
+    """Return how many lines a signature or timestamp is of; None for the name of another file.
+
+    >>> witnessed_steps("chain-2.sig"), witnessed_steps("chain.jsonl")
+    (2, None)
+    """
+    found = _WITNESS.fullmatch(name)
+    return int(found[1]) if found else None
 
 
 def write_sample(drawn: Iterable[DrawnComment]) -> bytes:
@@ -110,6 +143,28 @@ def read_labels(content: bytes) -> list[AuditLabel]:
         return AuditLabel(**fields)
 
     return _read(content, _LABEL, row, write_labels, "labels")
+
+
+def write_outcomes(outcomes: Iterable[Outcome]) -> bytes:
+    """Return the outcomes as CSV, in the given order."""
+    rows = ((each.day.isoformat(), each.comment_id, each.outcome, each.labels) for each in outcomes)
+    return _written(_OUTCOME, rows)
+
+
+def read_outcomes(content: bytes) -> list[Outcome]:
+    """Return what `write_outcomes` wrote; AuditError for anything else."""
+
+    def row(cells: Mapping[str, str]) -> Outcome:
+        if cells["outcome"] not in OUTCOMES:
+            raise ValueError
+        return Outcome(
+            day=date.fromisoformat(cells["day"]),
+            comment_id=cells["comment_id"],
+            outcome=cells["outcome"],
+            labels=int(cells["labels"]),
+        )
+
+    return _read(content, _OUTCOME, row, write_outcomes, "outcomes")
 
 
 def _written(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:

@@ -11,6 +11,10 @@ from modwatch.errors import AuditError
 #: Actions of a labeller; an adjudication overrides all labels.
 ACTIONS = ("label", "adjudicate")
 
+#: Comments are `decided`, or undecided when the labelling was stopped: `waiting` for labels,
+#: `escalated` to a lead, `withdrawn` or `closed`.
+OUTCOMES = ("decided", "waiting", "escalated", "withdrawn", "closed")
+
 Key = tuple[date, str]
 
 
@@ -32,7 +36,19 @@ class AuditLabel:
     decision: str
 
 
-def key_of(each: DrawnComment | AuditLabel) -> Key:
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one drawn comment in the queue until its labels were sealed."""
+
+    day: date
+    comment_id: str
+    #: One of OUTCOMES.
+    outcome: str
+    #: Labels and adjudications that count.
+    labels: int
+
+
+def key_of(each: DrawnComment | AuditLabel | Outcome) -> Key:
     """Return what names the comment that was drawn, or labelled."""
     return each.day, each.comment_id
 

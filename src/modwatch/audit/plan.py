@@ -21,8 +21,12 @@ from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.strata import Strata
 from modwatch.errors import AuditError, DesignError
 
-#: Format of the document; other formats are rejected.
-FORMAT = 1
+#: Formats of the document; others are rejected. A plan of format 1 has its seed in itself, says
+#: nothing of texts, and does not demand four eyes.
+FORMATS = (1, 2)
+
+#: Fields of a plan that format 1 does not have, and the one that only format 1 has.
+_LATER_THAN_1, _ONLY_1 = ("four_eyes", "public_value"), "seed"
 
 SIDES = ("flagged", "unflagged")
 
@@ -52,6 +56,9 @@ class PopulationDay:
     threshold: float
     #: SHA-256 over id, score and decision of all comments in any order; see `draw.day_digest`.
     digest: str
+    #: SHA-256 over id and texts of all comments in any order; see `draw.texts_digest`. Empty in
+    #: format 1.
+    texts: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -76,10 +83,10 @@ class AuditPlan:
     """A frozen plan.
 
     >>> day = PopulationDay(day=date(2026, 1, 5), comments=100, flagged=0, model_version="3",
-    ...                     threshold=0.5, digest="00")
+    ...                     threshold=0.5, digest="00", texts="11")
     >>> stratum = PlannedStratum(side="unflagged", lower=None, upper=None, population=100,
     ...                          labels=10, score=0.02)
-    >>> plan = AuditPlan(audit="2026-01", population=(day,), strata=(stratum,), seed="s")
+    >>> plan = AuditPlan(audit="2026-01", population=(day,), strata=(stratum,))
     >>> plan.digest == AuditPlan.from_json(plan.to_json()).digest
     True
     """
@@ -90,8 +97,9 @@ class AuditPlan:
     population: tuple[PopulationDay, ...]
     #: Flagged strata first, each side by ascending score.
     strata: tuple[PlannedStratum, ...]
-    #: Seed of the draw, from a source of randomness that the planner does not control.
-    seed: str
+    #: Seed of the draw of plans of format 1; empty in later ones, whose seed nobody knows before
+    #: the approval: see `seeds`.
+    seed: str = ""
     rule: IntervalOptions = field(default_factory=IntervalOptions)
     #: Labels of the second stage; 0 for a single-stage audit.
     second_stage_labels: int = 0
@@ -105,6 +113,11 @@ class AuditPlan:
     deadline_days: int = 14
     #: Options of the design, from `design.DesignOptions`.
     options: Mapping[str, bool | int | float | str | None] | None = None
+    #: Whether planner, approver and signer must be different people.
+    four_eyes: bool = True
+    #: Name of a public random value of the future, such as `drand quicknet round 20000000`, that
+    #: the seed depends on, too; empty for none.
+    public_value: str = ""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -113,6 +126,11 @@ class AuditPlan:
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, in hexadecimal."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @property
+    def format(self) -> int:
+        """The format of the document."""
+        return 1 if self.seed else 2
 
     @property
     def first(self) -> date:
@@ -150,7 +168,14 @@ class AuditPlan:
 
     def to_json(self) -> str:
         """Return the canonical document: sorted keys, no whitespace, dates in ISO 8601."""
-        fields = _plans.dump_python(self, mode="json") | {"format": FORMAT}
+        fields = _plans.dump_python(self, mode="json") | {"format": self.format}
+        if self.format == 1:
+            for name in _LATER_THAN_1:
+                del fields[name]
+            for day in fields["population"]:
+                del day["texts"]
+        else:
+            del fields[_ONLY_1]
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -162,7 +187,7 @@ class AuditPlan:
         """
         try:
             fields = json.loads(text)
-            known = fields.pop("format") == FORMAT
+            known = fields.pop("format") in FORMATS
             plan = _plans.validate_json(json.dumps(fields)) if known else None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
             raise AuditError(f"The file is not an audit plan ({type(exc).__name__}).") from None
@@ -227,6 +252,8 @@ def _period_problems(plan: AuditPlan) -> Iterator[str]:
     versions = {(day.model_version, day.threshold) for day in plan.population if day.comments}
     if len(versions) > 1:
         yield "the model or its threshold changed within the period; audit each part separately"
+    if plan.format > 1 and any(day.comments and not day.texts for day in plan.population):
+        yield "a day has no digest of its texts"
     if any(not 0 <= day.threshold <= 1 for day in plan.population):
         yield "the threshold must be in [0, 1]"
 
@@ -266,14 +293,16 @@ def _is_contiguous(strata: list[PlannedStratum]) -> bool:
 
 
 def _option_problems(plan: AuditPlan) -> Iterator[str]:
-    """Yield problems of the seed, the stages, the labels and the deadline."""
-    if not plan.seed:
-        yield "the seed is empty"
-    texts = [plan.seed, *(plan.options or {}), *map(str, (plan.options or {}).values())]
+    """Yield problems of the texts, the stages, the labels and the deadline."""
+    texts = [plan.seed, plan.public_value, *(day.texts for day in plan.population)]
+    texts += [*(plan.options or {}), *map(str, (plan.options or {}).values())]
     try:
         "".join([*texts, *(day.model_version + day.digest for day in plan.population)]).encode()
     except UnicodeEncodeError:
         yield "a text is not valid Unicode: it contains a lone surrogate"
+    later = [plan.public_value, *(day.texts for day in plan.population)]
+    if plan.format == 1 and (any(later) or not plan.four_eyes):
+        yield "a plan with a seed of its own has no digests of texts, public value or other rules"
     share, second = plan.first_stage_share, plan.second_stage_labels
     if not (0 < share < 1 if second else share == 1):
         yield "the share of the first stage must be in (0, 1), or 1 without a second stage"

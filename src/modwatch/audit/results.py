@@ -80,6 +80,7 @@ def computed(evidence: Evidence, *, form: int = FORMAT) -> Document:
         "drawn": len(drawn),
         "labelled": len(final),
         "short_of_labels": _short_of_labels(plan, drawn, final, evidence.labels),
+        **({"four_eyes": plan.four_eyes} if plan.format > 1 else {}),
         "stages": len(evidence.samples),
         "stages_planned": plan.stages,
         "decisions": len(evidence.labels),

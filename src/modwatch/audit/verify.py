@@ -6,27 +6,46 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from modwatch.audit.consistency import label_problems, population_problems, sample_problems
+from modwatch.audit import identities
+from modwatch.audit.consistency import (
+    label_problems,
+    outcome_problems,
+    population_problems,
+    sample_problems,
+)
 from modwatch.audit.draw import DrawnComment
-from modwatch.audit.evidence import FOLLOWS, Event, file_problems, read, sealed_files, stopped
+from modwatch.audit.evidence import (
+    FOLLOWS,
+    Event,
+    file_problems,
+    first_of,
+    read,
+    sealed_files,
+    stopped,
+)
 from modwatch.audit.files import (
     AUTOMATED_MEANS_FILE,
     CHAIN,
     PLAN,
+    PUBLICATION,
     QUALITATIVE_FILE,
     REPORT,
     RESULT,
     labels_file,
+    outcomes_file,
     population_file,
     read_labels,
+    read_outcomes,
     read_population,
     read_sample,
     sample_file,
+    witnessed_steps,
 )
 from modwatch.audit.intervals import IntervalOptions
-from modwatch.audit.labels import AuditLabel, Key, final_labels, key_of
+from modwatch.audit.labels import AuditLabel, Key, Outcome, final_labels, key_of
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.results import FORMAT, Evidence, computed, to_json
+from modwatch.audit.seeds import seed_of
 from modwatch.audit.stages import second_stage
 from modwatch.errors import AuditError, ModwatchError
 
@@ -50,7 +69,10 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
     score of its stratum, random numbers as small as the smallest of so many, and the second stage
     continuing the first. Numbers of comments: possible, and likely given the sample. Labels: of
     drawn comments, one per person, given between draw and sealing, and those of the first stage
-    kept. The result: that it follows from all of this.
+    kept; of every drawn comment, what became of it, and as many labels as that says. The people:
+    that who planned, approved, labelled and signed may have done so. The result: that it follows
+    from all of this; `publication.publication_problems` goes on to what was published. Plans of
+    format 1 have no outcomes, and only a labeller's signature is a problem; `remarks` tells so.
 
     Files alone do not detect somebody who rewrites all of them and:
 
@@ -59,12 +81,13 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
       chance, or the numbers of the plan before the draw. `draw.draw` from the scores detects it.
       Compare `Drawn.population` of the same draw too; `consistency.plan_problems` compares digests
       of days and mean scores of the plan with the scores;
-    - writes another report: compare it with the result;
-    - changes, omits or invents labels, their labellers or times: only the decision log, whose
-      hashes they contain, shows it; the result counts the comments without a label;
-    - plans and draws again with other seeds until a result pleases, or cuts steps off the end of
-      the chain: only a witness shows it who was given the hash of the plan before the draw, and of
-      the last event afterwards; so does a seed from a public source that is later than the strata.
+    - replaces texts: only the lake shows it, whose texts the plan has a digest of;
+    - changes, omits or invents labels, their labellers or times, or what became of a comment: only
+      the decision log shows it, whose hashes the labels contain; `remarks` counts the comments
+      without a label;
+    - tries random numbers in the approval until a result pleases: only the database shows it;
+    - changes names and times, or cuts steps off the end of the chain: signatures and timestamps
+      show the former, and the register of audits and the database both. See `modwatch.audits`.
     """
     problems: list[str] = []
     try:
@@ -72,10 +95,12 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
         if not chain:
             return ["the chain is empty"]
         problems += file_problems(chain, folder)
-        problems += _sealing(chain, folder)
         if problems:
             return problems
         plan = AuditPlan.from_json(_text(folder, PLAN))
+        problems += _sealing(chain, folder, plan.format)
+        if problems:
+            return problems
         if plan.audit != chain[0].audit:
             return ["the plan is of another audit than the chain"]
         for problem in _contents(plan, chain, folder):
@@ -85,6 +110,31 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
     except ModwatchError as exc:
         problems.append(str(exc))
     return problems
+
+
+def remarks(folder: Mapping[str, bytes]) -> list[str]:
+    """Return what an auditor should know of valid files: what they do not show, and why.
+
+    Raises:
+        AuditError: the files are not valid; see `verify`.
+    """
+    plan, chain = AuditPlan.from_json(_text(folder, PLAN)), read(_text(folder, CHAIN))
+    said = []
+    if plan.format == 1:
+        said.append(
+            "the audit was planned by an earlier version of Modwatch: the seed is in the plan, so "
+            "whoever planned it could choose the sample; texts are not covered; nothing says why a "
+            "drawn comment has no label; and planner, approver and signer may be one person"
+        )
+    elif not plan.four_eyes:
+        said.append(
+            "the plan does without four eyes: planner, approver and signer may be one person, and "
+            "nobody else answers for the audit"
+        )
+    seals = sum(event.action == "labelled" for event in chain)
+    if seals and plan.format > 1:
+        said += _without_label(_outcomes(folder, seals))
+    return said
 
 
 def read_evidence(folder: Mapping[str, bytes]) -> Evidence:
@@ -130,8 +180,12 @@ def _enough(plan: AuditPlan, chain: Sequence[Event]) -> bool:
     return done >= plan.stages or stopped(chain)
 
 
-def _step_files(action: str, stage: int) -> tuple[str, ...]:
-    """Return the files that a step may seal when it is taken for the `stage`th time."""
+def _step_files(action: str, stage: int, format_: int) -> tuple[str, ...]:
+    """Return the files that a step may seal when it is taken for the `stage`th time.
+
+    `format_` is that of the plan.
+    """
+    later = {"labelled": (outcomes_file(stage),), "published": (PUBLICATION,)}
     by_action = {
         "planned": (PLAN,),
         "drawn": (sample_file(stage), population_file(stage)),
@@ -139,24 +193,27 @@ def _step_files(action: str, stage: int) -> tuple[str, ...]:
         "estimated": (RESULT,),
         "published": (REPORT, *_OPTIONAL),
     }
-    return by_action.get(action, ())
+    return by_action.get(action, ()) + (later.get(action, ()) if format_ > 1 else ())
 
 
-def _sealing(chain: Sequence[Event], folder: Mapping[str, bytes]) -> Iterator[str]:
+def _sealing(chain: Sequence[Event], folder: Mapping[str, bytes], format_: int) -> Iterator[str]:
     """Yield the files that their step did not seal, and those that no step sealed."""
     done = Counter[str]()
     for event in chain:
         done[event.action] += 1
-        for name in _step_files(event.action, done[event.action]):
+        for name in _step_files(event.action, done[event.action], format_):
             if name not in event.files and name not in _OPTIONAL:
                 yield f"{name} was not sealed when the audit was {event.action}"
     next_files = {
         name
         for action in FOLLOWS[chain[-1].action]
-        for name in _step_files(action, done[action] + 1)
+        for name in _step_files(action, done[action] + 1, format_)
     }
     for name in sorted(folder.keys() - sealed_files(chain).keys() - {CHAIN}):
-        if name in next_files:
+        if steps := witnessed_steps(name):
+            if steps > len(chain):
+                yield f"{name} is of {steps} steps, and the chain has {len(chain)}: its end is cut"
+        elif name in next_files:
             yield f"{name} is not sealed: its step was started and not finished; run it again"
         else:
             yield f"{name} was not sealed by any step"
@@ -178,7 +235,7 @@ def _contents(
     earlier: tuple[DrawnComment, ...] = ()
     for stage, event in enumerate(draws, 1):
         drawn = _drawn(folder, stage)
-        yield from _sample(plan, folder, stage, earlier)
+        yield from _sample(plan, chain, folder, stage, earlier)
         for each in drawn:
             drawn_at.setdefault(key_of(each), event.at)
         if stage <= len(seals):
@@ -187,19 +244,33 @@ def _contents(
             before = _labels(folder, stage - 1) if stage > 1 else []
             for problem in label_problems(labels, before, drawn_at, seals[stage - 1].at):
                 yield f"{labels_file(stage)} {problem}"
+            if plan.format > 1:
+                over = stopped(chain[: seals[stage - 1].position + 1])
+                for problem in outcome_problems(
+                    _outcomes(folder, stage), drawn, labels, stopped=over
+                ):
+                    yield f"{outcomes_file(stage)} {problem}"
             people |= {label.labeller for label in labels}
         earlier = drawn
-    for event in chain:
-        if event.action == "signed_off" and event.actor in people:
+    if plan.format > 1:
+        yield from identities.conflicts(chain, four_eyes=plan.four_eyes, labellers=people)
+    else:
+        signed = first_of(chain, "signed_off")
+        if signed and identities.folded(signed.actor) in map(identities.folded, people):
             yield "the result was signed by a labeller"
 
 
 def _sample(
-    plan: AuditPlan, folder: Mapping[str, bytes], stage: int, earlier: Sequence[DrawnComment]
+    plan: AuditPlan,
+    chain: Sequence[Event],
+    folder: Mapping[str, bytes],
+    stage: int,
+    earlier: Sequence[DrawnComment],
 ) -> Iterator[str]:
     """Yield the problems of the sample of a stage and its population."""
     drawn, population = _drawn(folder, stage), _population(folder, stage)
-    for problem in sample_problems(plan, drawn, planned_sizes(plan, folder, stage), earlier):
+    sizes = planned_sizes(plan, folder, stage)
+    for problem in sample_problems(plan, drawn, sizes, earlier, seed=seed_of(plan, chain)):
         yield f"{sample_file(stage)} {problem}"
     for problem in population_problems(plan, drawn, population):
         yield f"{population_file(stage)} {problem}"
@@ -223,6 +294,17 @@ def _form(sealed: bytes, plan: AuditPlan) -> int:
     except (ValueError, RecursionError, TypeError):
         return FORMAT
     return FORMAT if named or plan.rule.method == IntervalOptions().method else 1
+
+
+def _without_label(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield how many drawn comments have no label, and why."""
+    number = Counter(each.outcome for each in outcomes if not each.labels)
+    if number:
+        reasons = ", ".join(f"{count} {outcome}" for outcome, count in sorted(number.items()))
+        yield (
+            f"{number.total()} of {len(outcomes)} drawn comments have no label ({reasons}): the "
+            "decision log shows whether that is so"
+        )
 
 
 def _equal_but_rounding(sealed: bytes, recomputed: bytes) -> bool:
@@ -259,6 +341,10 @@ def _population(folder: Mapping[str, bytes], stage: int) -> dict[tuple[str, str,
 
 def _labels(folder: Mapping[str, bytes], stage: int) -> list[AuditLabel]:
     return read_labels(_content(folder, labels_file(stage)))
+
+
+def _outcomes(folder: Mapping[str, bytes], stage: int) -> list[Outcome]:
+    return read_outcomes(_content(folder, outcomes_file(stage)))
 
 
 def _text(folder: Mapping[str, bytes], name: str) -> str:

@@ -6,30 +6,37 @@ later steps: what is sealed stays as it is, and the answer is the same.
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import Engine
 
 from modwatch.audit import evidence, files
+from modwatch.audit.consistency import outcome_problems
 from modwatch.audit.design import design
 from modwatch.audit.draw import draw
 from modwatch.audit.dsa.statement import refuse_unusable
 from modwatch.audit.evidence import Event
+from modwatch.audit.identities import MACHINE, conflict, folded
 from modwatch.audit.labels import AuditLabel, conflicts, labelled, refuse_conflicts
+from modwatch.audit.levels import Level
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.report import render_report
+from modwatch.audit.publication import Publication, published_files
 from modwatch.audit.results import Document, computed, to_json
+from modwatch.audit.seeds import PUBLIC_VALUE, made_seed, seed_of
 from modwatch.audit.verify import planned_sizes, read_evidence, verify
-from modwatch.audits import sources, verification
-from modwatch.audits.dsa_files import dsa_files
+from modwatch.audits import register, sources, verification
+from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.request import AuditRequest
-from modwatch.audits.store import MACHINE, AuditStore
+from modwatch.audits.store import AuditStore
+from modwatch.audits.witnesses import WITNESSED, Witnesses
 from modwatch.days import between
-from modwatch.errors import AuditCancelledError, AuditError
+from modwatch.errors import AuditCancelledError, AuditError, TimestampError
+from modwatch.installed import version
 from modwatch.lake.delta import Lake
 from modwatch.review.queue.audits import (
     AuditProgress,
@@ -81,6 +88,8 @@ class Audit:
     database: Engine
     #: How the queue serves each reason.
     lanes: Lanes
+    #: Who may witness its steps, beside its own files, register and database.
+    witnesses: Witnesses = field(default_factory=Witnesses)
 
     @cached_property
     def chain(self) -> list[Event]:
@@ -132,6 +141,7 @@ class Audit:
                 raise AuditError(
                     f"audit {self.name!r} was planned by another request; choose another name"
                 )
+            self._enter(chain)  # the process may have been killed before
             return self.plan
         days, flagged, unflagged = sources.survey(self.lake, between(request.first, request.last))
         if not flagged.comments + unflagged.comments:
@@ -143,19 +153,27 @@ class Audit:
         return plan
 
     def approve(self, *, actor: str, note: str = "") -> None:
-        """Record who approved the plan."""
-        if not self.done("approved"):
-            self._record("approved", actor=actor, note=note)
-
-    def draw(self, stage: int | None = None) -> int:
-        """Draw a stage and queue it blind; return the number of comments drawn in all stages.
-
-        `stage` is the next one by default. Of a stage that the plan does not have, or that was
-        cancelled with the labelling of the first, nothing is drawn and 0 is returned.
+        """Record who approved the plan, and fix what the seed of the draw is made of.
 
         Raises:
-            AuditError: the step is out of order, every stage is labelled, or scores or labels of
-                the stage before were changed since.
+            AuditError: `actor` is no person, or, with four eyes, planned the audit.
+        """
+        if not self.done("approved"):
+            self._refuse("approved", actor)
+            self._ready("approved")
+            facts = register.approval_facts(self.database, self.plan)
+            self._record("approved", actor=actor, note=note, facts=facts)
+
+    def draw(self, stage: int | None = None, *, public_value: str = "") -> int:
+        """Draw a stage and queue it blind; return the number of comments drawn in all stages.
+
+        `public_value` is the value that the plan names, for the first stage. `stage` is the next
+        one by default. Of a stage that the plan does not have, or that was cancelled with the
+        labelling of the first, nothing is drawn and 0 is returned.
+
+        Raises:
+            AuditError: the step is out of order, every stage is labelled, scores or labels of the
+                stage before were changed since, or the public value is missing or not asked for.
         """
         chain = self._active_chain()
         begun, sealed = len(_stages(chain, "drawn")), len(_stages(chain, "labelled"))
@@ -172,16 +190,18 @@ class Audit:
         folder = self._ready("drawn")
         sources.raise_on_changed_labels(self.database, self.name, folder)
         sizes = planned_sizes(self.plan, folder, stage)
-        drawn = draw(self.plan, sources.population(self.lake, self.plan), sizes)
+        seed, facts = self._seed(public_value)
+        drawn = draw(self.plan, sources.population(self.lake, self.plan), sizes, seed)
         self._record(
             "drawn",
+            facts=facts,
             content={
                 files.sample_file(stage): files.write_sample(drawn.comments),
                 files.population_file(stage): files.write_population(drawn.population),
             },
         )
         items = sources.queue_items(self.lake, self.plan, drawn.comments, sizes)
-        enqueue_audit(self.database, self.name, items, self.lanes)
+        enqueue_audit(self.database, self.name, items, self.lanes, barred=self._may_not_label)
         if self.chain[-1].action == "cancelled":  # meanwhile, by somebody else
             withdraw_audit(self.database, self.name)
         return len(drawn.comments)
@@ -246,16 +266,14 @@ class Audit:
         """Record who signed the result.
 
         Raises:
-            AuditError: they labelled items of the audit themselves, the evidence is invalid, or
-                labels were changed after they were sealed: cancel the audit and plan another.
+            AuditError: they labelled items of the audit themselves or, with four eyes, planned or
+                approved it; the evidence is invalid; or labels were changed after they were sealed,
+                or left out: cancel the audit and plan another.
         """
         if self.done("signed_off"):
             return
         folder = self._ready("signed_off")
-        if actor in {label.labeller for label in read_evidence(folder).labels}:
-            raise AuditError(
-                f"audit {self.name!r}: {actor!r} labelled for it and cannot sign it off"
-            )
+        self._refuse("signed_off", actor, {one.labeller for one in read_evidence(folder).labels})
         problems = verify(folder)
         if problems:
             raise AuditError(f"audit {self.name!r} cannot be signed off: {problems[0]}")
@@ -279,27 +297,70 @@ class Audit:
         folder = self._ready("published")
         sources.raise_on_changed_labels(self.database, self.name, folder)
         result = json.loads(folder[files.RESULT])
-        report = render_report(
-            self.plan, result, self.chain, self._published_before(), service=service
+        of = Publication(
+            version=version(),
+            service=service,
+            earlier=self._published_before(),
+            measures=period_measures(self.plan, self.lake, self.database) if service else None,
         )
-        content = {files.REPORT: report.encode()}
-        if service:
-            content |= dsa_files(self.plan, result, self.lake, self.database, service=service)
-        self._record("published", content=content)
+        content = published_files(self.plan, result, self.chain, of)
+        self._record("published", content=content | {files.PUBLICATION: of.to_json()})
         return files.REPORT
+
+    def sign(self, key: Ed25519PrivateKey, *, actor: str) -> str:
+        """Sign the last approval or result of `actor`, who holds `key`; return the file's name.
+
+        Raises:
+            AuditError: `actor` neither approved nor signed off, or the key is not the one that is
+                registered for them.
+        """
+        steps = [
+            event.position + 1
+            for event in self.chain
+            if event.action in WITNESSED and folded(event.actor) == folded(actor)
+        ]
+        if not steps:
+            raise AuditError(f"audit {self.name!r}: {actor!r} took no step that is to be signed")
+        self.witnesses.refuse_key(actor, key)
+        name = files.signature_file(steps[-1])
+        content = evidence.written(self.chain[: steps[-1]]).encode()
+        self.store.witness(self.name, name, key.sign(content))
+        return name
+
+    def stamp(self) -> list[str]:
+        """Have the steps that lack a timestamp witnessed, if an authority is set; return the files.
+
+        TimestampError when the authority cannot be reached or answers with something else.
+        """
+        made = []
+        for event in self.chain:
+            name = files.timestamp_file(event.position + 1)
+            if event.action in WITNESSED and name not in self.folder:
+                content = evidence.written(self.chain[: event.position + 1]).encode()
+                answer = self.witnesses.stamp(content)
+                if answer is not None:
+                    self.store.witness(self.name, name, answer)
+                    made.append(name)
+        vars(self).pop("folder", None)
+        return made
 
     def cancel(self, *, actor: str, note: str = "") -> None:
         """Cancel the audit and withdraw its items; its evidence stays."""
         self._record("cancelled", actor=actor, note=note)
         withdraw_audit(self.database, self.name)  # again, if the process was killed before
 
-    def verify(self, *, with_scores: bool = True) -> list[str]:
-        """Return what is wrong with the evidence; see `verification.problems_of`."""
-        return verification.problems_of(
-            self.name, self.folder, self.lake, self.database, with_scores=with_scores
+    def verify(self) -> list[str]:
+        """Return what is wrong with the evidence; see `verification.levels_of`."""
+        return [problem for level in self.levels() for problem in level.problems]
+
+    def levels(self) -> list[Level]:
+        """Return what each level of verification shows; see `verification.levels_of`."""
+        return verification.levels_of(
+            self.name, self.store, self.lake, self.database, self.witnesses
         )
 
     def _active_chain(self) -> list[Event]:
+        self._enter(self.chain)  # the process may have been killed before
         if self.chain[-1].action == "cancelled":
             withdraw_audit(self.database, self.name)  # the process may have been killed before
             raise AuditCancelledError(
@@ -319,20 +380,65 @@ class Audit:
     def _seal(self, stage: int, *, stop: bool, actor: str, note: str) -> int:
         folder = self._ready("labelled")
         sources.raise_on_changed_labels(self.database, self.name, folder)
-        drawn = len(files.read_sample(folder[files.sample_file(stage)]))
+        drawn = files.read_sample(folder[files.sample_file(stage)])
         progress = self.progress()
-        _raise_if_incomplete(self.name, progress, drawn, stop=stop, note=note)
+        _raise_if_incomplete(self.name, progress, len(drawn), stop=stop, note=note)
         why = f"{note} ({progress.open})" if progress.left else note
         with withdrawing(self.database, self.name) if stop else nullcontext():
             labels = sources.current_labels(self.database, self.name)
             refuse_conflicts(labels, moderated_before(self.database, self.name))
-            self._record(
-                "labelled",
-                actor=actor,
-                content={files.labels_file(stage): files.write_labels(labels)},
-                note=evidence.stopping(why) if stop else note,
-            )
+            self._refuse_labels_of_approver(labels)
+            content = {files.labels_file(stage): files.write_labels(labels)}
+            if self.plan.format > 1:
+                outcomes = sources.outcomes(self.database, self.name, drawn, labels)
+                for problem in outcome_problems(outcomes, drawn, labels, stopped=stop):
+                    raise AuditError(
+                        f"audit {self.name!r}: the queue {problem}; somebody changed a label just "
+                        "now: seal again"
+                    )
+                content[files.outcomes_file(stage)] = files.write_outcomes(outcomes)
+            note = evidence.stopping(why) if stop else note
+            self._record("labelled", actor=actor, content=content, note=note)
         return labelled(labels)
+
+    def _refuse(self, action: str, actor: str, labellers: Collection[str] = ()) -> None:
+        """Raise AuditError unless `actor` may take a step."""
+        # A plan of format 1 was made by a version that asked for less.
+        four_eyes = self.plan.four_eyes and self.plan.format > 1
+        why = conflict(self.chain, action, actor, four_eyes=four_eyes, labellers=labellers)
+        if why:
+            raise AuditError(f"audit {self.name!r}: {why}")
+
+    def _refuse_labels_of_approver(self, labels: Collection[AuditLabel]) -> None:
+        """Raise AuditError when who approved the plan has labelled."""
+        approved = evidence.first_of(self.chain, "approved")
+        labellers = {one.labeller for one in labels}
+        if approved is not None and self.plan.format > 1:
+            why = conflict(
+                self.chain, "approved", approved.actor, four_eyes=False, labellers=labellers
+            )
+            if why:
+                raise AuditError(
+                    f"audit {self.name!r}: {why}; have the labels undone, or cancel the audit"
+                )
+
+    def _may_not_label(self, pseudonym: str) -> bool:
+        """Return whether somebody approved the plan, and so may not label."""
+        approved = evidence.first_of(self.chain, "approved")
+        return approved is not None and folded(pseudonym) == folded(approved.actor)
+
+    def _seed(self, public_value: str) -> tuple[str, dict[str, str]]:
+        """Return the seed of the draw, and what the step fixes of it."""
+        approved = evidence.first_of(self.chain, "approved")
+        if self.plan.seed or approved is None or evidence.first_of(self.chain, "drawn"):
+            return seed_of(self.plan, self.chain), {}
+        seed = made_seed(self.plan, approved.facts, public_value)
+        return seed, {PUBLIC_VALUE: public_value} if public_value else {}
+
+    def _enter(self, chain: list[Event]) -> None:
+        """Enter the steps of the audit into the register and the database, each once."""
+        self.store.enter(chain)
+        register.witness(self.database, chain, self.plan)
 
     def _record(
         self,
@@ -341,10 +447,16 @@ class Audit:
         actor: str = MACHINE,
         content: Mapping[str, bytes] | None = None,
         note: str = "",
+        facts: Mapping[str, str] | None = None,
     ) -> None:
-        self.store.record(self.name, action, actor=actor, content=content, note=note)
+        self.store.record(self.name, action, actor=actor, content=content, note=note, facts=facts)
         for read in ("chain", "folder"):
             vars(self).pop(read, None)
+        register.witness(self.database, self.chain, self.plan)
+        try:
+            self.stamp()
+        except TimestampError as exc:  # a step must not wait for others; `stamp` tries again
+            _log.warning("A step of audit %s has no timestamp yet: %s.", self.name, exc)
 
     def _file(self, name: str) -> bytes:
         return self.store.file(self.name, name)

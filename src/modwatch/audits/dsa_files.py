@@ -1,4 +1,4 @@
-"""The files of a finished audit that the EU's transparency reports ask for.
+"""What the EU's transparency reports ask for of the period of an audit: its measures.
 
 What counts as a measure: a comment of the period that the model flagged and on which no person
 decided, or one of which a person decided in ordinary review that it breaks the rules. Labels that
@@ -6,9 +6,7 @@ people gave to measure the model or each other (audits, retests, gold, second op
 nothing; see `review.outbox.relay`, which tells the platform of the same decisions.
 """
 
-from collections.abc import Mapping
 from datetime import date
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,43 +14,13 @@ from sqlalchemy import Engine
 
 from modwatch.audit.dsa.from_audit import (
     Measures,
-    automated_means,
-    qualitative,
 )
-from modwatch.audit.dsa.writing import automated_means_csv, qualitative_csv
-from modwatch.audit.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE
 from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.errors import AuditError
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import LABELS
 from modwatch.review.log.labels import current_labels
 from modwatch.review.tables import ACTIONABLE_KINDS
-
-
-def dsa_files(
-    plan: AuditPlan, result: Mapping[str, Any], lake: Lake, database: Engine, *, service: str
-) -> dict[str, bytes]:
-    """Return parts 8 and 11 of a transparency report on the period of a signed audit, by file name.
-
-    `result` is what `audit.results.computed` made of the audit. The same lake and decision log give
-    the same bytes.
-
-    Raises:
-        AuditError: the service has no name, the result is of another plan, or the comments or
-            decisions of a day are others than were planned with.
-    """
-    if not service.strip():
-        raise AuditError(
-            f"audit {plan.audit!r}: the files of a transparency report name the service; tell its "
-            "name"
-        )
-    measures = period_measures(plan, lake, database)
-    means = automated_means(plan, result, measures, service=service)
-    words = qualitative(plan, result, measures, service=service)
-    return {
-        AUTOMATED_MEANS_FILE: automated_means_csv(means),
-        QUALITATIVE_FILE: qualitative_csv(words),
-    }
 
 
 def period_measures(plan: AuditPlan, lake: Lake, database: Engine) -> dict[str, Measures]:

@@ -1,7 +1,6 @@
 """The request for an audit, from the form of the DAG or the command line."""
 
 import datetime
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -35,8 +34,10 @@ class AuditRequest:
     several_labels_share: float = 0.2
     labels_an_item: int = 2
     deadline_days: int = 14
-    #: Seed of the draw; random when empty.
-    seed: str = ""
+    #: Whether planner, approver and signer must be different people.
+    four_eyes: bool = True
+    #: Name of a public random value of the future that the seed depends on, too; empty for none.
+    public_value: str = ""
     #: Where the request comes from, such as a DAG run; only the same origin may plan it again.
     origin: str = ""
 
@@ -76,7 +77,6 @@ class AuditRequest:
             audit=self.audit,
             population=tuple(population),
             strata=planned_strata(made),
-            seed=self.seed or secrets.token_hex(16),
             rule=self.rule,
             second_stage_labels=self.second_stage_labels,
             first_stage_share=1 - self.second_stage_labels / self.labels,
@@ -84,6 +84,8 @@ class AuditRequest:
             labels_an_item=self.labels_an_item,
             deadline_days=self.deadline_days,
             options=asdict(self.options),
+            four_eyes=self.four_eyes,
+            public_value=self.public_value,
         )
 
     def fits(self, plan: AuditPlan) -> bool:
@@ -100,7 +102,8 @@ class AuditRequest:
             "labels_an_item": self.labels_an_item,
             "deadline_days": self.deadline_days,
             "options": asdict(self.options),
-            "seed": self.seed or plan.seed,
+            "four_eyes": self.four_eyes,
+            "public_value": self.public_value,
         }
         enough = drawn == min(self.first_stage_labels, whole)
         return enough and all(getattr(plan, name) == value for name, value in mine.items())
@@ -118,6 +121,11 @@ def requested(form: Mapping[str, Any]) -> AuditRequest:
     (datetime.date(2026, 1, 6), 6, 0.95)
     """
     given = {name: value for name, value in form.items() if value is not None}
+    if given.get("seed"):
+        raise AuditError(
+            "nobody chooses the seed of a draw: it is made when the plan is approved; to bind it "
+            "to a source of randomness outside, name a public value of the future"
+        )
     own = _of(AuditRequest, given)
     days = {name: _day(name, own.get(name)) for name in ("first", "last")}
     options, rule = DesignOptions(**_of(DesignOptions, given)), IntervalOptions(**_of_rule(given))

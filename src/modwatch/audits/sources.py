@@ -4,6 +4,7 @@ The comments of its period are streamed as they were scored and decided.
 """
 
 import datetime
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -15,13 +16,20 @@ from tqdm import tqdm
 
 from modwatch.audit import files
 from modwatch.audit.design import ScoreCounts
-from modwatch.audit.draw import DrawnComment, Scored, ScoreHistogram, day_digest, labels_wanted
-from modwatch.audit.evidence import read, sealed_files
-from modwatch.audit.labels import AuditLabel, changed
+from modwatch.audit.draw import (
+    DrawnComment,
+    Scored,
+    ScoreHistogram,
+    day_digest,
+    labels_wanted,
+    texts_digest,
+)
+from modwatch.audit.evidence import Event, read, sealed_files
+from modwatch.audit.labels import AuditLabel, Key, Outcome, changed, key_of
 from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.errors import AuditError
 from modwatch.lake.delta import Lake
-from modwatch.review.queue.audits import audit_labels
+from modwatch.review.queue.audits import audit_labels, queued_comments
 from modwatch.review.queue.items import NewItem
 
 #: Columns whose values an audit reports on separately.
@@ -29,6 +37,7 @@ TRAITS = ("language", "platform", "groups")
 
 _SCORE = ["comment_id", "prob", "flagged"]
 _MODEL = ["model_version", "threshold"]
+_READ = ["comment_id", "text", "parent_text"]
 
 
 def survey(
@@ -46,8 +55,18 @@ def survey(
         comments = lake.count("comments", day)
         batches = lake.read("scores", day, columns=columns, role="champion")
         counted = _CountedDay(day, batches, flagged, unflagged)
-        surveyed.append(counted.summary(day_digest(counted), comments))
+        digest = day_digest(counted)
+        surveyed.append(counted.summary(digest, comments, _texts_digest(lake, day)))
     return tuple(surveyed), flagged.counts(), unflagged.counts()
+
+
+def _texts_digest(lake: Lake, day: datetime.date) -> str:
+    """Return the digest of what people read of the comments of a day."""
+    return texts_digest(
+        row
+        for batch in lake.read("comments", day, columns=_READ)
+        for row in zip(*(batch.column(name).to_pylist() for name in _READ), strict=True)
+    )
 
 
 class _CountedDay:
@@ -78,7 +97,7 @@ class _CountedDay:
             self._models |= {(row["model_version"], row["threshold"]) for row in models.to_pylist()}
             yield part
 
-    def summary(self, digest: str, comments: int) -> PopulationDay:
+    def summary(self, digest: str, comments: int, texts: str) -> PopulationDay:
         """Return the day for a plan; AuditError unless one model scored all its `comments`."""
         if comments != self._comments:
             raise AuditError(
@@ -97,6 +116,7 @@ class _CountedDay:
             model_version=version,
             threshold=threshold,
             digest=digest,
+            texts=texts,
         )
 
 
@@ -181,16 +201,120 @@ def changed_labels(database: Engine, audit: str, folder: Mapping[str, bytes]) ->
     if not names:
         return ""
     number = len(changed(files.read_labels(folder[names[0]]), current_labels(database, audit)))
-    comments = "1 comment" if number == 1 else f"{number} comments"
-    text = f"the labels of {comments} were changed in the decision log after they were sealed"
+    text = (
+        f"the labels of {_comments(number)} were changed in the decision log after they were sealed"
+    )
     return text if number else ""
 
 
+def omitted_labels(database: Engine, audit: str, folder: Mapping[str, bytes]) -> str:
+    """Return a sentence that counts the drawn comments whose labels were left out; empty for none.
+
+    Time does not matter: what is not decided when labels are sealed is withdrawn, and the time of
+    the sealing stands in the files, whose writer could have set it.
+    """
+    seal = _last_seal(folder)
+    if seal is None:
+        return ""
+    stage, _ = seal
+    drawn = _keys(folder, stage)
+    sealed = {key_of(each) for each in files.read_labels(folder[files.labels_file(stage)])}
+    given = {key_of(each) for each in current_labels(database, audit)}
+    number = len((given & drawn) - sealed)
+    return (
+        f"{_comments(number)} of the sample {'has' if number == 1 else 'have'} labels in the "
+        "decision log, and none in the files: labels were left out, which moves every figure"
+        if number
+        else ""
+    )
+
+
+def queue_problems(
+    database: Engine, lake: Lake, audit: str, folder: Mapping[str, bytes]
+) -> Iterator[str]:
+    """Yield the differences between the sample, the queue and the texts of the lake.
+
+    What is only drawn, and not yet queued, is no difference.
+    """
+    queued = {(each.day, each.comment_id): each for each in queued_comments(database, audit)}
+    stages = [stage for stage in (1, 2) if files.sample_file(stage) in folder]
+    drawn = files.read_sample(folder[files.sample_file(stages[-1])]) if stages else ()
+    keys = {key_of(each) for each in drawn}
+    if number := len(queued.keys() - keys):
+        yield (
+            f"{_comments(number)} in the queue of the audit {_are(number)} not in the sample: they "
+            "were labelled, or may be, and were never drawn"
+        )
+    sealed = _last_seal(folder)
+    if sealed and (number := len(_keys(folder, sealed[0]) - queued.keys())):
+        yield (
+            f"{_comments(number)} of the sample {_are(number)} missing from the queue, although "
+            "the labels are sealed: nobody can have labelled what was drawn"
+        )
+    texts = _texts(lake, drawn)
+    shown = [each for key, each in queued.items() if key in texts]
+    number = sum(
+        (each.text, each.parent_text)
+        != tuple(texts[each.day, each.comment_id][name] for name in ("text", "parent_text"))
+        for each in shown
+    )
+    if number:
+        yield (
+            f"{_comments(number)} in the queue {_are(number)} shown with other words than the lake "
+            "has: people labelled something else than the model scored"
+        )
+
+
+def outcomes(
+    database: Engine, audit: str, drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel]
+) -> list[Outcome]:
+    """Return what became of every drawn comment, in the order of the draw.
+
+    Raises:
+        AuditError: a comment is not queued.
+    """
+    queued = {(each.day, each.comment_id): each for each in queued_comments(database, audit)}
+    given = Counter(key_of(each) for each in labels)
+    missing = sum(key_of(each) not in queued for each in drawn)
+    if missing:
+        raise AuditError(f"audit {audit!r}: {_comments(missing)} of the sample are not queued")
+    return [
+        Outcome(
+            day=each.day,
+            comment_id=each.comment_id,
+            outcome=queued[key_of(each)].outcome,
+            labels=given[key_of(each)],
+        )
+        for each in drawn
+    ]
+
+
 def raise_on_changed_labels(database: Engine, audit: str, folder: Mapping[str, bytes]) -> None:
-    """Raise AuditError when a label was changed after it was sealed."""
-    text = changed_labels(database, audit, folder)
-    if text:
-        raise AuditError(f"audit {audit!r}: {text}; cancel the audit and plan another")
+    """Raise AuditError when a label was changed after it was sealed, or left out."""
+    for problem in (
+        changed_labels(database, audit, folder),
+        omitted_labels(database, audit, folder),
+    ):
+        if problem:
+            raise AuditError(f"audit {audit!r}: {problem}; cancel the audit and plan another")
+
+
+def _last_seal(folder: Mapping[str, bytes]) -> tuple[int, Event] | None:
+    """Return the stage whose labels were sealed last, and its event; None before."""
+    seals = [event for event in read(folder[files.CHAIN].decode()) if event.action == "labelled"]
+    return (len(seals), seals[-1]) if seals else None
+
+
+def _keys(folder: Mapping[str, bytes], stage: int) -> set[Key]:
+    return {key_of(each) for each in files.read_sample(folder[files.sample_file(stage)])}
+
+
+def _comments(number: int) -> str:
+    return "1 comment" if number == 1 else f"{number} comments"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def queue_items(

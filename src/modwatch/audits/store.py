@@ -1,6 +1,6 @@
 """Keeps the evidence of audits: a folder for each, beside the tables of the lake."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,11 +8,12 @@ from typing import NoReturn
 
 from modwatch.audit import evidence, files
 from modwatch.audit.evidence import Event
+from modwatch.audit.identities import MACHINE
+from modwatch.audit.plan import AuditPlan
+from modwatch.audits import register
+from modwatch.audits.register import REGISTER, Entry
 from modwatch.errors import AuditError
 from modwatch.lake.files import Folder
-
-#: Actor of the steps that no person takes.
-MACHINE = "modwatch"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,11 @@ class AuditStore:
 
     def names(self) -> list[str]:
         """Return the names of all audits."""
-        return self._folder.names()
+        return [name for name in self._folder.names() if "." not in name]
+
+    def register(self) -> list[Entry]:
+        """Return the steps of all audits; AuditError if the register was changed."""
+        return register.read(self._folder.read(REGISTER))
 
     def place(self, audit: str) -> str:
         """Return path or URL of an audit's folder."""
@@ -72,8 +77,9 @@ class AuditStore:
         actor: str = MACHINE,
         content: Mapping[str, bytes] | None = None,
         note: str = "",
+        facts: Mapping[str, str] | None = None,
     ) -> Event:
-        """Write the files of a step, then its event; return the event.
+        """Write the files of a step, its event, and the entry of the register; return the event.
 
         The last step may be recorded again with the same files and changes nothing, so that a task
         that was killed in the middle can run again. Raises AuditError when the step is out of
@@ -85,18 +91,41 @@ class AuditStore:
             if chain and chain[-1].action == action:
                 digests = {name: evidence.file_digest(each) for name, each in content.items()}
                 if dict(chain[-1].files) == digests:
+                    self.enter(chain)
                     return chain[-1]
                 raise AuditError(
                     f"audit {audit!r} was already {action.replace('_', ' ')} with other contents; "
                     "sealed files cannot be replaced: plan another audit"
                 )
             event = evidence.following(
-                chain, audit=audit, action=action, actor=actor, at=now, files=content, note=note
+                chain,
+                audit=audit,
+                action=action,
+                actor=actor,
+                at=now,
+                files=content,
+                note=note,
+                facts=facts,
             )
             for name, each in content.items():
                 self._folder.write(f"{audit}/{name}", each)
             self._folder.write(f"{audit}/{files.CHAIN}", evidence.written([*chain, event]).encode())
+            self.enter([*chain, event])
             return event
+
+    def enter(self, chain: Sequence[Event]) -> None:
+        """Enter the steps of a chain that the register lacks, as after an interruption."""
+        with self.lock(REGISTER):  # which is no name of an audit
+            entries = self.register()
+            if {event.digest for event in chain} <= {each.step for each in entries}:
+                return
+            plan = AuditPlan.from_json(self.file(chain[0].audit, files.PLAN).decode())
+            made = register.continued(entries, chain, plan.first, plan.last)
+            self._folder.write(REGISTER, register.written(made))
+
+    def witness(self, audit: str, name: str, content: bytes) -> None:
+        """Write a signature or timestamp of a chain beside it."""
+        self._folder.write(f"{audit}/{name}", content)
 
     @property
     def _folder(self) -> Folder:

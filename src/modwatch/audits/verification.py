@@ -1,42 +1,59 @@
-"""What the lake and the decision log show about an audit, beside its files."""
+"""What files, witnesses, lake, decision log and register each show about an audit."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 
 from sqlalchemy import Engine
 
 from modwatch.audit import files
 from modwatch.audit.consistency import plan_problems
 from modwatch.audit.draw import Drawn, draw
+from modwatch.audit.dsa.from_audit import Measures
+from modwatch.audit.evidence import Event, read
+from modwatch.audit.levels import Level, level_of_files
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.verify import planned_sizes, verify
-from modwatch.audits import sources
-from modwatch.errors import ModwatchError
+from modwatch.audit.publication import Publication
+from modwatch.audit.seeds import seed_of
+from modwatch.audit.verify import planned_sizes
+from modwatch.audits import register, sources
+from modwatch.audits.dsa_files import period_measures
+from modwatch.audits.store import AuditStore
+from modwatch.audits.witnesses import Witnesses
+from modwatch.errors import AuditError, ModwatchError
 from modwatch.lake.delta import Lake
 
 
-def problems_of(
-    audit: str,
-    folder: Mapping[str, bytes],
-    lake: Lake,
-    database: Engine,
-    *,
-    with_scores: bool = True,
-) -> list[str]:
-    """Return what is wrong with an audit: its files, its plan, its draw, and its labels since.
+def levels_of(
+    audit: str, store: AuditStore, lake: Lake, database: Engine, witnesses: Witnesses
+) -> list[Level]:
+    """Return what each level of verification shows of an audit; see `docs/auditors.md`.
 
-    `with_scores` surveys the period again as for the plan, draws the samples again from the lake,
-    and compares the sealed labels with the decision log; only when the files are valid.
+    The lake: the period is surveyed again as for the plan, and the samples are drawn again. The
+    decision log: labels, queue and texts. The register: other audits of the period, and the steps
+    as the database has them. Only files without problems are compared.
     """
-    problems = verify(folder)
-    if problems or not with_scores:
-        return problems
-    try:
-        for problem in _problems_with_scores(lake, folder):
-            problems.append(problem)  # keep what was found before an error
-    except ModwatchError as exc:
-        problems = problems or [str(exc)]  # a difference from the plan explains the failed draw
-    changed = sources.changed_labels(database, audit, folder)
-    return [*problems, changed] if changed else problems
+    folder = store.read(audit)
+    of_files = level_of_files(folder)
+    if of_files.problems:
+        return [of_files]
+    return [
+        of_files,
+        *witnesses.levels(folder),
+        Level(
+            name="lake",
+            shows="scores, texts and numbers of comments are those that were planned with, and the "
+            "sample is what plan and seed draw from them",
+            problems=_found(lambda: _with_lake(lake, folder)),
+        ),
+        Level(
+            name="decision log",
+            shows="every label is a decision of the log, none that was given is left out, and "
+            "people were shown the comments of the sample with the words of the lake",
+            problems=_found(lambda: _with_log(database, lake, audit, folder)),
+            remarks=_found(lambda: _measures(lake, database, folder)),
+        ),
+        _register(store, database, folder),
+    ]
 
 
 def redrawn(lake: Lake, folder: Mapping[str, bytes], stage: int = 1) -> bytes:
@@ -44,7 +61,19 @@ def redrawn(lake: Lake, folder: Mapping[str, bytes], stage: int = 1) -> bytes:
     return files.write_sample(_drawn(lake, folder, stage).comments)
 
 
-def _problems_with_scores(lake: Lake, folder: Mapping[str, bytes]) -> Iterator[str]:
+def _found(problems: Callable[[], Iterator[str]]) -> list[str]:
+    """Return problems, and as the last one why they could not all be looked for."""
+    found: list[str] = []
+    try:
+        for problem in problems():
+            found.append(problem)  # noqa: PERF402 - kept when a later one raises
+    except ModwatchError as exc:
+        if not found:  # a difference from the plan explains the failed draw
+            found.append(str(exc))
+    return found
+
+
+def _with_lake(lake: Lake, folder: Mapping[str, bytes]) -> Iterator[str]:
     plan = _plan(folder)
     yield from plan_problems(plan, *sources.survey(lake, [day.day for day in plan.population]))
     for stage in (1, 2):
@@ -57,10 +86,83 @@ def _problems_with_scores(lake: Lake, folder: Mapping[str, bytes]) -> Iterator[s
             yield f"{files.population_file(stage)} does not match the numbers of comments"
 
 
+def _with_log(
+    database: Engine, lake: Lake, audit: str, folder: Mapping[str, bytes]
+) -> Iterator[str]:
+    for problem in (
+        sources.changed_labels(database, audit, folder),
+        sources.omitted_labels(database, audit, folder),
+    ):
+        if problem:
+            yield problem
+    yield from sources.queue_problems(database, lake, audit, folder)
+
+
+def _register(store: AuditStore, database: Engine, folder: Mapping[str, bytes]) -> Level:
+    plan, chain = _plan(folder), _chain(folder)
+
+    def problems() -> Iterator[str]:
+        entries = store.register()
+        yield from register.register_problems(entries, chain, plan)
+        yield from register.witness_problems(database, entries, chain, plan)
+        yield from _trend(store, folder)
+
+    return Level(
+        name="register",
+        shows="no step of the audit was changed, cut or taken again since, the seed is the one "
+        "that was fixed when the plan was approved, and other audits of the period are named below",
+        problems=_found(problems),
+        remarks=_found(lambda: register.register_remarks(store.register(), plan)),
+    )
+
+
+def _trend(store: AuditStore, folder: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield the audits in the trend of a report whose results are other ones."""
+    if files.PUBLICATION not in folder:
+        return
+    for result in Publication.from_json(folder[files.PUBLICATION]).earlier:
+        try:
+            sealed = json.loads(store.file(str(result["audit"]), files.RESULT))
+        except (AuditError, ValueError):
+            sealed = None
+        if sealed != result:
+            yield (
+                f"the trend of the report shows audit {result['audit']!r} with another result than "
+                "its evidence has"
+            )
+
+
+def _measures(lake: Lake, database: Engine, folder: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield whether the measures of the period differ from the published ones."""
+    if files.PUBLICATION not in folder:
+        return
+    published = Publication.from_json(folder[files.PUBLICATION]).measures
+    if published is None:
+        return
+    now = period_measures(_plan(folder), lake, database)
+    if now != published:
+        then, today = (sum(each.values(), Measures()) for each in (published, now))
+        yield (
+            f"{files.AUTOMATED_MEANS_FILE} counts {then.solely:,} measures by the model alone and "
+            f"{then.not_solely:,} by people; lake and log now have {today.solely:,} and "
+            f"{today.not_solely:,}. Decisions since the publication explain a difference, or "
+            "somebody wrote other numbers"
+        )
+
+
 def _drawn(lake: Lake, folder: Mapping[str, bytes], stage: int) -> Drawn:
     plan = _plan(folder)
-    return draw(plan, sources.population(lake, plan), planned_sizes(plan, folder, stage))
+    return draw(
+        plan,
+        sources.population(lake, plan),
+        planned_sizes(plan, folder, stage),
+        seed_of(plan, _chain(folder)),
+    )
 
 
 def _plan(folder: Mapping[str, bytes]) -> AuditPlan:
     return AuditPlan.from_json(folder[files.PLAN].decode())
+
+
+def _chain(folder: Mapping[str, bytes]) -> list[Event]:
+    return read(folder[files.CHAIN].decode())

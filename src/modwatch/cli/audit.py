@@ -1,6 +1,8 @@
 """`modwatch audit …`: recall audits, step by step, as the DAG `audit_recall` takes them."""
 
 import argparse
+import getpass
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +13,9 @@ from modwatch.cli.arguments import add_command, day, number_between, open_resour
 from modwatch.errors import AuditError
 
 if TYPE_CHECKING:
+    from modwatch.audit.levels import Level
     from modwatch.audits.audit import Audit
+    from modwatch.audits.witnesses import Witnesses
 
 _share = number_between(0, 1)
 
@@ -28,6 +32,13 @@ def add_commands(commands: Any) -> None:
         step.add_argument("audit", help="name of the audit")
         if name in ("approve", "sign-off", "cancel"):
             _add_actor(step)
+        if name == "sign":
+            step.add_argument("--by", required=True, metavar="NAME", help="who signs")
+            _add_key(step)
+        if name == "draw":
+            step.add_argument(
+                "--public-value", default="", metavar="VALUE", help="value that the plan names"
+            )
         if name == "publish":
             step.add_argument("--service", default="", help="name of the service, for the report")
         if name == "seal":
@@ -42,10 +53,23 @@ def add_commands(commands: Any) -> None:
     redraw.add_argument("plan", type=Path, help="plan.json of an audit, with its folder around it")
     redraw.add_argument("--stage", type=int, default=1, choices=(1, 2))
 
+    key = add_command(commands, "key", _key, "make a key to sign audits with")
+    key.add_argument("name", help="who will sign, as Airflow or the command line names them")
+    _add_key(key)
+
     verify = add_command(commands, "verify", _verify, "verify the evidence of an audit")
     verify.add_argument("audit", help="name of an audit, or with --files a folder")
     verify.add_argument(
         "--files", action="store_true", help="use only the files in a folder, wherever it is"
+    )
+    verify.add_argument(
+        "--signers", type=Path, metavar="FILE", help="public keys; every step must be signed"
+    )
+    verify.add_argument(
+        "--roots", type=Path, metavar="FILE", help="PEM; every step must have a timestamp"
+    )
+    verify.add_argument(
+        "--witness", type=Path, metavar="FILE", help="witness of the decision log, kept elsewhere"
     )
     validate = add_command(
         commands, "validate-dsa", _validate_dsa, "validate a DSA transparency report in CSV"
@@ -69,7 +93,19 @@ def _add_design(plan: argparse.ArgumentParser) -> None:
     )
     plan.add_argument("--labels-an-item", type=int, help="how many people label those; default 2")
     plan.add_argument("--deadline-days", type=int, help="days to wait for labels; default 14")
-    plan.add_argument("--seed", help="seed of the draw; random by default")
+    plan.add_argument(
+        "--public-value",
+        metavar="NAME",
+        help="public random value of the future that the seed of the draw depends on, too, such as "
+        '"drand quicknet round 20000000"',
+    )
+    plan.add_argument(
+        "--no-four-eyes",
+        dest="four_eyes",
+        action="store_false",
+        default=None,
+        help="one person may plan, approve and sign; the report says so",
+    )
     plan.add_argument("--service", help="name of the service that the report will describe")
     _add_actor(plan)
 
@@ -77,6 +113,13 @@ def _add_design(plan: argparse.ArgumentParser) -> None:
 def _add_actor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", required=True, metavar="PSEUDONYM", help="who takes the step")
     parser.add_argument("--note", default="", help="reason, kept in the evidence")
+
+
+def _add_key(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--key", type=Path, required=True, metavar="FILE", help="private key")
+    parser.add_argument(
+        "--passphrase", action="store_true", help="the key has a passphrase; ask for it"
+    )
 
 
 @contextmanager
@@ -88,8 +131,11 @@ def _opened(options: argparse.Namespace) -> Iterator["Audit"]:
 
 
 def _plan(options: argparse.Namespace) -> None:
+    from modwatch.audit.identities import is_person
     from modwatch.pipeline import audit
 
+    if not is_person(options.by):
+        raise AuditError(f"--by {options.by!r} is no person, who would answer for the plan")
     with open_resources() as resources:
         plan = audit.plan(resources, vars(options), actor=options.by).plan
     print("side       score                 comments   labels")
@@ -113,7 +159,7 @@ def _in_a_name(
 
 def _draw(options: argparse.Namespace) -> None:
     with _opened(options) as audit:
-        print(f"{audit.draw()} comments are drawn")
+        print(f"{audit.draw(public_value=options.public_value)} comments are drawn")
 
 
 def _status(options: argparse.Namespace) -> None:
@@ -128,6 +174,31 @@ def _status(options: argparse.Namespace) -> None:
                 f"{label.labeller} labelled {label.comment_id} of {label.day} after deciding it as "
                 "a moderator"
             )
+
+
+def _sign(options: argparse.Namespace) -> None:
+    from modwatch.audits.signatures import read_key
+
+    key = read_key(options.key, _passphrase(options))
+    with _opened(options) as audit:
+        print(audit.sign(key, actor=options.by))
+
+
+def _key(options: argparse.Namespace) -> None:
+    from modwatch.audits.signatures import make_key
+
+    public = make_key(options.key, _passphrase(options))
+    print(f"The private key is in {options.key}: keep it yourself. For MODWATCH_AUDIT_SIGNERS:")
+    print(f"{json.dumps(options.name)} = {json.dumps(public)}")
+
+
+def _passphrase(options: argparse.Namespace) -> str:
+    return getpass.getpass("Passphrase: ") if options.passphrase else ""
+
+
+def _stamp(options: argparse.Namespace) -> None:
+    with _opened(options) as audit:
+        print(*(audit.stamp() or ["no step lacks a timestamp, or no authority is set"]), sep="\n")
 
 
 def _seal(options: argparse.Namespace) -> None:
@@ -186,6 +257,8 @@ _STEPS = (
     ("seal", _seal, "seal the labels of the stage"),
     ("estimate", _estimate, "compute precision, recall and the other metrics, and seal them"),
     ("sign-off", _in_a_name(lambda audit: audit.sign_off), "sign the result"),
+    ("sign", _sign, "sign the last approval or result that you answer for, by your key"),
+    ("stamp", _stamp, "have the steps timestamped that have no timestamp yet"),
     ("publish", _publish, "write the report of a signed audit"),
     ("cancel", _in_a_name(lambda audit: audit.cancel), "cancel the audit; its evidence stays"),
     ("show", _show, "show the period, the steps and the result of an audit"),
@@ -203,15 +276,57 @@ def _redraw(options: argparse.Namespace) -> None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    if options.files:
-        from modwatch.audit.verify import verify
+    from modwatch.audit.levels import level_of_files
 
-        problems = verify(_folder(Path(options.audit)))
+    if options.files:
+        folder = _folder(Path(options.audit))
+        levels = [level_of_files(folder)]
+        if not levels[0].problems and (options.signers or options.roots):
+            levels += _witnesses(options).levels(folder)
     else:
         with _opened(options) as audit:
-            problems = audit.verify()
-    print(*(problems or [f"{options.audit}: no problems found"]), sep="\n")
+            if options.signers or options.roots:
+                audit.witnesses = _witnesses(options)
+            levels = audit.levels()
+            if options.witness:
+                levels.append(_log_level(audit, options.witness))
+    for level in levels:
+        print(f"{level.name}: {'has problems' if level.problems else level.shows}")
+        for mark, sentences in (("PROBLEM", level.problems), ("note", level.remarks)):
+            for sentence in sentences:
+                print(f"  {mark}: {sentence}")
+    problems = sum(len(level.problems) for level in levels)
+    done = ", ".join(level.name for level in levels)
+    print(f"{options.audit}: {problems or 'no'} problems found in {done}")
     return 1 if problems else 0
+
+
+def _witnesses(options: argparse.Namespace) -> "Witnesses":
+    from modwatch.audits.signatures import read_signers
+    from modwatch.audits.witnesses import Witnesses
+    from modwatch.timestamps import read_roots
+
+    return Witnesses(
+        signers=read_signers(options.signers) if options.signers else None,
+        roots=read_roots(options.roots) if options.roots else (),
+        required=True,
+    )
+
+
+def _log_level(audit: "Audit", path: Path) -> "Level":
+    """Return what the whole decision log shows against a witness of it."""
+    from modwatch.audit.levels import Level
+    from modwatch.review.log.verification import verify_log
+
+    try:
+        witness = path.read_text()
+    except (OSError, ValueError) as exc:
+        raise AuditError(f"{path} cannot be read ({type(exc).__name__})") from None
+    return Level(
+        name="witness",
+        shows="no decision of the log was changed, removed or reordered since the witness",
+        problems=verify_log(audit.database, witness).problems,
+    )
 
 
 def _folder(path: Path) -> dict[str, bytes]:

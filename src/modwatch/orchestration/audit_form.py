@@ -133,15 +133,6 @@ FORM: dict[str, Param] = {
         description="both: a two-sided interval. lower or upper: a one-sided bound.",
         section=_DESIGN,
     ),
-    "seed": Param(
-        None,
-        type=["null", "string"],
-        maxLength=200,
-        title="Seed",
-        description="Seed of the draw, preferably from a public source that nobody controls. "
-        "Default: random.",
-        section=_DESIGN,
-    ),
     "several_labels_share": Param(
         0.2,
         type="number",
@@ -169,6 +160,15 @@ FORM: dict[str, Param] = {
         title="Deadline in days",
         description="Per stage. Comments without labels are left out then, and an incomplete first "
         "stage has no second.",
+        section=_PEOPLE,
+    ),
+    "four_eyes": Param(
+        True,
+        type="boolean",
+        title="Four eyes",
+        description="Whoever triggers the audit cannot approve the plan, and neither can sign the "
+        "result. Without it one person may do all of it, and the report says so. Whoever labels "
+        "can never approve or sign.",
         section=_PEOPLE,
     ),
     "remind_days": Param(

@@ -49,6 +49,7 @@ def open_audit(resources: Resources, name: str) -> Audit:
         lake=resources.lake,
         database=resources.database,
         lanes=resources.lanes,
+        witnesses=resources.witnesses,
     )
 
 
@@ -63,7 +64,11 @@ def ask(resources: Resources, name: str, action: str, *, page: str) -> str:
     if action == "approved":
         return describe_plan(audit.plan)
     text = describe_result(audit.result, audit.store.place(name))
-    return f"{text} Whoever labelled for the audit cannot sign it."
+    who = "planned, approved or labelled" if audit.plan.four_eyes else "labelled"
+    return (
+        f"{text} Whoever {who} cannot sign it. To add a signature by your own key: "
+        f"`modwatch audit sign {name} --by YOU --key FILE`."
+    )
 
 
 def remind(resources: Resources, name: str, stage: int, number: int) -> None:

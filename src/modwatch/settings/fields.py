@@ -137,6 +137,11 @@ class Settings(BaseSettings):
         False,
         description="Leads and admins who sign in with a password need a one-time code, too",
     )
+    audit_signers: Path | None = Field(
+        None,
+        description="TOML file with the public keys of those who approve and sign audits, lines of "
+        '`"name" = "key"`',
+    )
     airflow_url: str = Field(
         "http://127.0.0.1:8080", description="URL of the Airflow web interface"
     )

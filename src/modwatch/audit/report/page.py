@@ -7,6 +7,7 @@ sheet, by its hash, and nothing else.
 from collections.abc import Sequence
 from typing import Any
 
+from modwatch.audit.descriptions import ONE_PERSON
 from modwatch.audit.evidence import Event, file_digest, sealed_files
 from modwatch.audit.files import PLAN, RESULT
 from modwatch.audit.plan import AuditPlan
@@ -110,5 +111,6 @@ def _facts(plan: AuditPlan, result: Result, service: str) -> list[tuple[str, str
         ("Model version", formatting.name(result["model_version"])),
         ("Threshold", f"flagged when the score is above {formatting.score(result['threshold'])}"),
         ("Labels", f"{formatting.noun(result['labelled'], 'comment')}, labelled by {people}"),
+        ("Four eyes", "" if result.get("four_eyes", True) else ONE_PERSON),
     ]
     return [(term, text) for term, text in facts if text]

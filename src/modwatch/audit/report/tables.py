@@ -278,7 +278,7 @@ def of_plan(plan: AuditPlan) -> Table:
         "Weight of the first stage": formatting.rate(plan.first_stage_share),
         "Share of comments with several labels": formatting.rate(plan.several_labels_share),
         "Labels of each of those": formatting.whole(plan.labels_an_item),
-        "Seed of the draw": formatting.name(plan.seed),
+        **_of_draw(plan),
     }
     # Plans of other versions may have unknown options.
     given = sorted(options, key=[*_DESIGN, *sorted(options)].index)
@@ -288,6 +288,20 @@ def of_plan(plan: AuditPlan) -> Table:
         columns=("Option", "Value"),
         rows=tuple(rows),
     )
+
+
+def _of_draw(plan: AuditPlan) -> dict[str, str]:
+    """Return where the seed comes from, and who may approve and sign."""
+    if plan.format == 1:
+        return {"Seed of the draw": formatting.name(plan.seed)}
+    public = {"Public value in the seed": formatting.name(plan.public_value)}
+    return {
+        "Seed of the draw": "made of plan, decision log and a random number at the approval",
+        **(public if plan.public_value else {}),
+        "Planner, approver and signer": "different people"
+        if plan.four_eyes
+        else "may be one person",
+    }
 
 
 def _of_option(key: str, value: object) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, RowMapping, select, text
+from sqlalchemy import Engine, RowMapping, text
 
 from modwatch.review.events import EVENT_CONTENT
 from modwatch.review.log.chains import (
@@ -26,9 +26,9 @@ from modwatch.review.log.chains import (
     whole,
     witness_of,
 )
+from modwatch.review.log.ends import recorded_ends
 from modwatch.review.log.hashing import COLUMNS_OF, COVERED, content_sql, row_hash, unbound
 from modwatch.review.log.recorded_state import Told, state_problems
-from modwatch.review.tables import decision_chain, event_chain
 
 _COLUMN_NAMES = {name: name for name in COVERED}
 
@@ -109,16 +109,6 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
         for problem in state_problems(connection, told):
             chains.complain(problem)
     return LogReport(decisions=decisions, problems=tuple(chains.problems), ends=chains.ends)
-
-
-def recorded_ends(connection: Connection) -> dict[int, ChainEnd]:
-    """Return the ends of all chains as the database records them, without reading the log."""
-    columns = (decision_chain.c.moderator_id, decision_chain.c.length, decision_chain.c.hash)
-    ends = {row[0]: ChainEnd(row[1], row[2]) for row in connection.execute(select(*columns))}
-    events = connection.execute(select(event_chain.c.length, event_chain.c.hash)).one_or_none()
-    if events is not None and events.length:
-        ends[EVENTS] = ChainEnd(*events)
-    return ends
 
 
 def verify_export(

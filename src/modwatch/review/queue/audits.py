@@ -5,13 +5,13 @@ cannot distinguish them from the rest of the queue.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Interval, bindparam, exists, func, select, update
+from sqlalchemy import Connection, Engine, Interval, bindparam, case, exists, func, select, update
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from modwatch.errors import QueueError
@@ -59,12 +59,30 @@ class AuditProgress:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class QueuedComment:
+    """An item of an audit as the queue has it."""
+
+    day: date
+    comment_id: str
+    text: str
+    parent_text: str | None
+    #: decided | closed | waiting | escalated | withdrawn; what is blocked waits.
+    outcome: str
+
+
 def enqueue_audit(
-    engine: Engine, audit: str, items: Iterable[tuple[date, NewItem]], lanes: Lanes | None = None
+    engine: Engine,
+    audit: str,
+    items: Iterable[tuple[date, NewItem]],
+    lanes: Lanes | None = None,
+    *,
+    barred: Callable[[str], bool] = lambda _: False,
 ) -> int:
     """Queue the items of an audit; return how many it has now.
 
-    One transaction. Existing items are left as they are, so the same call again changes nothing.
+    Who has a pseudonym for which `barred` holds is not served them. One transaction. Existing items
+    are left as they are, so the same call again changes nothing.
     Raises `QueueError` for an item of another kind.
     """
     lanes = lanes or load_lanes()
@@ -75,6 +93,7 @@ def enqueue_audit(
         mine = select(review_item.c.queue, review_item.c.reason).where(review_item.c.audit == audit)
         register_lanes(connection, mine.distinct())
         _exclude(connection, audit)
+        _bar(connection, audit, barred)
         count = select(func.count()).where(review_item.c.audit == audit)
         return int(connection.execute(count).scalar_one())
 
@@ -103,6 +122,24 @@ def audit_progress(engine: Engine, audit: str) -> AuditProgress:
         decided=items["decided"],
         withdrawn=items["withdrawn"] + items["closed"],
     )
+
+
+def queued_comments(engine: Engine, audit: str) -> list[QueuedComment]:
+    """Return the items of an audit, in the order of day and comment."""
+    item = review_item.c
+    statement = (
+        select(
+            item.dt.label("day"),
+            item.comment_id,
+            item.text,
+            item.parent_text,
+            case((item.status == "blocked", "waiting"), else_=item.status).label("outcome"),
+        )
+        .where(item.audit == audit)
+        .order_by(item.dt, item.comment_id)
+    )
+    with engine.connect() as connection:
+        return [QueuedComment(**row) for row in connection.execute(statement).mappings()]
 
 
 def withdraw_audit(engine: Engine, audit: str) -> int:
@@ -235,6 +272,21 @@ def _exclude(connection: Connection, audit: str) -> None:
         )
         .values(excluded=func.array_cat(review_item.c.excluded, people))
     )
+
+
+def _bar(connection: Connection, audit: str, barred: Callable[[str], bool]) -> None:
+    """Exclude from the waiting items everybody whose pseudonym is barred."""
+    people = connection.execute(select(moderator.c.id, moderator.c.pseudonym))
+    for person in [row.id for row in people if barred(row.pseudonym)]:
+        connection.execute(
+            update(review_item)
+            .where(
+                review_item.c.audit == audit,
+                review_item.c.status == "waiting",
+                ~review_item.c.excluded.contains([person]),
+            )
+            .values(excluded=func.array_append(review_item.c.excluded, person))
+        )
 
 
 def _current(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,279 @@
+"""The register of audits: every step of every audit, in one chain of its own.
+
+A plan that was given up, cancelled, or whose folder was removed still stands in it. The register is
+the file `register.jsonl` beside the folders; each entry contains the hash of the entry before. The
+same steps are events of the database, whose chain can only be appended to, so that a
+rewritten register shows there.
+"""
+
+import hashlib
+import json
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+
+from sqlalchemy import Connection, Engine, func, select
+
+from modwatch.audit.evidence import START, Event
+from modwatch.audit.plan import AuditPlan
+from modwatch.audit.seeds import LOG, NUMBER
+from modwatch.errors import AuditError
+from modwatch.review import tables
+from modwatch.review.events import record_event
+from modwatch.review.log.ends import recorded_witness, was_witnessed
+
+#: Name of the file.
+REGISTER = "register.jsonl"
+
+_STEP, _APPROVAL = "audit_step", "audit_approval"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A step of an audit in the register."""
+
+    position: int
+    audit: str
+    #: First and last day of the period, ISO 8601.
+    first: str
+    last: str
+    #: One of `evidence.FOLLOWS`.
+    action: str
+    #: Of the step, UTC, ISO 8601.
+    at: str
+    #: Hash of the step in the chain of the audit.
+    step: str
+    previous: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the entry, in hexadecimal."""
+        return hashlib.sha256(_canonical(asdict(self)).encode()).hexdigest()
+
+
+def written(entries: Sequence[Entry]) -> bytes:
+    """Return the register as text: one line per entry, with its hash."""
+    lines = (_canonical(asdict(each) | {"hash": each.digest}) + "\n" for each in entries)
+    return "".join(lines).encode()
+
+
+def read(content: bytes | None) -> list[Entry]:
+    """Return what `written` wrote, nothing for None; AuditError for anything else.
+
+    >>> read(written([])) == read(None) == []
+    True
+    """
+    entries: list[Entry] = []
+    try:
+        for line in (content or b"").decode().splitlines():
+            fields = json.loads(line)
+            del fields["hash"]
+            entries.append(Entry(**fields))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise AuditError(f"{REGISTER} is not a register of audits") from None
+    previous = START
+    for position, each in enumerate(entries):
+        if (each.position, each.previous) != (position, previous):
+            raise AuditError(f"{REGISTER}: an entry before position {position} is missing")
+        previous = each.digest
+    if written(entries) != (content or b""):
+        raise AuditError(f"{REGISTER} was changed: a hash does not match its entry")
+    return entries
+
+
+def continued(
+    entries: Sequence[Entry], chain: Sequence[Event], first: date, last: date
+) -> list[Entry]:
+    """Return the register with the steps of a chain that it does not have yet."""
+    known, made = {each.step for each in entries}, [*entries]
+    for event in chain:
+        if event.digest not in known:
+            made.append(
+                Entry(
+                    position=len(made),
+                    audit=event.audit,
+                    first=first.isoformat(),
+                    last=last.isoformat(),
+                    action=event.action,
+                    at=event.at,
+                    step=event.digest,
+                    previous=made[-1].digest if made else START,
+                )
+            )
+    return made
+
+
+def register_problems(
+    entries: Sequence[Entry], chain: Sequence[Event], plan: AuditPlan
+) -> Iterator[str]:
+    """Yield the differences between an audit and the register.
+
+    Audits that were planned by an earlier version may be missing.
+    """
+    mine = {each.step for each in entries if each.audit == plan.audit}
+    steps = {event.digest for event in chain}
+    if plan.format == 1 and not mine and (not entries or chain[0].at < entries[0].at):
+        return
+    if number := len(steps - mine):
+        yield (
+            f"{number} of {len(steps)} steps of the audit are not in the register of audits: they "
+            "were changed, added or written anew; if the last step was interrupted, take it again"
+        )
+    if others := [each for each in entries if each.audit == plan.audit and each.step not in steps]:
+        plans = sum(each.action == "planned" for each in others)
+        yield (
+            f"the register has {len(others)} steps of an audit of this name that are not in its "
+            f"chain, {plans} of them plans, from {min(each.at for each in others)} on: the folder "
+            "was removed and the audit carried out again, or its chain was rewritten or cut"
+        )
+
+
+def register_remarks(entries: Sequence[Entry], plan: AuditPlan) -> Iterator[str]:
+    """Yield the other audits of days of the same period, and whether this one is older."""
+    if all(each.audit != plan.audit for each in entries):
+        yield (
+            "the register does not have the audit: it was planned before there was a register, or "
+            "pretends to have been"
+        )
+    others: dict[str, list[Entry]] = {}
+    for each in entries:
+        overlap = each.first <= plan.last.isoformat() and plan.first.isoformat() <= each.last
+        if each.audit != plan.audit and overlap:
+            others.setdefault(each.audit, []).append(each)
+    for audit, steps in sorted(others.items()):
+        done = Counter(each.action for each in steps)
+        again = f", {done['planned']} times" if done["planned"] > 1 else ""
+        yield (
+            f"audit {audit!r} is of {steps[0].first} to {steps[0].last}, too: planned at "
+            f"{steps[0].at}{again}, last step {steps[-1].action.replace('_', ' ')}. Ask why there "
+            "are several, and whether a result was chosen among them"
+        )
+
+
+def witness(database: Engine, chain: Sequence[Event], plan: AuditPlan) -> None:
+    """Record the steps of a chain in the database, each once."""
+    if not chain:
+        return
+    with database.begin() as connection:
+        known = _steps(connection, chain[0].audit)
+        for event in chain:
+            if event.digest not in known:
+                record_event(
+                    connection, _STEP, actor_id=None,
+                    audit=event.audit, step=event.action, hash=event.digest,
+                    first=plan.first.isoformat(), last=plan.last.isoformat(),
+                )  # fmt: skip
+
+
+def witness_problems(
+    database: Engine, entries: Sequence[Entry], chain: Sequence[Event], plan: AuditPlan
+) -> Iterator[str]:
+    """Yield the differences between the steps of an audit, its register, and the database."""
+    with database.connect() as connection:
+        known = _steps(connection, plan.audit)
+        if plan.format == 1 and not known:
+            return
+        steps = {event.digest for event in chain}
+        if missing := len(steps - known):
+            yield (
+                f"{missing} of {len(steps)} steps of the audit are not in the database: they were "
+                "changed, added or written anew; if the last step was interrupted, take it again"
+            )
+        if others := len(known - steps):
+            yield (
+                f"the database has {others} steps of an audit of this name that are not in its "
+                "chain: the folder was removed and the audit carried out again, or its chain was "
+                "rewritten or cut"
+            )
+        every = _periods(connection)
+        lost = every - {(each.step, each.audit, each.first, each.last) for each in entries}
+        if lost:
+            yield (
+                f"the database has {len(lost)} steps of audits that are not in the register, or "
+                "with another name or period: it was rewritten, so that audits do not show in it"
+            )
+        yield from _approval_problems(connection, chain, plan)
+
+
+def random_number() -> str:
+    """Return 256 random bits, in hexadecimal."""
+    return secrets.token_hex(32)
+
+
+def approval_facts(database: Engine, plan: AuditPlan) -> dict[str, str]:
+    """Return what the approval of a plan fixes for the seed: the first time made, and then kept."""
+    with database.begin() as connection:
+        name = func.hashtextextended(f"approval {plan.digest}", 0)
+        connection.execute(select(func.pg_advisory_xact_lock(name)))
+        kept = _approval(connection, plan)
+        if kept is None:
+            witness_ = recorded_witness(connection)
+            log, number = hashlib.sha256(witness_.encode()).hexdigest(), random_number()
+            kept = {LOG: log, NUMBER: number}
+            record_event(
+                connection, _APPROVAL, actor_id=None,
+                audit=plan.audit, plan=plan.digest, witness=witness_,
+                decision_log=log, random_number=number,
+            )  # fmt: skip
+        return {name: str(kept[name]) for name in (LOG, NUMBER)}
+
+
+def _approval_problems(
+    connection: Connection, chain: Sequence[Event], plan: AuditPlan
+) -> Iterator[str]:
+    """Yield why the seed is not what the database fixed."""
+    approved = next((event for event in chain if event.action == "approved"), None)
+    if approved is None or plan.format == 1:
+        return
+    kept = _approval(connection, plan)
+    if kept is None:
+        yield (
+            "the database has no approval of this plan, so somebody chose what the seed of the "
+            "draw is made of"
+        )
+        return
+    if any(approved.facts.get(name) != kept[name] for name in (LOG, NUMBER)):
+        yield (
+            "the approval fixes another seed than the database did: somebody chose the seed, and "
+            "with it the sample"
+        )
+    witness_ = str(kept["witness"])
+    if hashlib.sha256(witness_.encode()).hexdigest() != kept[LOG] or not was_witnessed(
+        connection, witness_
+    ):
+        yield (
+            "the decision log does not have the decisions that were its last at the approval: it "
+            "was cut or rewritten"
+        )
+
+
+def _approval(connection: Connection, plan: AuditPlan) -> Mapping[str, object] | None:
+    """Return the first approval of a plan in the database."""
+    row = tables.event.c
+    statement = (
+        select(row.details)
+        .where(row.action == _APPROVAL, row.details["plan"].astext == plan.digest)
+        .order_by(row.id)
+        .limit(1)
+    )
+    found: Mapping[str, object] | None = connection.execute(statement).scalar_one_or_none()
+    return found
+
+
+def _steps(connection: Connection, audit: str) -> set[str]:
+    """Return the hashes of the steps of an audit in the database."""
+    return {step for step, of, _, _ in _periods(connection) if of == audit}
+
+
+def _periods(connection: Connection) -> set[tuple[str, str, str, str]]:
+    """Return hash, audit, first and last day of every step in the database."""
+    row = tables.event.c
+    columns = (row.details[name].astext for name in ("hash", "audit", "first", "last"))
+    rows = connection.execute(select(*columns).where(row.action == _STEP))
+    return {(step, audit, first, last) for step, audit, first, last in rows}
+
+
+def _canonical(fields: Mapping[str, object]) -> str:
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

@@ -1,0 +1,179 @@
+"""Labels and comments left out, added or exchanged; the attacker makes everything else fit."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from audit_forger import finders, forge, problems, remarks, without_triggers
+from audit_path import go_to
+from small_audits import begin, label_everything
+from sqlalchemy import text
+
+from modwatch.audit import files
+from modwatch.audit.evidence import Event, stopping
+from modwatch.audit.labels import key_of
+from modwatch.audit.levels import level_of_files
+from modwatch.errors import AuditError
+from modwatch.pipeline.audit import open_audit
+from modwatch.resources import Resources
+from modwatch.review.log.verification import verify_log
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+
+def recall(at: Resources) -> float:
+    figures = json.loads(at.audit_store.read("small")[files.RESULT])["figures"]
+    return float(next(each["value"] for each in figures if each["metric"] == "recall"))
+
+
+def without_missed(at: Resources, number: int = 5, *, outcomes: bool = True) -> dict[str, bytes]:
+    """Return labels without those of some missed comments, and outcomes that fit."""
+    folder = at.audit_store.read("small")
+    labels = files.read_labels(folder[files.labels_file(1)])
+    unflagged = {
+        key_of(each)
+        for each in files.read_sample(folder[files.sample_file(1)])
+        if each.score <= 0.5
+    }
+    missed = sorted({key_of(each) for each in labels if each.label and key_of(each) in unflagged})
+    gone = {*missed[:number]}
+    assert len(gone) == number
+    changed = {
+        files.labels_file(1): files.write_labels(
+            [each for each in labels if key_of(each) not in gone]
+        )
+    }
+    if outcomes:
+        told = [
+            replace(each, outcome="withdrawn", labels=0) if key_of(each) in gone else each
+            for each in files.read_outcomes(folder[files.outcomes_file(1)])
+        ]
+        changed[files.outcomes_file(1)] = files.write_outcomes(told)
+    return changed
+
+
+def stop(event: Event) -> Event:
+    """Say that the labelling was stopped, which it was not."""
+    return replace(event, note=stopping("")) if event.action == "labelled" else event
+
+
+def test_labels_of_missed_comments_are_deleted(small: Resources) -> None:
+    """The attacker must say that the labelling was stopped, or the files contradict each other."""
+    go_to(small, "publish")
+    before = recall(small)
+    forge(small, without_missed(small), event=stop)
+    assert recall(small) > before
+    assert level_of_files(small.audit_store.read("small")).problems == []
+    assert any("5 of 120 drawn comments have no label (5 withdrawn)" in said
+               for said in remarks(small, "files"))  # fmt: skip
+    [left_out] = problems(small, "decision log")
+    assert left_out.startswith("5 comments of the sample have labels in the decision log, and none")
+    assert finders(small) == {"decision log", "register"}
+
+
+def test_labels_are_deleted_and_the_outcomes_forgotten(small: Resources) -> None:
+    go_to(small, "publish")
+    forge(small, without_missed(small, outcomes=False))
+    assert [said.partition(":")[0] for said in problems(small, "files")] == [
+        "outcomes-1.csv counts other labels than were sealed",
+    ]
+
+
+@pytest.mark.parametrize("outcome", ["waiting", "withdrawn", "escalated", "closed"])
+def test_deleted_labels_are_said_to_be_undecided(small: Resources, outcome: str) -> None:
+    """The labelling was not stopped, so that everything must have been decided."""
+    go_to(small, "publish")
+    changed = without_missed(small)
+    told = [
+        replace(each, outcome=outcome if each.outcome == "withdrawn" else each.outcome)
+        for each in files.read_outcomes(changed[files.outcomes_file(1)])
+    ]
+    forge(small, changed | {files.outcomes_file(1): files.write_outcomes(told)})
+    [problem] = problems(small, "files")
+    assert "that nobody decided, although the labelling was not stopped" in problem
+
+
+def test_labels_are_deleted_before_the_result_is_signed(small: Resources) -> None:
+    go_to(small, "estimate")
+    forge(small, without_missed(small), event=stop)
+    with pytest.raises(AuditError, match="5 comments of the sample have labels in the decision"):
+        open_audit(small, "small").sign_off(actor="fay")
+
+
+def test_a_stopped_labelling_hides_no_label_either(small: Resources) -> None:
+    """Undecided comments are no contradiction there, and the log has the decisions."""
+    begin(small)
+    label_everything(small)
+    open_audit(small, "small").seal(stop=True, actor="gil")
+    open_audit(small, "small").estimate()
+    forge(small, without_missed(small))
+    assert problems(small, "files") == []
+    assert problems(small, "decision log")[0].startswith("5 comments of the sample have labels")
+
+
+def test_labels_are_turned_round(small: Resources) -> None:
+    go_to(small, "publish")
+    folder = small.audit_store.read("small")
+    labels = files.read_labels(folder[files.labels_file(1)])
+    turned = [replace(each, label=0) if each.label else each for each in labels[:40]] + labels[40:]
+    forge(small, {files.labels_file(1): files.write_labels(turned)})
+    assert problems(small, "files") == []
+    assert (
+        "were changed in the decision log after they were sealed"
+        in (problems(small, "decision log")[0])
+    )
+
+
+INSERT = """
+    INSERT INTO review_item (dt, comment_id, kind, text, queue, reason, stratum,
+        inclusion_probability, rank, review_score, prob, uncertainty, model_version, audit)
+    SELECT dt, 'c0-more', kind, text, queue, reason, stratum,
+        inclusion_probability, rank, review_score, prob, uncertainty, model_version, audit
+    FROM review_item LIMIT 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        (INSERT, "1 comment in the queue of the audit is not in the sample"),
+        ("UPDATE review_item SET text = 'harmless' WHERE rank <= 3",
+         "3 comments in the queue are shown with other words than the lake has"),
+        ("UPDATE review_item SET parent_text = 'all agreed' WHERE rank = 1",
+         "1 comment in the queue is shown with other words"),
+        ("UPDATE review_item SET audit = 'else' WHERE rank <= 2",
+         "2 comments of the sample are missing from the queue"),
+    ],
+)  # fmt: skip
+def test_the_queue_shows_others_than_were_drawn(
+    small: Resources, statement: str, says: str
+) -> None:
+    go_to(small, "seal")
+    with small.database.begin() as connection:
+        connection.execute(text(statement))
+    assert any(problem.startswith(says) for problem in problems(small, "decision log"))
+
+
+def test_an_item_is_withdrawn_by_hand_and_nobody_asks_why(small: Resources) -> None:
+    """Before its label can be given: nothing but a stop explains a comment without one."""
+    begin(small)
+    without_triggers(small, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 1")
+    label_everything(small)
+    with pytest.raises(AuditError, match="that nobody decided, although the labelling was not"):
+        open_audit(small, "small").seal()
+
+
+def test_a_decision_is_deleted_from_the_log_and_its_label_from_the_files(small: Resources) -> None:
+    """The chains of the log tell, and so does the register of steps beside it."""
+    go_to(small, "publish")
+    changed = without_missed(small)
+    forge(small, changed, event=stop)
+    told = files.read_outcomes(changed[files.outcomes_file(1)])
+    for day, name in (key_of(each) for each in told if each.outcome == "withdrawn"):
+        where = f"dt = '{day}' AND comment_id = '{name}'"
+        without_triggers(small, f"UPDATE review_item SET status = 'withdrawn' WHERE {where}")
+        without_triggers(small, f"DELETE FROM decision WHERE {where}")
+    assert problems(small, "decision log") == []
+    assert "steps of the audit are not in the database" in problems(small, "register")[0]
+    assert not verify_log(small.database).intact

@@ -1,0 +1,133 @@
+"""One person wants to be several, and several people want to be others."""
+
+from dataclasses import replace
+
+import pytest
+from audit_forger import finders, forge, problems, remarks
+from audit_path import go_to
+from small_audits import REQUEST, begin, label_everything, plan_audit
+
+from modwatch.audit.evidence import Event
+from modwatch.audit.identities import folded, is_person
+from modwatch.cli.main import main
+from modwatch.errors import AuditError
+from modwatch.pipeline.audit import open_audit
+from modwatch.resources import Resources
+from modwatch.review.people import create_moderator
+from review.labelling import label_all
+
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+SAME = ["eva", "EVA", " Eva ", "\uff45va", "eva\u3000"]
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_planner_approves(small: Resources, name: str) -> None:
+    plan_audit(small, REQUEST, actor="eva")
+    with pytest.raises(AuditError, match="planned it and cannot approve it: that takes another"):
+        open_audit(small, "small").approve(actor=name)
+
+
+@pytest.mark.parametrize(("name", "did"), [("Eva", "planned"), ("EVE", "approved")])
+def test_planner_or_approver_signs(small: Resources, name: str, did: str) -> None:
+    go_to(small, "estimate")
+    with pytest.raises(AuditError, match=f"{did} it and cannot sign it off"):
+        open_audit(small, "small").sign_off(actor=name)
+
+
+@pytest.mark.parametrize("name", ["ann", "ANN", "Ann ", "\uff21nn"])
+def test_a_labeller_signs_under_a_name_in_other_letters(small: Resources, name: str) -> None:
+    go_to(small, "estimate")
+    with pytest.raises(AuditError, match="labelled for it and cannot sign it off"):
+        open_audit(small, "small").sign_off(actor=name)
+
+
+@pytest.mark.parametrize("name", ["", " ", "modwatch", "MODWATCH"])
+def test_nobody_approves_or_signs(small: Resources, name: str) -> None:
+    plan_audit(small, REQUEST, actor="eva")
+    with pytest.raises(AuditError, match="is no person"):
+        open_audit(small, "small").approve(actor=name)
+    assert not is_person(name)
+
+
+def test_nobody_plans_in_the_name_of_the_machine(
+    small: Resources, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who could, would approve in their own."""
+    arguments = ["audit", "plan", "a", "2026-01-05", "2026-01-06", "--by", "Modwatch"]
+    assert main(arguments) == 1
+    assert "is no person" in capsys.readouterr().err
+
+
+def test_the_approver_is_served_nothing_to_label(small: Resources) -> None:
+    person = create_moderator(small.database, "EVE", "moderator")
+    begin(small)
+    assert label_all(small.database, person, lambda _: 0) == []
+    label_everything(small)
+    assert open_audit(small, "small").seal() == 120
+
+
+def test_an_approver_who_labelled_all_the_same_is_found(small: Resources) -> None:
+    """The account was made after the draw."""
+    begin(small)
+    eve = create_moderator(small.database, "Eve", "moderator")
+    label_all(small.database, eve, lambda id_: int(int(id_[1:]) > 150 and int(id_[1:]) % 3 > 0))
+    label_everything(small)
+    with pytest.raises(AuditError, match="'eve' labelled for it and cannot approve it"):
+        open_audit(small, "small").seal()
+
+
+@pytest.mark.parametrize(
+    ("action", "name", "says"),
+    [
+        ("approved", "EVA", "the step approved does not count: 'EVA' planned it and cannot"),
+        ("approved", "ann", "the step approved does not count: 'ann' labelled for it and cannot"),
+        ("signed_off", "eva", "the step signed off does not count: 'eva' planned it and cannot"),
+        ("signed_off", "Ben", "the step signed off does not count: 'Ben' labelled for it and"),
+        ("signed_off", "modwatch", "the step signed off does not count: 'modwatch' is no person"),
+    ],
+)
+def test_names_that_may_not_be_are_found_in_the_files(
+    small: Resources, action: str, name: str, says: str
+) -> None:
+    go_to(small, "publish")
+
+    def renamed(event: Event) -> Event:
+        return replace(event, actor=name) if event.action == action else event
+
+    forge(small, event=renamed)
+    [problem] = problems(small, "files")
+    assert problem.startswith(says)
+
+
+def test_one_person_says_so_on_plan_result_and_report(small: Resources) -> None:
+    plan_audit(small, replace(REQUEST, four_eyes=False), actor="eva")
+    open_audit(small, "small").approve(actor="eva")
+    open_audit(small, "small").draw()
+    label_everything(small)
+    open_audit(small, "small").seal()
+    assert open_audit(small, "small").estimate()["four_eyes"] is False
+    with pytest.raises(AuditError, match="'ann' labelled for it and cannot sign it off"):
+        open_audit(small, "small").sign_off(actor="ann")
+    open_audit(small, "small").sign_off(actor="eva")
+    open_audit(small, "small").publish()
+    assert finders(small) == set()
+    assert any("does without four eyes" in said for said in remarks(small, "files"))
+    report = small.audit_store.read("small")["report.html"].decode()
+    assert "planner, approver and signer may be one person" in report
+
+
+def test_four_eyes_are_claimed_afterwards(small: Resources) -> None:
+    """The plan is another then, and so are the seed and the sample."""
+    plan_audit(small, replace(REQUEST, four_eyes=False), actor="eva")
+    open_audit(small, "small").approve(actor="eva")
+    open_audit(small, "small").draw()
+    plan = replace(open_audit(small, "small").plan, four_eyes=True)
+    forge(small, {"plan.json": plan.to_json().encode()})
+    assert any("another random number than the plan" in said for said in problems(small, "files"))
+
+
+def test_names_are_compared_as_people_read_them() -> None:
+    assert len({*map(folded, SAME)}) == 1
+    assert folded("ann") != folded("anna")
+    assert folded("Straße") == folded("STRASSE")

@@ -1,0 +1,317 @@
+"""A planner, an approver or a forger wants another sample."""
+
+import datetime
+import json
+from dataclasses import replace
+
+import pytest
+from audit_forger import finders, forge, problems, remarks, remove_folder, rewrite_register
+from audit_path import FORM, go_to
+from installation import MONDAY, TUESDAY
+from small_audits import REQUEST, begin, label_everything, plan_audit
+from sqlalchemy import text
+
+from modwatch.audit import files
+from modwatch.audit.draw import draw
+from modwatch.audit.evidence import Event, first_of, following, written
+from modwatch.audit.levels import level_of_files
+from modwatch.audit.plan import AuditPlan
+from modwatch.audit.seeds import LOG, NUMBER, PUBLIC_VALUE, made_seed, seed_of
+from modwatch.audits import register, sources
+from modwatch.cli.main import main
+from modwatch.errors import AuditError
+from modwatch.lake.files import Folder
+from modwatch.pipeline import audit as path
+from modwatch.pipeline.audit import open_audit
+from modwatch.resources import Resources
+
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+
+def sizes(plan: AuditPlan) -> list[int]:
+    return [each.labels for each in plan.strata]
+
+
+def test_the_planner_knows_no_sample_of_any_plan(small: Resources) -> None:
+    """The attack was: make two hundred plans, draw by each, and keep the best."""
+    for number in range(3):
+        plan = plan_audit(small, replace(REQUEST, audit=f"try-{number}"), actor="eva")
+        assert "seed" not in json.loads(plan.to_json())
+        population = sources.population(small.lake, plan)
+        with pytest.raises(AuditError, match="has no seed before its plan is approved"):
+            draw(plan, population, sizes(plan))
+        with pytest.raises(AuditError, match="has no seed before its plan is approved"):
+            seed_of(plan, small.audit_store.chain(plan.audit))
+
+
+def test_a_seed_given_by_hand_is_refused(
+    small: Resources, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AuditError, match="nobody chooses the seed"):
+        path.plan(small, {**FORM, "seed": "s"}, actor="eva")
+    with pytest.raises(SystemExit):
+        main(["audit", "plan", "a", str(MONDAY), str(TUESDAY), "--by", "eva", "--seed", "s"])
+    assert "unrecognized arguments: --seed" in capsys.readouterr().err
+    assert small.audit_store.names() == []
+
+
+def test_the_approver_cannot_try_again(small: Resources) -> None:
+    """Killed before the step was recorded, or as somebody else: the seed stays what it was."""
+    plan = plan_audit(small, REQUEST, actor="eva")
+    facts = register.approval_facts(small.database, plan)
+    with small.database.begin() as connection:  # a decision that the approver makes meanwhile
+        connection.execute(
+            text("INSERT INTO moderator (pseudonym, role) VALUES ('zoe', 'moderator')")
+        )
+        connection.execute(text("INSERT INTO decision_chain SELECT id, 1, '\\x00' FROM moderator"))
+    assert register.approval_facts(small.database, plan) == facts
+    open_audit(small, "small").approve(actor="eve")
+    approved = first_of(small.audit_store.chain("small"), "approved")
+    assert approved is not None
+    assert approved.facts == facts
+
+
+def test_the_same_plan_approved_anew_has_the_same_seed(small: Resources) -> None:
+    """The folder is removed, and the same audit planned and approved again."""
+    seeds = set()
+    for _ in range(2):
+        plan = plan_audit(small, REQUEST, actor="eva")
+        open_audit(small, "small").approve(actor="eve")
+        seeds.add(seed_of(plan, small.audit_store.chain("small")))
+        remove_folder(small, "small")
+    assert len(seeds) == 1
+
+
+def test_a_forger_tries_random_numbers(small: Resources) -> None:
+    """The strongest one: the whole audit of another number, by the same scores and labels."""
+    begin(small)
+    plan = open_audit(small, "small").plan
+
+    def other(event: Event) -> Event:
+        if event.action != "approved":
+            return event
+        return replace(event, facts={**event.facts, NUMBER: 64 * "1"})
+
+    seed = made_seed(plan, {**small.audit_store.chain("small")[1].facts, NUMBER: 64 * "1"})
+    drawn = draw(plan, sources.population(small.lake, plan), sizes(plan), seed)
+    changes = {
+        files.sample_file(1): files.write_sample(drawn.comments),
+        files.population_file(1): files.write_population(drawn.population),
+    }
+    assert changes[files.sample_file(1)] != small.audit_store.read("small")[files.sample_file(1)]
+    forge(small, changes, event=other)
+    assert problems(small, "files") == problems(small, "lake") == []
+    assert any("the approval fixes another seed than the database did" in said
+               for said in problems(small, "register"))  # fmt: skip
+    assert "not in the sample" in problems(small, "decision log")[0]
+
+
+@pytest.mark.parametrize("fact", [LOG, NUMBER])
+def test_an_approval_without_what_fixes_the_seed_draws_nothing(small: Resources, fact: str) -> None:
+    begin(small)
+
+    def bare(event: Event) -> Event:
+        return replace(event, facts={k: v for k, v in event.facts.items() if k != fact})
+
+    forge(small, event=bare)
+    [problem] = problems(small, "files")
+    assert problem.endswith("the approval does not fix the seed of the draw")
+
+
+def test_an_older_format_is_no_way_to_choose_the_seed(small: Resources) -> None:
+    """A plan of format 1 cannot be asked for, and one that is forged is told to be one."""
+    begin(small)
+    plan = open_audit(small, "small").plan
+    days = tuple(replace(day, texts="") for day in plan.population)
+    older = replace(plan, seed="the best of two hundred", population=days)
+    drawn = draw(older, sources.population(small.lake, older), sizes(older))
+    forge(
+        small,
+        {
+            files.PLAN: older.to_json().encode(),
+            files.sample_file(1): files.write_sample(drawn.comments),
+            files.population_file(1): files.write_population(drawn.population),
+        },
+        event=lambda event: replace(event, facts={}),
+    )
+    assert problems(small, "files") == []
+    assert "whoever planned it could choose the sample" in remarks(small, "files")[0]
+    assert "not in the database" in problems(small, "register")[0]
+
+
+def test_a_discarded_audit_shows(small: Resources) -> None:
+    """Carried out up to a result that does not please, removed, and planned anew by its name."""
+    go_to(small, "estimate")
+    discarded = small.audit_store.chain("small")
+    remove_folder(small, "small")
+    with small.database.begin() as connection:
+        connection.execute(text("UPDATE review_item SET audit = 'gone'"))
+    plan_audit(small, replace(REQUEST, deadline_days=15), actor="eva")
+    [of_file, of_database] = problems(small, "register")
+    assert of_file.startswith(f"the register has {len(discarded)} steps of an audit of this name")
+    assert "1 of them plans" in of_file
+    assert of_database.startswith(f"the database has {len(discarded)} steps of an audit of this")
+    rewrite_register(small)
+    assert problems(small, "register") == [
+        of_database,
+        f"the database has {len(discarded)} steps of audits that are not in the register, or with "
+        "another name or period: it was rewritten, so that audits do not show in it",
+    ]
+
+
+@pytest.mark.parametrize("discarded", ["cancelled", "removed"])
+def test_several_audits_of_a_period_are_named(small: Resources, discarded: str) -> None:
+    plan_audit(small, REQUEST, actor="eva")
+    if discarded == "cancelled":
+        open_audit(small, "small").cancel(actor="eva")
+    else:
+        remove_folder(small, "small")
+    later = replace(REQUEST, audit="anew", first=TUESDAY)
+    plan_audit(small, later, actor="eva")
+    [remark] = remarks(small, "register", "anew")
+    assert remark.startswith(f"audit 'small' is of {MONDAY} to {TUESDAY}, too: planned at ")
+    assert f"last step {'cancelled' if discarded == 'cancelled' else 'planned'}" in remark
+    assert finders(small, "anew") == set()
+
+
+def test_a_discarded_audit_is_said_to_be_of_another_period(small: Resources) -> None:
+    """The register is made anew for it, every hash as it must be."""
+    plan_audit(small, REQUEST, actor="eva")
+    open_audit(small, "small").cancel(actor="eva")
+    plan_audit(small, replace(REQUEST, audit="anew"), actor="eva")
+    entries: list[register.Entry] = []
+    for name in ("small", "anew"):
+        chain, plan = small.audit_store.chain(name), open_audit(small, name).plan
+        day = plan.first if name == "anew" else datetime.date(2020, 1, 1)
+        entries = register.continued(entries, chain, day, max(day, plan.last) if name == "anew"
+                                     else day)  # fmt: skip
+    kept = Folder(root=small.audit_store.root, holds="evidence")
+    kept.write("register.jsonl", register.written(entries))
+    assert remarks(small, "register", "anew") == []
+    assert "with another name or period" in problems(small, "register", "anew")[0]
+
+
+def test_an_audit_that_pretends_to_be_older_than_the_register(small: Resources) -> None:
+    """Of format 1, by its own seed, and in neither register nor database."""
+    plan = plan_audit(small, REQUEST, actor="eva")
+    days = tuple(replace(day, texts="") for day in plan.population)
+    older = replace(plan, audit="older", seed="the best of two hundred", population=days)
+    kept = Folder(root=small.audit_store.root, holds="evidence")
+
+    def put(at: datetime.datetime) -> None:
+        content = {files.PLAN: older.to_json().encode()}
+        planned = following([], audit="older", action="planned", actor="eva", at=at, files=content)
+        content[files.CHAIN] = written([planned]).encode()
+        for name, each in content.items():
+            kept.write(f"older/{name}", each)
+
+    put(datetime.datetime.now(datetime.UTC))
+    assert (
+        "1 of 1 steps of the audit are not in the register"
+        in (problems(small, "register", "older")[0])
+    )
+    put(datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC))
+    assert problems(small, "register", "older") == []
+    assert "or pretends to have been" in remarks(small, "register", "older")[0]
+
+
+def test_an_audit_of_another_period_is_not_named(small: Resources) -> None:
+    plan_audit(small, replace(REQUEST, last=MONDAY), actor="eva")
+    plan_audit(small, replace(REQUEST, audit="next", first=TUESDAY), actor="eva")
+    assert remarks(small, "register", "next") == []
+
+
+def test_the_register_is_edited(small: Resources) -> None:
+    begin(small)
+    kept = Folder(root=small.audit_store.root, holds="evidence")
+    content = kept.read("register.jsonl")
+    assert content is not None
+    lines = content.splitlines(keepends=True)
+    for forged in (
+        b"".join(lines[1:]),
+        b"".join([lines[0], *lines[2:]]),
+        content.replace(b'"planned"', b'"drawn"'),
+        content.replace(b'"small"', b'"other"', 1),
+        content[:-1],
+        b"{}\n",
+        b"\xff",
+    ):
+        kept.write("register.jsonl", forged)
+        assert finders(small) == {"register"}
+    kept.remove("register.jsonl")
+    assert finders(small) == {"register"}
+    kept.write("register.jsonl", b"".join(lines[:-1]))  # its end is cut
+    assert "1 of 3 steps of the audit are not in the register" in problems(small, "register")[0]
+
+
+def test_a_public_value_of_the_future_is_part_of_the_seed(small: Resources) -> None:
+    plan_audit(small, replace(REQUEST, public_value="a lottery of next week"), actor="eva")
+    open_audit(small, "small").approve(actor="eve")
+    with pytest.raises(AuditError, match="needs the public value 'a lottery of next week'"):
+        open_audit(small, "small").draw()
+    open_audit(small, "small").draw(public_value="3 14 15 92")
+    label_everything(small)
+    open_audit(small, "small").seal()
+    assert finders(small) == set()
+    assert "compare '3 14 15 92' with the published 'a lottery" in remarks(small, "files")[0]
+
+    def other(event: Event) -> Event:
+        facts = {name: "6 5 35 89" if name == PUBLIC_VALUE else each
+                 for name, each in event.facts.items()}  # fmt: skip
+        return replace(event, facts=facts)
+
+    forge(small, event=other)
+    assert "another random number than the plan gives it" in " ".join(problems(small, "files"))
+
+
+def test_a_public_value_that_no_plan_names_is_refused(small: Resources) -> None:
+    plan_audit(small, REQUEST, actor="eva")
+    open_audit(small, "small").approve(actor="eve")
+    with pytest.raises(AuditError, match="the draw takes no public value"):
+        open_audit(small, "small").draw(public_value="3 14 15 92")
+
+
+def test_the_log_is_cut_after_the_approval(small: Resources) -> None:
+    """The decisions that the seed depends on must stay where they were."""
+    begin(small)
+    label_everything(small)
+    with small.database.begin() as connection:
+        connection.execute(text("UPDATE review_item SET audit = 'first'"))
+    later = replace(REQUEST, audit="later")
+    plan_audit(small, later, actor="eva")
+    open_audit(small, "later").approve(actor="eve")
+    assert finders(small, "later") == set()
+    with small.database.begin() as connection:
+        connection.execute(text("SET LOCAL session_replication_role = replica"))
+        connection.execute(text("DELETE FROM decision WHERE id IN (SELECT max(id) FROM decision "
+                                "GROUP BY moderator_id)"))  # fmt: skip
+    assert "it was cut or rewritten" in problems(small, "register", "later")[0]
+
+
+def test_every_text_of_a_day_is_replaced(small: Resources) -> None:
+    go_to(small, "seal")
+    rows = small.lake.table("comments", MONDAY)
+    number = rows.schema.get_field_index("text")
+    field = rows.schema.field(number)
+    other = rows.set_column(number, field, [["something nicer"] * rows.num_rows])
+    small.lake.replace("comments", MONDAY, other.to_batches())
+    assert level_of_files(small.audit_store.read("small")).problems == []
+    [problem] = problems(small, "lake")
+    assert problem.startswith(f"{MONDAY}: texts differ from the plan")
+    assert "shown with other words than the lake has" in problems(small, "decision log")[0]
+
+
+def test_texts_and_queue_are_replaced_alike(small: Resources) -> None:
+    go_to(small, "seal")
+    rows = small.lake.table("comments", MONDAY)
+    number = rows.schema.get_field_index("parent_text")
+    field = rows.schema.field(number)
+    other = rows.set_column(number, field, [["a context that excuses all"] * rows.num_rows])
+    small.lake.replace("comments", MONDAY, other.to_batches())
+    with small.database.begin() as connection:
+        connection.execute(
+            text("UPDATE review_item SET parent_text = 'a context that excuses all' WHERE dt = :d"),
+            {"d": datetime.date.fromisoformat(str(MONDAY))},
+        )
+    assert problems(small, "decision log") == []
+    assert problems(small, "lake")[0].startswith(f"{MONDAY}: texts differ from the plan")

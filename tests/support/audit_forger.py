@@ -1,0 +1,111 @@
+"""Somebody who can write every file of an audit, and makes all of them fit together."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from sqlalchemy import text
+
+from modwatch.audit import evidence, files
+from modwatch.audit.evidence import Event
+from modwatch.audit.plan import AuditPlan
+from modwatch.audit.publication import Publication, published_files
+from modwatch.audit.results import computed, to_json
+from modwatch.audit.verify import read_evidence
+from modwatch.audits import register
+from modwatch.audits.register import REGISTER
+from modwatch.lake.files import Folder
+from modwatch.pipeline.audit import open_audit
+from modwatch.resources import Resources
+
+Change = Callable[[Event], Event]
+
+
+def forge(
+    at: Resources,
+    changes: Mapping[str, bytes] | None = None,
+    *,
+    event: Change = lambda event: event,
+    cut: int | None = None,
+    redo: bool = True,
+    audit: str = "small",
+) -> None:
+    """Change files and events of an audit, and do all over that follows: result, report, hashes.
+
+    `cut` is how many steps stay. Without `redo`, result and published files are as in `changes`.
+    The register is made anew, too, from the chains that there are.
+    """
+    changes = dict(changes or {})
+    folder = at.audit_store.read(audit) | changes
+    chain = at.audit_store.chain(audit)[:cut]
+    names = {name for each in chain for name in each.files}
+    if redo and files.RESULT in names:
+        folder[files.CHAIN] = evidence.written(_rechained(chain, folder, event)).encode()
+        folder[files.RESULT] = to_json(computed(read_evidence(folder)))
+    if redo and files.REPORT in names:
+        signed = _rechained(chain[:-1], folder, event)
+        of = Publication.from_json(folder[files.PUBLICATION])
+        plan = AuditPlan.from_json(folder[files.PLAN].decode())
+        folder |= published_files(plan, json.loads(folder[files.RESULT]), signed, of)
+        folder |= {name: each for name, each in changes.items() if name in names}
+    folder[files.CHAIN] = evidence.written(_rechained(chain, folder, event)).encode()
+    kept = Folder(root=at.audit_store.root, holds="evidence")
+    for name, content in folder.items():
+        if name in names | {files.CHAIN} or files.witnessed_steps(name):
+            kept.write(f"{audit}/{name}", content)
+        else:
+            kept.remove(f"{audit}/{name}")
+    rewrite_register(at)
+
+
+def rewrite_register(at: Resources) -> None:
+    """Make the register of the audits that there are, as if there had never been others."""
+    entries: list[register.Entry] = []
+    for name in at.audit_store.names():
+        plan = open_audit(at, name).plan
+        chain = at.audit_store.chain(name)
+        entries = register.continued(entries, chain, plan.first, plan.last)
+    kept = Folder(root=at.audit_store.root, holds="evidence")
+    kept.write(REGISTER, register.written(entries))
+
+
+def remove_folder(at: Resources, audit: str) -> None:
+    """Remove an audit's folder, and what the queue has of it."""
+    kept = Folder(root=at.audit_store.root, holds="evidence")
+    for name in at.audit_store.read(audit):
+        kept.remove(f"{audit}/{name}")
+    (at.settings.home / "lake" / "_audits" / audit).rmdir()
+
+
+def without_triggers(at: Resources, statement: str) -> None:
+    """Run a statement as a superuser of the database does."""
+    with at.database.begin() as connection:
+        connection.execute(text("SET LOCAL session_replication_role = replica"))
+        connection.execute(text(statement))
+
+
+def problems(at: Resources, level: str, audit: str = "small") -> list[str]:
+    """Return the problems of one level."""
+    levels = {each.name: each for each in open_audit(at, audit).levels()}
+    return list(levels[level].problems) if level in levels else []
+
+
+def remarks(at: Resources, level: str, audit: str = "small") -> list[str]:
+    """Return the remarks of one level."""
+    levels = {each.name: each for each in open_audit(at, audit).levels()}
+    return list(levels[level].remarks)
+
+
+def finders(at: Resources, audit: str = "small") -> set[str]:
+    """Return the levels with problems."""
+    return {each.name for each in open_audit(at, audit).levels() if each.problems}
+
+
+def _rechained(chain: Sequence[Event], folder: Mapping[str, bytes], change: Change) -> list[Event]:
+    """Return a chain whose events were changed, and whose hashes were made anew."""
+    made: list[Event] = []
+    for event in chain:
+        digests = {name: evidence.file_digest(folder[name]) for name in event.files}
+        previous = made[-1].digest if made else evidence.START
+        made.append(replace(change(event), files=digests, previous=previous))
+    return made
