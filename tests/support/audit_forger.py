@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from databases import unguarded
 from sqlalchemy import text
 
 from modwatch.audit import evidence, files
@@ -79,8 +80,7 @@ def remove_folder(at: Resources, audit: str) -> None:
 
 def without_triggers(at: Resources, statement: str) -> None:
     """Run a statement as a superuser of the database does."""
-    with at.database.begin() as connection:
-        connection.execute(text("SET LOCAL session_replication_role = replica"))
+    with unguarded(at.database) as connection:
         connection.execute(text(statement))
 
 
