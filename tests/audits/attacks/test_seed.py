@@ -145,7 +145,7 @@ def test_a_discarded_audit_shows(small: Resources) -> None:
     go_to(small, "estimate")
     discarded = small.audit_store.chain("small")
     remove_folder(small, "small")
-    with small.database.begin() as connection:
+    with unguarded(small.database) as connection:
         connection.execute(text("UPDATE review_item SET audit = 'gone'"))
     plan_audit(small, replace(REQUEST, deadline_days=15), actor="eva")
     [of_file, of_database] = problems(small, "register")
@@ -276,7 +276,7 @@ def test_the_log_is_cut_after_the_approval(small: Resources) -> None:
     """The decisions that the seed depends on must stay where they were."""
     begin(small)
     label_everything(small)
-    with small.database.begin() as connection:
+    with unguarded(small.database) as connection:
         connection.execute(text("UPDATE review_item SET audit = 'first'"))
     later = replace(REQUEST, audit="later")
     plan_audit(small, later, actor="eva")
