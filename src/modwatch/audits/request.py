@@ -8,7 +8,13 @@ from typing import Any
 
 from modwatch.audit.design import Design, DesignOptions
 from modwatch.audit.intervals import IntervalOptions
-from modwatch.audit.plan import AuditPlan, PopulationDay, planned_strata, raise_on_invalid_name
+from modwatch.audit.plan import (
+    AuditPlan,
+    PopulationDay,
+    planned_calibrations,
+    planned_strata,
+    raise_on_invalid_name,
+)
 from modwatch.errors import AuditError
 
 _NOT_RULE = ("method", "seed")
@@ -84,6 +90,7 @@ class AuditRequest:
             labels_an_item=self.labels_an_item,
             deadline_days=self.deadline_days,
             options=asdict(self.options),
+            calibrations=planned_calibrations(made),
         )
 
     def fits(self, plan: AuditPlan) -> bool:

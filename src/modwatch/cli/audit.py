@@ -57,7 +57,11 @@ def _add_design(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--labels", type=int, default=1000, help="of all stages; default 1000")
     plan.add_argument("--bins", type=int, help="strata of the unflagged comments; default 8")
     plan.add_argument("--method", help="how scores are cut into strata; default neyman")
-    plan.add_argument("--floor", type=float, help="share of the labels allocated proportionally")
+    plan.add_argument(
+        "--worst-case",
+        type=float,
+        help="variance over that of a random sample at most, however wrong the scores; default 1.1",
+    )
     plan.add_argument("--flagged-share", type=float, help="share of labels for flagged comments")
     plan.add_argument(
         "--expected-prevalence", type=float, help="among unflagged comments, if it is known"
