@@ -8,8 +8,8 @@ Simulated populations (`tests/support/simulated_audits.py`), 500, 1,000 and 3,00
   and a miscalibrated score, 0 or 20 % of the positives missed by it;
 - hostile: those of `HOSTILE`, where the score misleads, ties, or the population is tiny.
 
-The default planner is not told the prevalence. It has the labels of what the daily job routed, 1,000
-of them in the random slice (planner `slice`; four slices a cell), or none (planner `none`).
+The default planner is not told the prevalence. It has the labels of what the daily job routed,
+1,000 of them in the random slice (planner `slice`; four slices a cell), or none (planner `none`).
 
 Coverage is that of everything printed, in all audits: of the interval, or, where an estimate is
 `insufficient`, of the bound that stands in its place. An end that is not printed cannot be wrong.
@@ -37,7 +37,6 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
@@ -48,6 +47,7 @@ import pandas as pd
 from modwatch.audit.allocation import optimal
 from modwatch.audit.design import Design, ScoreCounts, SideDesign, design
 from modwatch.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
+from modwatch.audit.forecast import one_of, sufficient
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.strata import strata
 from modwatch.audit.stratified import StratumCounts
@@ -85,7 +85,7 @@ SLICE, SLICES = 1000, 4
 METRICS = ("recall", "precision", "accuracy", "prevalence_unflagged")
 #: Repetitions of the pilot, of a baseline where intervals are asked for, and of audits whose bound
 #: is computed because the estimate is insufficient.
-PILOTS, PILOT_WIDTHS, WIDTHS, BOUNDS = 500, 200, 1000, 200
+PILOTS, PILOT_WIDTHS, WIDTHS, BOUNDS = 500, 100, 1000, 200
 LOWEST, HIGHEST, MOST_BIAS = 0.94, 0.99, 0.25
 #: Floors: coverage of what is printed, and labels over those of a random sample.
 PRINTED, OVER_RANDOM = 0.93, 1.1
@@ -131,43 +131,26 @@ def truths(population: SimulatedPopulation) -> dict[str, float]:
     }
 
 
-def one_of(audits: AuditEstimator, number: int) -> AuditEstimator:
-    """Return one of many audits."""
-    sides = {
-        name: replace(side, positives=side.positives[number])
-        for name, side in (("flagged", audits.flagged), ("unflagged", audits.unflagged))
-    }
-    return replace(audits, **sides)
-
-
-def enough(audits: AuditEstimator, metric: str) -> np.ndarray:
-    """Return which audits (R,) have an estimate: the numbers of positives that decide it, once."""
-    counts = np.stack([audits.flagged.positives.sum(-1), audits.unflagged.positives.sum(-1)], -1)
-    _, kinds, which = np.unique(
-        np.minimum(counts, ENOUGH_POSITIVES), axis=0, return_index=True, return_inverse=True
-    )
-    ok = [one_of(audits, number).estimate(metric).status == "ok" for number in kinds]
-    return np.array(ok)[which.ravel()]
-
-
-def figures(audits: AuditEstimator, metric: str, truth: float) -> pd.DataFrame:
+def figures(audits: AuditEstimator, metric: str, truth: float, single=one_of) -> pd.DataFrame:
     """Return a row per audit: its estimate, whether it is given, and whether what is printed holds.
 
-    The bounds of insufficient estimates are computed for at most `BOUNDS` of them, which then count
+    The bounds of insufficient estimates are computed for about `BOUNDS` of them, which then count
     for all.
     """
-    ends, given = audits.interval_estimate(metric), enough(audits, metric)
+    ends, given = audits.interval_estimate(metric), sufficient(audits, metric)
     table = pd.DataFrame(
         {"value": ends.value, "low": ends.low, "high": ends.high, "given": given}
     ).assign(holds=(ends.low <= truth) & (truth <= ends.high), printed=np.nan)
     table.loc[given, "printed"] = table.loc[given, "holds"].astype(float)
     without = np.flatnonzero(~given)
-    for number in without[:BOUNDS]:
-        bound = one_of(audits, number).estimate(metric)
+    some = without[:: max(len(without) // BOUNDS, 1)]
+    for number in some:
+        bound = single(audits, number).estimate(metric)
         low = 0.0 if bound.low is None else bound.low
         high = 1.0 if bound.high is None else bound.high
         table.loc[number, "printed"] = float(low <= truth <= high)
-    table.loc[without[BOUNDS:], "printed"] = table.loc[without[:BOUNDS], "printed"].mean()
+    left = np.setdiff1d(without, some)
+    table.loc[left, "printed"] = table.loc[some, "printed"].mean()
     return table
 
 
@@ -221,8 +204,14 @@ def measured(population: SimulatedPopulation, labels, repetitions, planner, seed
     made = planned(population, labels, planner, generator)
     audits = [audited(each, population, generator, repetitions // len(made)) for each in made]
     line: dict[str, float] = {}
+    singles: dict[tuple[int, int], AuditEstimator] = {}
+
+    def single(many: AuditEstimator, which: int) -> AuditEstimator:
+        """Keep single audits, whose intervals every metric needs."""
+        return singles.setdefault((id(many), int(which)), one_of(many, which))
+
     for metric, truth in truths(population).items():
-        parts = [figures(each, metric, truth) for each in audits]
+        parts = [figures(each, metric, truth, single) for each in audits]
         line |= judged(
             metric.removesuffix("_unflagged"), pd.concat(parts, ignore_index=True), truth
         )
@@ -244,7 +233,7 @@ def korn_graubard(made: Design, population, generator, repetitions) -> dict[str,
 
 
 def variance_over_random(made: Design, population) -> float:
-    """Return the variance over that of a random sample, the larger of both sides, in closed form."""
+    """Return the variance over that of a random sample, of both sides the larger; exact."""
     ratios = []
     for side, truth in ((made.flagged, population.flagged), (made.unflagged, population.unflagged)):
         sizes, positives, _ = known(truth, side.strata)
@@ -277,7 +266,7 @@ def recall_at_random(population, labels, generator, line) -> dict[str, float]:
         for side, drawn in zip(sides, (part, labels - part), strict=True)
     ]  # fmt: skip
     plain = AuditEstimator(flagged=counts[0], unflagged=counts[1], comments=comments)
-    if min(enough(plain, "recall").mean(), line["recall_given"]) < 0.5:
+    if min(sufficient(plain, "recall").mean(), line["recall_given"]) < 0.5:
         return {"recall_random": np.nan}
     ends = plain.interval_estimate("recall")
     return {"recall_random": (line["recall_width"] / np.median(ends.high - ends.low)) ** 2}

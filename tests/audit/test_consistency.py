@@ -10,7 +10,7 @@ from audit.making import Comments, days_of, make_comments
 from modwatch.audit.consistency import plan_problems
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.draw import Scored
-from modwatch.audit.plan import AuditPlan, PlannedStratum, planned_strata
+from modwatch.audit.plan import AuditPlan, PlannedStratum, planned_calibrations, planned_strata
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,7 @@ def planned(comments: Comments, **options: float) -> AuditPlan:
         audit="2026-01",
         population=days_of(comments.parts, comments.threshold),
         strata=planned_strata(made),
+        calibrations=planned_calibrations(made),
         seed="s",
         options=asdict(DesignOptions(**options)),  # type: ignore[arg-type]
     )

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from audit.making import FIRST, make_comments, make_plan
 from modwatch.audit.intervals import IntervalOptions
-from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay
+from modwatch.audit.plan import FORMAT, AuditPlan, PlannedStratum, PopulationDay
+from modwatch.audit.recalibration import Calibration
 from modwatch.errors import AuditError
 
 SHARES = st.floats(0, 1)
@@ -139,6 +140,7 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
     "labels_an_item": lambda plan: 3,
     "deadline_days": lambda plan: 15,
     "options": lambda plan: {"bins": 9},
+    "calibrations": lambda plan: {"unflagged": Calibration(slope=0.5)},
 }
 
 
@@ -152,7 +154,7 @@ def test_the_digest_changes_with_each_field(name: str) -> None:
 def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
     plan = a_plan()
     fields = json.loads(plan.to_json())
-    assert fields.pop("format") == 1
+    assert fields.pop("format") == FORMAT
     for record, there in (
         (plan, fields),
         (plan.population[0], fields["population"][0]),
@@ -271,8 +273,7 @@ def test_an_edited_plan_is_refused() -> None:
         edited(lambda fields: fields.update(seed=fields.pop("seed")), sort_keys=False),
         edited(lambda fields: fields.pop("options")),  # has a default
         edited(lambda fields: fields.update(first_stage_share=1)),  # is written 1.0
-        edited(lambda fields: fields.update(format=True)),
-        edited(lambda fields: fields.update(format=1.0)),
+        edited(lambda fields: fields.update(format=float(FORMAT))),
         edited(lambda fields: fields["rule"].update(level=0.950)).replace("0.95", "0.950"),
         plan.to_json() + "\n",
         " " + plan.to_json(),
@@ -330,7 +331,7 @@ def test_anything_else_is_refused_in_words(text: str) -> None:
 
 
 def test_another_format_is_refused() -> None:
-    for other in (0, 2, None, "1"):
+    for other in (0, FORMAT - 1, FORMAT + 1, None, str(FORMAT)):
         with pytest.raises(AuditError, match="The format of the plan is unknown"):
             AuditPlan.from_json(edited(lambda fields, other=other: fields.update(format=other)))
 

@@ -110,7 +110,7 @@ def safe_minima(population: ArrayLike, labels: int, worst_case: float = WORST_CA
     whole = int(sizes.sum())
     if budget(labels) >= whole:
         return sizes
-    allowed = worst_case * (1 / max(labels, 1) - 1 / whole) * whole**2 / (whole - 1)
+    allowed = worst_case * (1 / max(labels, 1) - 1 / whole) * whole**2 / max(whole - 1, 1)
     most = 1 / sizes + allowed * (sizes - 1) / sizes**2
     # Less a rounding error, so that a whole number stays itself.
     return np.minimum(sizes, np.ceil(1 / most - 1e-9)).astype(np.int64)

@@ -16,7 +16,13 @@ from modwatch.audit.allocation import (
     safe_minima,
 )
 from modwatch.audit.arguments import Ints, budget, shares, whole_numbers
-from modwatch.audit.recalibration import Calibration, KnownLabels, calibrated, prior_shift
+from modwatch.audit.recalibration import (
+    EXPECTED,
+    Calibration,
+    KnownLabels,
+    calibrated,
+    prior_shift,
+)
 from modwatch.audit.strata import METHODS, Strata, strata
 from modwatch.audit.stratified import StratumCounts
 from modwatch.errors import DesignError, MetricInputError
@@ -214,7 +220,7 @@ def _calibrations(
     expected = options.expected_prevalence
     if expected is not None and unflagged.comments:
         shift = prior_shift(unflagged.score, expected, counts=unflagged.count)
-        made = Calibration(intercept=shift, source="expected prevalence")
+        made = Calibration(intercept=shift, source=EXPECTED)
         return made, made
     sides = {"flagged": flagged, "unflagged": unflagged}
     first, second = (

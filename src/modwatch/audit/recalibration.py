@@ -17,6 +17,9 @@ from modwatch.errors import DesignError, MetricInputError
 from modwatch.metrics import inputs
 from modwatch.metrics.inputs import Floats
 
+#: Source of a calibration that brings the mean to a prevalence that somebody expects.
+EXPECTED = "expected prevalence"
+
 #: Scores closer to 0 or 1 count as this close: a score of exactly 0 does not exclude a positive.
 _NEAREST = 2.0**-20
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from modwatch.audit.allocation import WORST_CASE, neyman, proportional
+from modwatch.audit.allocation import neyman, proportional
 from modwatch.audit.arguments import Ints
 from modwatch.audit.draw import DrawnComment
 from modwatch.audit.inversion_interval import pattern
@@ -20,11 +20,11 @@ from modwatch.metrics.inputs import Floats
 _HIDDEN = 0.1
 
 
-def next_stage(stage: StratumCounts, labels: int, *, worst_case: float = WORST_CASE) -> Ints:
+def next_stage(stage: StratumCounts, labels: int) -> Ints:
     """Return the labels (H,) of the next stage, in the strata of `stage`.
 
     Neyman allocation by the labels of `stage` and, where there were few positives, by the scores,
-    with the promise of `worst_case` for what is left. Fully labelled strata get none.
+    and the promise of `allocation.safe_minima` for what is left. Fully labelled strata get none.
     `stratified.combine` combines the stages, with shares fixed in the plan. DesignError when
     everything is labelled, or there are fewer than two labels a stratum.
 
@@ -38,7 +38,7 @@ def next_stage(stage: StratumCounts, labels: int, *, worst_case: float = WORST_C
     if not some.any():
         raise DesignError("Every comment is labelled already; there is nothing left to draw.")
     sizes = np.zeros(left.size, dtype=np.int64)
-    sizes[some] = neyman(left[some], spread(stage)[some], labels, worst_case=worst_case)
+    sizes[some] = neyman(left[some], spread(stage)[some], labels)
     return sizes
 
 

@@ -92,6 +92,7 @@ def _opened(options: argparse.Namespace) -> Iterator["Audit"]:
 
 
 def _plan(options: argparse.Namespace) -> None:
+    from modwatch.audit.descriptions import describe_forecast
     from modwatch.pipeline import audit
 
     with open_resources() as resources:
@@ -100,6 +101,7 @@ def _plan(options: argparse.Namespace) -> None:
     for each in plan.strata:
         bounds = f"{each.lower or 0:.6f} … {1 if each.upper is None else each.upper:.6f}"
         print(f"{each.side:<10} {bounds:<20} {each.population:>10,} {each.labels:>8,}")
+    print(f"forecast, {describe_forecast(plan)}")
     print(f"plan {plan.digest}")
 
 
