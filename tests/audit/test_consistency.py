@@ -72,9 +72,9 @@ def test_a_stratum_whose_mean_score_is_another_is_named(comments: Comments) -> N
     assert len(forged(lambda each: each.score * 0.999, 0, first)) == 2
 
 
-def test_an_expected_prevalence_that_was_not_planned_with_is_found(comments: Comments) -> None:
+def test_a_recalibration_that_was_not_planned_with_is_found(comments: Comments) -> None:
     plan = planned(comments, expected_prevalence=0.03)
-    other = replace(plan, options={**(plan.options or {}), "expected_prevalence": 0.3})
+    other = replace(plan, calibrations=planned(comments, expected_prevalence=0.3).calibrations)
     found = problems(other, comments)
     assert len(found) > len(plan.strata) / 2
     assert all("the mean score is" in each for each in found)

@@ -65,7 +65,7 @@ def test_labels_stand_for_the_comments_of_their_stratum(lake: Lake) -> None:
     unflagged = known["unflagged"]
     assert (unflagged.score <= 0.5).all()
     assert (known["flagged"].score > 0.5).all()
-    assert known["flagged"].label.sum() == sum(number > 60 for number in ROUTES)
+    assert known["flagged"].label.sum() == sum(number > 61 for number in ROUTES)
     assert unflagged.source == "labels of the comments routed from 2026-03-02 to 2026-03-03"
 
 
