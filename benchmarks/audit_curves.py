@@ -4,9 +4,9 @@
     python benchmarks/audit_curves.py audit.csv [folder, default docs/images]
 
 Of the usual populations, and the planner that has the labels of a random slice. Three SVG files,
-without scripts and fonts of their own: how often the 95 % interval holds the share
-that was missed and recall, and the labels of the default design over those of others for the same
-width of the interval. Colours of Okabe & Ito (darker by day), and a mark of its own for each line.
+without scripts and fonts of their own: how often the 95 % interval holds the share that was missed
+and recall, and the labels of the default design over those of others for the same width of the
+interval. Colours of Okabe & Ito (darker by day), and a mark of its own for each line.
 A figure that more than half of the audits did not give is drawn hollow.
 """
 
