@@ -86,6 +86,7 @@ METRICS = ("recall", "precision", "accuracy", "prevalence_unflagged")
 #: Repetitions of the pilot, of a baseline where intervals are asked for, and of audits whose bound
 #: is computed because the estimate is insufficient.
 PILOTS, PILOT_WIDTHS, WIDTHS, BOUNDS = 500, 100, 1000, 200
+ROUNDING = 1e-9
 LOWEST, HIGHEST, MOST_BIAS = 0.94, 0.99, 0.25
 #: Floors: coverage of what is printed, and labels over those of a random sample.
 PRINTED, OVER_RANDOM = 0.93, 1.1
@@ -140,7 +141,8 @@ def figures(audits: AuditEstimator, metric: str, truth: float, single=one_of) ->
     ends, given = audits.interval_estimate(metric), sufficient(audits, metric)
     table = pd.DataFrame(
         {"value": ends.value, "low": ends.low, "high": ends.high, "given": given}
-    ).assign(holds=(ends.low <= truth) & (truth <= ends.high), printed=np.nan)
+    ).assign(printed=np.nan)
+    table["holds"] = holds(ends.low, ends.high, truth)
     table.loc[given, "printed"] = table.loc[given, "holds"].astype(float)
     without = np.flatnonzero(~given)
     some = without[:: max(len(without) // BOUNDS, 1)]
@@ -148,10 +150,15 @@ def figures(audits: AuditEstimator, metric: str, truth: float, single=one_of) ->
         bound = single(audits, number).estimate(metric)
         low = 0.0 if bound.low is None else bound.low
         high = 1.0 if bound.high is None else bound.high
-        table.loc[number, "printed"] = float(low <= truth <= high)
+        table.loc[number, "printed"] = float(holds(low, high, truth))
     left = np.setdiff1d(without, some)
     table.loc[left, "printed"] = table.loc[some, "printed"].mean()
     return table
+
+
+def holds(low, high, truth: float):
+    """Return whether intervals hold the truth; a side labelled whole has one without width."""
+    return (low - ROUNDING <= truth) & (truth <= high + ROUNDING)
 
 
 def judged(name: str, table: pd.DataFrame, truth: float) -> dict[str, float]:
