@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from modwatch.audit.recalibration import Calibration, KnownLabels, calibrated, prior_shift
+from modwatch.audit.recalibration import (
+    Calibration,
+    KnownLabels,
+    calibrated,
+    prior_shift,
+    shrunk,
+)
 from modwatch.errors import DesignError, MetricInputError
 
 SCORE = st.floats(0, 1)
@@ -125,6 +131,15 @@ def test_any_labels_make_a_monotone_map(scores, known):
     assert (np.diff(moved) >= 0).all()
 
 
+@given(st.lists(st.tuples(SCORE, st.integers(1, 1000)), min_size=1, max_size=40))
+def test_without_labels_scores_are_drawn_together_and_keep_their_mean(rows):
+    score, count = (np.array(column) for column in zip(*rows, strict=True))
+    made = shrunk(score, count)
+    assert (made.slope, made.source, made.labels) == (0.7, "scores", 0)
+    found = np.average(made.probability(score), weights=count)
+    assert found == pytest.approx(np.average(score, weights=count), abs=2e-3)
+
+
 def test_what_was_wrong_with_the_scores_is_undone():
     generator = np.random.default_rng(0)
     chance = special.expit(generator.normal(-5, 2, 50_000))
@@ -152,7 +167,7 @@ def test_few_labels_change_little():
         score=np.array([0.4]), label=np.array([0]), weight=np.array([1.0]), source="slice"
     )
     made = calibrated(score, np.ones(1_000, int), known)
-    assert made.slope == pytest.approx(1, abs=0.1)
+    assert made.slope == pytest.approx(0.7, abs=0.1)
     assert made.probability(score).mean() == pytest.approx(score.mean() * 10 / 11)
 
 
@@ -193,3 +208,5 @@ def test_without_labels_or_comments_there_is_no_map():
         calibrated([0.5], [1], none)
     with pytest.raises(DesignError, match="no comments"):
         calibrated([0.5], [0], one)
+    with pytest.raises(DesignError, match="no comments"):
+        shrunk([0.5], [0])

@@ -22,6 +22,7 @@ from modwatch.audit.recalibration import (
     KnownLabels,
     calibrated,
     prior_shift,
+    shrunk,
 )
 from modwatch.audit.strata import METHODS, Strata, strata
 from modwatch.audit.stratified import StratumCounts
@@ -226,7 +227,7 @@ def _calibrations(
     first, second = (
         calibrated(scores.score, scores.count, known[name])
         if scores.comments and name in known and known[name].label.size
-        else Calibration()
+        else (shrunk(scores.score, scores.count) if scores.comments else Calibration())
         for name, scores in sides.items()
     )
     return first, second

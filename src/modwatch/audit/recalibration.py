@@ -25,8 +25,9 @@ _NEAREST = 2.0**-20
 
 #: Weight of the scores in the expected prevalence, in labels.
 _PRIOR_LABELS = 10.0
-#: Standard deviation of the slope around 1 before there are labels, and its largest value.
-_SLOPE_DEVIATION, _MOST_SLOPE = 0.5, 3.0
+#: Slope before there are labels: scores rank less sharply than they say, and miss some positives.
+#: Its standard deviation then, and its largest value.
+_SLOPE, _SLOPE_DEVIATION, _MOST_SLOPE = 0.7, 0.5, 3.0
 
 #: Classes of the logit by which the mean of many scores is computed.
 _CLASSES = 2048
@@ -47,7 +48,7 @@ class Calibration:
     intercept: float = 0.0
     #: ≥ 0; 0 for a score that says nothing.
     slope: float = 1.0
-    #: Of what it was estimated; the scores themselves by default.
+    #: What it was estimated from.
     source: str = "scores"
     #: Labels that it was estimated from, and positives among them.
     labels: int = 0
@@ -104,19 +105,39 @@ def prior_shift(score: ArrayLike, prevalence: float, *, counts: ArrayLike | None
     return _intercept(_logit(values), number, 1.0, prevalence)
 
 
+def shrunk(score: ArrayLike, counts: ArrayLike) -> Calibration:
+    """Return the calibration of the scores (n,) of `counts` (n,) comments without any label.
+
+    Their mean is kept and their logits are drawn together, by a slope of 0.7: whoever believes a
+    score entirely looks too little where it expects nothing, which narrows intervals too much where
+    it misses positives. DesignError without comments.
+
+    >>> shrunk([0.01, 0.5], [95, 5]).probability([0.01, 0.5]).round(3).tolist()
+    [0.019, 0.327]
+    """
+    values, number = shares("score", score), whole_numbers("counts", counts)
+    inputs.same_length(score=values, counts=number)
+    if not number.any():
+        raise DesignError("There are no comments to recalibrate.")
+    mean = float(np.clip(np.average(values, weights=number), _NEAREST, 1 - _NEAREST))
+    logit, classes = _classes(_logit(values), number)
+    return Calibration(intercept=_intercept(logit, classes, _SLOPE, mean), slope=_SLOPE)
+
+
 def calibrated(score: ArrayLike, counts: ArrayLike, known: KnownLabels) -> Calibration:
     """Return the calibration of the scores (n,) of `counts` (n,) comments, from known labels.
 
     Their weighted share of positives gives the mean, their order by score the slope (penalised
     maximum likelihood). Both are regularised: the scores count as 10 labels for the mean, and the
-    slope is 1 ± 0.5 before there are labels, so that few labels change little. The weighted labels
-    count as many as their effective number, (Σw)²/Σw². DesignError without comments or labels.
+    slope is 0.7 ± 0.5 before there are labels, so that few labels change little. The weighted
+    labels count as many as their effective number, (Σw)²/Σw². DesignError without comments or
+    labels.
 
     >>> known = KnownLabels(score=np.array([0.1, 0.1, 0.5, 0.5]), label=np.array([0, 0, 1, 0]),
     ...                     weight=np.array([300.0, 300, 10, 10]), source="random slice")
     >>> made = calibrated([0.1, 0.5], [600, 20], known)
     >>> made.probability([0.1, 0.5]).round(3).tolist()
-    [0.084, 0.457]
+    [0.088, 0.318]
     """
     values, number = shares("score", score), whole_numbers("counts", counts)
     inputs.same_length(score=values, counts=number)
@@ -135,7 +156,7 @@ def calibrated(score: ArrayLike, counts: ArrayLike, known: KnownLabels) -> Calib
     def unlikely(slope: float) -> float:
         chance = _intercept(logit, classes, slope, prevalence) + slope * at
         surprise = weight @ (np.logaddexp(0, chance) - known.label * chance)
-        return float(surprise + ((slope - 1) / _SLOPE_DEVIATION) ** 2 / 2)
+        return float(surprise + ((slope - _SLOPE) / _SLOPE_DEVIATION) ** 2 / 2)
 
     slope = float(optimize.minimize_scalar(unlikely, bounds=(0, _MOST_SLOPE), method="bounded").x)
     return Calibration(
