@@ -126,7 +126,7 @@ def hostile(name: str, *, seed: int = 0) -> SimulatedPopulation:
     - threads of 40: near-duplicates, 40 at a time with the same label and nearly the same score.
     - 60 % flagged: the model flags most comments, and is wrong about half of them.
     - 300 comments: a population hardly larger than its sample.
-    - 30 % hidden: the score does not detect 30 % of the positives that are not flagged.
+    - 30 % hidden: a sharp score that does not detect 30 % of all positives.
 
     >>> made = hostile("300 comments")
     >>> made.flagged.score.size + made.unflagged.score.size
@@ -141,7 +141,7 @@ def hostile(name: str, *, seed: int = 0) -> SimulatedPopulation:
     if name == "300 comments":
         return simulate(prevalence=0.1, score="dull", comments=300, seed=seed)
     if name == "30 % hidden":
-        return _hidden_among_unflagged(seed)
+        return simulate(prevalence=0.01, score="sharp", hidden=0.3, seed=seed)
     generator = np.random.default_rng(seed)
     return _SHAPES[name](generator)
 
@@ -210,17 +210,6 @@ def _in_five(made: SimulatedPopulation) -> SimulatedPopulation:
         return Side(score=mean[place], label=side.label)
 
     return SimulatedPopulation(flagged=coarse(made.flagged), unflagged=coarse(made.unflagged))
-
-
-def _hidden_among_unflagged(seed: int) -> SimulatedPopulation:
-    """Return a population where 30 % of the unflagged positives look like negatives."""
-    made = simulate(prevalence=0.007, score="sharp", seed=seed)
-    side, generator = made.unflagged, np.random.default_rng(seed)
-    negatives = np.flatnonzero(~side.label)
-    more = generator.choice(negatives, round(3 / 7 * side.label.sum()), replace=False)
-    label = side.label.copy()
-    label[more] = True
-    return SimulatedPopulation(flagged=made.flagged, unflagged=Side(score=side.score, label=label))
 
 
 _SHAPES = {
