@@ -37,7 +37,7 @@ from scipy import special, stats
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.estimates import ENOUGH_POSITIVES
 from modwatch.audit.intervals import IntervalOptions, interval, korn_graubard
-from modwatch.audit.recalibration import prior_shift, shifted
+from modwatch.audit.recalibration import Calibration, prior_shift
 from modwatch.audit.stages import next_stage
 from modwatch.audit.stratified import StratumCounts, combine
 
@@ -63,7 +63,8 @@ class Cell:
         self.raw, self.label = special.expit(logit[order]), made.unflagged.label[order] * 1.0
         self.comments, self.truth = order.size, self.label.mean()
         # Recalibrated to the expected prevalence, as designs are.
-        self.chance = shifted(self.raw, prior_shift(self.raw, self.prevalence))
+        shift = prior_shift(self.raw, self.prevalence)
+        self.chance = Calibration(intercept=shift).probability(self.raw)
         self.sample = cache(self._sample)
 
     def design(self, labels=None, **options):
@@ -220,11 +221,12 @@ def one_by_one(counts):
 
 
 METHODS = {
-    "default: 8 neyman strata, floor 0.4": stratified,
+    "default: 8 neyman strata, worst case 1.1": stratified,
     **{f"{n} strata": partial(stratified, bins=n) for n in (16, 32, 64)},
     **{f"8 {m} strata": partial(stratified, method=m)
        for m in ("quantile", "equal_width", "sqrt_mass")},
-    **{f"floor {floor}": partial(stratified, floor=floor) for floor in (0.0, 0.2, 0.6)},
+    **{f"worst case {worst}": partial(stratified, worst_case=worst)
+       for worst in (1.05, 1.2, 1.5, 2.5, 1e9)},
     **{f"{kind}, λ {even}": partial(unequal, even=even, kind=kind)
        for even in (0.2, 0.4) for kind in ("Hansen–Hurwitz", "Hájek", "ranged")},
     "difference, raw score": partial(powered, bins=8, score="raw", classic=True),

@@ -3,9 +3,10 @@
     python benchmarks/audit.py --csv audit.csv
     python benchmarks/audit_curves.py audit.csv [folder, default docs/images]
 
-Three SVG files, without scripts and fonts of their own: how often the 95 % interval holds the share
-that was missed and recall, and the labels of the default design over those of others for the same
-width of the interval. Colours of Okabe & Ito (darker by day), and a mark of its own for each line.
+Of the usual populations, and the planner that has the labels of a random slice. Three SVG files,
+without scripts and fonts of their own: how often the 95 % interval holds the share that was missed
+and recall, and the labels of the default design over those of others for the same width of the
+interval. Colours of Okabe & Ito (darker by day), and a mark of its own for each line.
 A figure that more than half of the audits did not give is drawn hollow.
 """
 
@@ -234,7 +235,8 @@ def foot(picture: Picture, said: str) -> None:
 
 def main(file: Path, folder: Path) -> None:
     """Write the three pictures."""
-    table = pd.read_csv(file)
+    every = pd.read_csv(file)
+    table = every[(every["planner"] == "slice") & every["hidden"].notna()]
     pictures = {
         "audit-coverage.svg": coverage(table, "prevalence", "the share that was missed"),
         "audit-coverage-recall.svg": coverage(table, "recall", "recall"),

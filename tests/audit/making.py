@@ -12,7 +12,13 @@ from modwatch.audit import evidence, files
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.draw import DrawnComment, Scored, day_digest, draw
 from modwatch.audit.labels import AuditLabel
-from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
+from modwatch.audit.plan import (
+    AuditPlan,
+    PlannedStratum,
+    PopulationDay,
+    planned_calibrations,
+    planned_strata,
+)
 from modwatch.audit.results import computed, to_json
 from modwatch.audit.verify import planned_sizes, read_evidence
 
@@ -113,6 +119,7 @@ def make_plan(comments: Comments, labels: int = 400, **changes: object) -> Audit
         "audit": "2026-01",
         "population": days_of(comments.parts, comments.threshold),
         "strata": planned_strata(made),
+        "calibrations": planned_calibrations(made),
         "seed": "a public seed",
     }
     return AuditPlan(**(fields | changes))  # type: ignore[arg-type]

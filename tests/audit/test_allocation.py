@@ -18,8 +18,8 @@ STRATA = st.lists(st.tuples(st.integers(1, 10**7), SPREADS, st.floats(0, 1)), mi
 def every_rule(population, spread, labels, minimum):
     yield allocation.equal(population, labels, minimum=minimum)
     yield allocation.proportional(population, labels, minimum=minimum)
-    for floor in (0.0, 0.4, 1.0):
-        yield allocation.neyman(population, spread, labels, floor=floor, minimum=minimum)
+    for worst in (1.0, 1.1, 1e9):
+        yield allocation.neyman(population, spread, labels, worst_case=worst, minimum=minimum)
 
 
 @given(STRATA, st.integers(0, 5), st.integers(0, 10**5))
@@ -62,21 +62,24 @@ def test_shares_are_those_of_the_rules():
     spread = np.array([0.03, 0.2, 0.5])
     assert allocation.equal(population, 3000, minimum=0).tolist() == [1000, 1000, 1000]
     even, by_score = population / population.sum(), population * spread
-    for floor in (0.0, 0.25, 1.0):
-        wanted = 900 * ((1 - floor) * by_score / by_score.sum() + floor * even)
-        found = allocation.neyman(population, spread, 900, floor=floor, minimum=0)
-        assert found == pytest.approx(wanted, abs=2)
+    found = allocation.neyman(population, spread, 900, worst_case=1e9, minimum=0)
+    assert found == pytest.approx(900 * by_score / by_score.sum(), abs=2)
+    # The first stratum keeps what a random sample would give it, less an eleventh.
+    found = allocation.neyman(population, spread, 900, minimum=0)
+    assert found[0] == pytest.approx(900 * even[0] / 1.1, abs=2)
+    assert found[1] / found[2] == pytest.approx(by_score[1] / by_score[2], rel=0.05)
     assert allocation.proportional(population, 900, minimum=0) == pytest.approx(900 * even, abs=2)
 
 
 def test_a_spread_of_nothing_is_proportional():
-    found = allocation.neyman([900, 100], [0.0, 0.0], 50, floor=0.0)
+    found = allocation.neyman([900, 100], [0.0, 0.0], 50, worst_case=1e9)
     assert found.tolist() == allocation.proportional([900, 100], 50).tolist()
 
 
 def test_a_full_stratum_leaves_its_labels_to_the_others():
     assert allocation.equal([5, 1000], 100).tolist() == [5, 95]
-    assert allocation.neyman([10, 1000], [0.5, 0.001], 200, floor=0.0).tolist() == [10, 190]
+    found = allocation.neyman([10, 1000], [0.5, 0.001], 200, worst_case=1e9)
+    assert found.tolist() == [10, 190]
 
 
 def test_a_budget_beyond_the_population_labels_everything():
@@ -100,6 +103,79 @@ def test_the_optimal_allocation_has_the_least_variance():
 
 def test_one_stratum_that_varies_gets_all_but_the_minima():
     assert allocation.optimal([1000, 1000, 1000], [0, 500, 1000], 100).tolist() == [2, 96, 2]
+
+
+def over_random(strata, labels):
+    """Return the variance of the stratified mean of values by stratum over that of a random one.
+
+    None where every value is the same, or every comment is labelled.
+    """
+    every = np.concatenate(strata)
+    drawn, whole = int(np.sum(labels)), every.size
+    if drawn >= whole or np.ptp(every) < 1e-6:
+        return None
+    within = sum(
+        (len(each) / whole) ** 2 * np.var(each, ddof=1) * (1 / number - 1 / len(each))
+        for each, number in zip(strata, labels, strict=True)
+        if len(each) > 1
+    )
+    return float(within / (np.var(every, ddof=1) * (1 / drawn - 1 / whole)))
+
+
+class TestPromise:
+    """However wrong the scores are: at most `worst_case` times the variance of a random sample."""
+
+    @given(
+        st.lists(st.lists(st.floats(-1, 1), min_size=1, max_size=30), min_size=1, max_size=8),
+        st.data(),
+        st.sampled_from([1.0, 1.05, 1.1, 2.0]),
+    )
+    def test_it_holds_whatever_the_comments_are(self, strata, data, worst):
+        sizes = [len(each) for each in strata]
+        labels = data.draw(st.integers(1, sum(sizes)))
+        least = allocation.safe_minima(sizes, labels, worst)
+        spare = labels - int(least.sum())
+        if spare < 0:
+            return
+        # What is left may go anywhere.
+        order = data.draw(st.permutations(range(len(sizes))))
+        given_ = least.copy()
+        for number in order:
+            more = min(spare, sizes[number] - int(given_[number]))
+            given_[number], spare = given_[number] + more, spare - more
+        ratio = over_random(strata, given_)
+        assert ratio is None or ratio <= worst + 1e-6
+
+    @given(st.lists(st.integers(2, 400), min_size=2, max_size=8), st.data())
+    def test_a_label_fewer_breaks_it_for_some_comments(self, sizes, data):
+        labels = data.draw(st.integers(1, sum(sizes) - 1))
+        least = allocation.safe_minima(sizes, labels)
+        number = data.draw(st.integers(0, len(sizes) - 1))
+        if least[number] < 2:
+            return
+        # All of the variance within that stratum, whose mean is that of the others.
+        size = sizes[number]
+        values = np.zeros(size)
+        values[:2] = 1, -1
+        plain = values.var(ddof=1) * (size - 1) / (sum(sizes) - 1) * (1 / labels - 1 / sum(sizes))
+        fewer = (size / sum(sizes)) ** 2 * values.var(ddof=1) * (1 / (least[number] - 1) - 1 / size)
+        assert fewer > 1.1 * plain
+        kept = (size / sum(sizes)) ** 2 * values.var(ddof=1) * (1 / least[number] - 1 / size)
+        assert kept <= 1.1 * plain * (1 + 1e-6)
+
+    @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=8), st.integers(1, 10**5))
+    def test_it_costs_a_tenth_and_a_label_a_stratum(self, sizes, labels):
+        least = allocation.safe_minima(sizes, labels)
+        if labels < sum(sizes):
+            assert (least <= np.ceil(labels * np.array(sizes) / sum(sizes))).all()
+        if len(sizes) == 1:
+            assert least.sum() <= min(labels, sizes[0])
+
+    def test_too_few_labels_for_so_many_strata_are_spread_evenly(self):
+        sizes = [1000] * 8
+        assert allocation.safe_minima(sizes, 20).sum() > 20
+        found = allocation.neyman(sizes, [0.5, *[0.01] * 7], 20)
+        assert found.tolist() == allocation.proportional(sizes, 20).tolist()
 
 
 class TestPilot:
@@ -157,8 +233,11 @@ class TestPilot:
         lambda: allocation.neyman([10, 10], [0.1], 10),
         lambda: allocation.neyman([10, 10], [0.1, np.nan], 10),
         lambda: allocation.neyman([10, 10], [0.1, -0.1], 10),
-        lambda: allocation.neyman([10, 10], [0.1, 0.1], 10, floor=1.5),
-        lambda: allocation.neyman([10, 10], [0.1, 0.1], 10, floor=np.nan),
+        lambda: allocation.neyman([10, 10], [0.1, 0.1], 10, worst_case=0.9),
+        lambda: allocation.neyman([10, 10], [0.1, 0.1], 10, worst_case=np.nan),
+        lambda: allocation.neyman([10, 10], [0.1, 0.1], 10, worst_case=np.inf),
+        lambda: allocation.safe_minima([10, 10], 10.5),
+        lambda: allocation.safe_minima([], 10),
         lambda: allocation.pilot_spread([50], [51]),
         lambda: allocation.pilot_spread([50], [-1]),
         lambda: allocation.pilot_spread([50, 50], [1]),

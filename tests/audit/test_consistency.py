@@ -10,7 +10,13 @@ from audit.making import Comments, days_of, make_comments
 from modwatch.audit.consistency import plan_problems
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
 from modwatch.audit.draw import Scored
-from modwatch.audit.plan import AuditPlan, PlannedStratum, planned_strata
+from modwatch.audit.plan import (
+    AuditPlan,
+    PlannedStratum,
+    PopulationDay,
+    planned_calibrations,
+    planned_strata,
+)
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +30,17 @@ def counts(parts: Sequence[Scored]) -> tuple[ScoreCounts, ScoreCounts]:
     return ScoreCounts.of(prob[flagged]), ScoreCounts.of(prob[~flagged])
 
 
+def days(parts: Sequence[Scored], threshold: float) -> tuple[PopulationDay, ...]:
+    return tuple(replace(day, texts="77") for day in days_of(parts, threshold))
+
+
 def planned(comments: Comments, **options: float) -> AuditPlan:
     made = design(*counts(comments.parts), 300, DesignOptions(**options))  # type: ignore[arg-type]
     return AuditPlan(
         audit="2026-01",
-        population=days_of(comments.parts, comments.threshold),
+        population=days(comments.parts, comments.threshold),
         strata=planned_strata(made),
-        seed="s",
+        calibrations=planned_calibrations(made),
         options=asdict(DesignOptions(**options)),  # type: ignore[arg-type]
     )
 
@@ -39,7 +49,7 @@ def problems(
     plan: AuditPlan, comments: Comments, parts: Sequence[Scored] | None = None
 ) -> list[str]:
     there = comments.parts if parts is None else parts
-    return list(plan_problems(plan, days_of(there, comments.threshold), *counts(there)))
+    return list(plan_problems(plan, days(there, comments.threshold), *counts(there)))
 
 
 @pytest.mark.parametrize("options", [{}, {"expected_prevalence": 0.03}, {"bins": 3}])
@@ -71,9 +81,9 @@ def test_a_stratum_whose_mean_score_is_another_is_named(comments: Comments) -> N
     assert len(forged(lambda each: each.score * 0.999, 0, first)) == 2
 
 
-def test_an_expected_prevalence_that_was_not_planned_with_is_found(comments: Comments) -> None:
+def test_a_recalibration_that_was_not_planned_with_is_found(comments: Comments) -> None:
     plan = planned(comments, expected_prevalence=0.03)
-    other = replace(plan, options={**(plan.options or {}), "expected_prevalence": 0.3})
+    other = replace(plan, calibrations=planned(comments, expected_prevalence=0.3).calibrations)
     found = problems(other, comments)
     assert len(found) > len(plan.strata) / 2
     assert all("the mean score is" in each for each in found)
@@ -81,16 +91,16 @@ def test_an_expected_prevalence_that_was_not_planned_with_is_found(comments: Com
 
 def test_each_difference_of_a_day_has_its_sentence(comments: Comments) -> None:
     plan = planned(comments)
-    days = [replace(day, model_version="9", threshold=0.5) for day in plan.population]
-    days[1] = replace(days[1], digest="00")
+    others = [replace(day, model_version="9", threshold=0.5) for day in plan.population]
+    others[1] = replace(others[1], digest="00")
     told, first = comments.threshold, plan.first
-    found = problems(replace(plan, population=tuple(days)), comments)
+    found = problems(replace(plan, population=tuple(others)), comments)
     assert found[:2] == [
         f"{first}: the model is 7, but 9 in the plan",
         f"{first}: the threshold is {told}, but 0.5 in the plan",
     ]
-    assert len(found) == 2 * len(days) + 1
-    assert found[4] == f"{days[1].day}: ids, scores or decisions differ from the plan"
+    assert len(found) == 2 * len(others) + 1
+    assert found[4] == f"{others[1].day}: ids, scores or decisions differ from the plan"
 
 
 def test_a_score_that_changed_is_found_by_the_digest_of_its_day(comments: Comments) -> None:
@@ -127,9 +137,9 @@ def test_comments_that_are_gone_are_counted_once(comments: Comments) -> None:
 def test_a_period_that_lost_a_side_has_no_mean_score_of_it(comments: Comments) -> None:
     none = ScoreCounts(score=np.empty(0), count=np.empty(0, dtype=np.int64))
     plan = planned(comments, expected_prevalence=0.03)
-    days = days_of(comments.parts, comments.threshold)
+    now = days(comments.parts, comments.threshold)
     flagged, _ = counts(comments.parts)
-    found = list(plan_problems(plan, days, flagged, none))
+    found = list(plan_problems(plan, now, flagged, none))
     assert {number for number in range(len(plan.strata)) if any(
         each.startswith(f"stratum {number}: the mean score is 0, but") for each in found
     )} == {*plan.of_side("unflagged")}  # fmt: skip

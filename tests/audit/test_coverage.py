@@ -80,5 +80,5 @@ def test_korn_graubard_misses_what_a_sharp_score_is_blind_to():
     classic, default = (
         coverage(*made, "prevalence_unflagged", method) for method in ("korn_graubard", "inversion")
     )
-    assert classic < 0.87
+    assert classic < 0.9
     assert default >= 0.93

@@ -1,11 +1,12 @@
 """What people read before they approve a plan or sign a result."""
 
+import re
 from datetime import date
 from typing import Any
 
 import pytest
 
-from modwatch.audit.descriptions import describe_plan, describe_result
+from modwatch.audit.descriptions import describe_forecast, describe_plan, describe_result
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay
 
@@ -52,7 +53,13 @@ def test_the_words_of_a_plan() -> None:
         "| unflagged | 0.01235 to 0.35 | 8,000 | 600 |\n\n"
         "1,200 comments to label, 20 % of them by 2 people: about 1,440 decisions, 2.4 hours "
         "at 600 per hour. Deadline: 14 days. Confidence level: 95 %.\n\n"
+        f"**Forecast**, {describe_forecast(asked)}\n\n"
         f"Plan `{asked.digest}`"
+    )
+    assert re.fullmatch(
+        r"by the scores alone: recall about 0\.\d+ \(interval 0\.\d+ to 0\.\d+\); precision "
+        r"about .*; share of positives among the unflagged about 0\.0\d+ \(interval .*\)\.",
+        describe_forecast(asked),
     )
 
 

@@ -5,6 +5,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated_audits import HOSTILE, hostile, routed_labels
 
 from modwatch.audit.allocation import MINIMUM
 from modwatch.audit.design import (
@@ -15,6 +16,7 @@ from modwatch.audit.design import (
     ScoreCounts,
     design,
 )
+from modwatch.audit.recalibration import KnownLabels, shrunk
 from modwatch.audit.strata import METHODS
 from modwatch.errors import DesignError, MetricInputError
 
@@ -24,7 +26,7 @@ OPTIONS = st.builds(
     method=st.sampled_from(METHODS),
     bins=st.integers(1, 12),
     allocation=st.sampled_from(ALLOCATIONS),
-    floor=st.floats(0, 1),
+    worst_case=st.floats(1, 50),
     flagged_share=st.none() | st.floats(0.01, 0.99),
 )
 
@@ -56,7 +58,8 @@ def test_labels_and_comments_are_all_accounted_for(flagged, unflagged, times, mo
             assert ((side.score >= 0) & (side.score <= 1)).all()
             stratum = side.strata.assign(given_.score)
             assert np.bincount(stratum, given_.count).tolist() == side.population.tolist()
-            mean = np.bincount(stratum, given_.count * given_.score) / side.population
+            chance = side.calibration.probability(given_.score)
+            mean = np.bincount(stratum, given_.count * chance) / side.population
             assert side.score == pytest.approx(mean)
 
 
@@ -76,7 +79,7 @@ def test_the_part_of_the_flagged_is_the_one_with_the_closest_recall():
     unflagged = ScoreCounts.of(np.linspace(0, 0.8, 30_000) ** 3)
 
     def error(part):
-        options = DesignOptions(flagged_share=part, floor=0.0)
+        options = DesignOptions(flagged_share=part, worst_case=1e9)
         made = design(flagged, unflagged, 1_000, options)
         return sum(
             float(
@@ -86,7 +89,7 @@ def test_the_part_of_the_flagged_is_the_one_with_the_closest_recall():
             for side in (made.flagged, made.unflagged)
         )  # fmt: skip
 
-    made = design(flagged, unflagged, 1_000, DesignOptions(floor=0.0))
+    made = design(flagged, unflagged, 1_000, DesignOptions(worst_case=1e9))
     chosen = error(float(made.flagged.labels.sum() / 1_000))
     assert chosen <= 1.03 * min(error(part) for part in np.linspace(0.05, 0.6, 23))
 
@@ -122,6 +125,106 @@ def test_scores_are_recalibrated_to_what_is_expected():
     assert made.flagged.score[0] < 0.9
 
 
+def known_labels(rows):
+    """Return labels known beforehand, of (score, label, weight)."""
+    score, label, weight = (np.array(column) for column in zip(*rows, strict=True))
+    return KnownLabels(score=score, label=label, weight=weight, source="slice")
+
+
+LABELLED = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), min_size=2, max_size=300)
+KNOWN = st.none() | st.lists(
+    st.tuples(st.floats(0, 1), st.integers(0, 1), st.floats(1, 1e4)), min_size=1, max_size=30
+).map(known_labels)
+
+
+@given(
+    LABELLED, st.integers(1, 40), st.integers(16, 3000), KNOWN,
+    st.builds(DesignOptions, method=st.sampled_from(METHODS), bins=st.integers(1, 12),
+              expected_prevalence=st.none() | st.floats(1e-5, 0.9)),
+)  # fmt: skip
+def test_no_labels_make_it_much_worse_than_a_random_sample(rows, times, labels, known, options):
+    """A theorem: whatever scores, labels, ties, and labels known beforehand say."""
+    score, label = (np.repeat(column, times) for column in zip(*rows, strict=True))
+    scores = ScoreCounts.of(score)
+    labels = max(labels, MINIMUM * min(options.bins, scores.score.size))
+    slice_ = {} if known is None else {"unflagged": known}
+    made = design(ScoreCounts.of([]), scores, labels, options, slice_).unflagged
+    drawn, whole = made.labels.sum(), score.size
+    if drawn == whole or np.ptp(label) == 0:
+        return
+    stratum = made.strata.assign(score)
+    within = sum(
+        (size / whole) ** 2 * np.var(label[stratum == number], ddof=1) * (1 / n - 1 / size)
+        for number, (size, n) in enumerate(zip(made.population, made.labels, strict=True))
+        if size > 1
+    )
+    assert within <= 1.1 * np.var(label, ddof=1) * (1 / drawn - 1 / whole) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("known", [False, True])
+def test_hostile_populations_cost_at_most_a_tenth_more(name, known):
+    population = hostile(name)
+    routed = routed_labels(population, 1000, np.random.default_rng(1)) if known else {}
+    sides = population.flagged, population.unflagged
+    labels = 90 if name == "300 comments" else 1000
+    made = design(*(ScoreCounts.of(side.score) for side in sides), labels, known=routed)
+    assert made.labels == labels
+    for planned, side in zip((made.flagged, made.unflagged), sides, strict=True):
+        size, drawn = side.label.size, int(planned.labels.sum())
+        if drawn == size:
+            continue
+        weight, positives = planned.population / size, planned.strata.assign(side.score)
+        rate = np.bincount(positives, side.label) / planned.population
+        spread = rate * (1 - rate) * planned.population / np.maximum(planned.population - 1, 1)
+        within = weight**2 @ (spread * (1 / planned.labels - 1 / planned.population))
+        assert within <= 1.1 * np.var(side.label, ddof=1) * (1 / drawn - 1 / size)
+
+
+def test_labels_known_beforehand_decide_where_to_look():
+    """As a shift to the prevalence does, and unlike the scores of a model trained balanced."""
+    population = hostile("trained balanced")
+    side = population.unflagged
+    sides = ScoreCounts.of(population.flagged.score), ScoreCounts.of(side.score)
+    routed = routed_labels(population, 1000, np.random.default_rng(2))
+
+    def variance(options, known):
+        made = design(*sides, 1000, options, known).unflagged
+        rate = np.bincount(made.strata.assign(side.score), side.label) / made.population
+        return (made.population**2 * rate * (1 - rate) / made.labels).sum() / made.labels.sum()
+
+    plain, told = variance(DesignOptions(), {}), variance(DesignOptions(), routed)
+    best = variance(DesignOptions(expected_prevalence=float(side.label.mean())), {})
+    assert told < 0.75 * plain
+    assert told < 1.6 * best
+
+
+def test_what_is_known_of_one_side_says_nothing_of_the_other():
+    scores = ScoreCounts.of(np.linspace(0.01, 0.99, 999))
+    known = {"flagged": known_labels([(0.5, 1, 1.0), (0.6, 0, 1.0)])}
+    made = design(scores, scores, 200, known=known)
+    assert made.flagged.calibration.labels == 2
+    assert made.unflagged.calibration == shrunk(scores.score, scores.count)
+
+
+def test_a_prevalence_that_is_given_takes_the_place_of_known_labels():
+    scores = ScoreCounts.of(np.linspace(0.01, 0.99, 999))
+    known = {"unflagged": known_labels([(0.5, 1, 1.0), (0.6, 0, 1.0)])}
+    made = design(ScoreCounts.of([]), scores, 200, DesignOptions(expected_prevalence=0.01), known)
+    assert made.unflagged.calibration.source == "expected prevalence"
+    assert made.unflagged.score @ made.unflagged.population / 999 == pytest.approx(0.01)
+
+
+def test_few_labels_are_drawn_in_fewer_strata():
+    scores = ScoreCounts.of(np.linspace(0, 0.5, 5_000))
+    made = design(ScoreCounts.of([]), scores, 30).unflagged
+    assert 1 <= len(made.strata) < 8
+    assert made.labels.sum() == 30
+    # Somebody who asks for all of them gets them, without the promise.
+    equal = design(ScoreCounts.of([]), scores, 30, DesignOptions(allocation="equal")).unflagged
+    assert len(equal.strata) == 8
+
+
 def test_all_of_the_labels_are_spent_even_when_the_flagged_part_is_small():
     """A tenth of 30 labels is fewer than four strata need; they get what they need."""
     scores = ScoreCounts.of(np.linspace(0, 1, 5_000))
@@ -145,8 +248,9 @@ def test_fewer_labels_than_the_strata_need_are_refused(labels):
         ({"method": "kmeans"}, "Strata method must be one of .*got 'kmeans'"),
         ({"bins": 0}, "Number of strata must be at least 1, got 0"),
         ({"allocation": "pilot"}, "Allocation must be one of .*got 'pilot'"),
-        ({"floor": 1.5}, "Floor of the allocation must be in .*got 1.5"),
-        ({"floor": float("nan")}, "Floor of the allocation must be in .*got nan"),
+        ({"worst_case": 0.9}, "worst case must be a number of at least 1, got 0.9"),
+        ({"worst_case": float("nan")}, "worst case must be a number of at least 1, got nan"),
+        ({"worst_case": float("inf")}, "worst case must be a number of at least 1, got inf"),
         ({"flagged_share": 0.0}, "flagged_share must be in \\(0, 1\\), got 0.0"),
         ({"flagged_share": 1.0}, "flagged_share must be in \\(0, 1\\), got 1.0"),
         ({"expected_prevalence": 0.0}, "expected_prevalence must be in \\(0, 1\\), got 0.0"),

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from audit.making import FIRST, make_comments, make_plan
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay
+from modwatch.audit.recalibration import Calibration
 from modwatch.errors import AuditError
 
 SHARES = st.floats(0, 1)
@@ -141,6 +142,7 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
     "labels_an_item": lambda plan: 3,
     "deadline_days": lambda plan: 15,
     "options": lambda plan: {"bins": 9},
+    "calibrations": lambda plan: {"unflagged": Calibration(slope=0.5)},
 }
 
 
@@ -275,8 +277,7 @@ def test_an_edited_plan_is_refused() -> None:
         edited(lambda fields: fields.update(audit=fields.pop("audit")), sort_keys=False),
         edited(lambda fields: fields.pop("options")),  # has a default
         edited(lambda fields: fields.update(first_stage_share=1)),  # is written 1.0
-        edited(lambda fields: fields.update(format=True)),
-        edited(lambda fields: fields.update(format=1.0)),
+        edited(lambda fields: fields.update(format=2.0)),
         edited(lambda fields: fields["rule"].update(level=0.950)).replace("0.95", "0.950"),
         plan.to_json() + "\n",
         " " + plan.to_json(),

@@ -46,7 +46,8 @@ def test_more_labels_go_where_positives_were_found():
         StratumCounts.of(population=population, labels=labels, positives=[0, 10, 0], score=score),
         300,
     )
-    assert found[1] > 2 * found[0]
+    # All that the promise leaves: an eleventh of the labels.
+    assert found[1] > found[0] + 20
     assert found[0] == pytest.approx(found[2], abs=1)
 
 
@@ -57,7 +58,7 @@ def test_where_nothing_was_found_the_score_decides():
         ),
         200,
     )
-    assert found[1] > 2 * found[0]
+    assert found[1] > found[0] + 10
 
 
 def test_a_stratum_labelled_whole_gets_none():

@@ -80,7 +80,7 @@ def test_empty_fields_are_as_if_they_were_not_there() -> None:
 
 
 def test_what_is_filled_in_stays() -> None:
-    form = {**DAYS, "audit": "mine", "labels": 500, "floor": 0, "service": "Forum"}
+    form = {**DAYS, "audit": "mine", "labels": 500, "worst_case": 2, "service": "Forum"}
     assert filled(form, covers=midnight(2025, 1, 1)) == {**form, "origin": "manual__x"}
 
 
@@ -150,8 +150,7 @@ def test_the_ends_of_the_limits_can_be_carried_out(small: Resources, name: str, 
     ("name", "value"),
     [
         ("bins", 0),
-        ("floor", -0.01),
-        ("floor", 1.01),
+        ("worst_case", 0.99),
         ("flagged_share", 0),
         ("flagged_share", 1),
         ("expected_prevalence", 0),
@@ -240,7 +239,7 @@ def test_a_period_without_end_is_refused_at_once() -> None:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(form=FORMS)
 @example(form={"labels": 300.0, "bins": 4.0, "labels_an_item": 3.0, "deadline_days": 1.0})
-@example(form={"labels": 300, "several_labels_share": 1, "floor": 0, "second_stage_share": 0})
+@example(form={"labels": 300, "several_labels_share": 1, "worst_case": 1, "second_stage_share": 0})
 @example(form={"labels": 300, "audit": "a\n"})
 @example(form={"labels": 300, "four_eyes": False})
 @example(form={"first": "0001-01-01", "last": "9999-12-31"})

@@ -14,9 +14,12 @@ from scipy import special
 
 from modwatch.audit.allocation import pilot
 from modwatch.audit.arguments import Ints, strata_sizes, whole_numbers
+from modwatch.audit.recalibration import KnownLabels
 from modwatch.audit.stratified import StratumCounts
 from modwatch.errors import DesignError, MetricInputError
 from modwatch.metrics.inputs import Floats
+from modwatch.routing.design import design_routing
+from modwatch.routing.policy import RoutingPolicy
 
 #: Distance d of the two classes. `miscalibrated` ranks like `sharp`, but was trained on balanced
 #: classes and is underconfident: logit × 0.7 at prevalence 1/2.
@@ -94,6 +97,130 @@ def simulate(
     )
 
 
+#: Populations on which a design that trusts the score does badly, or an interval that trusts it.
+HOSTILE = (
+    "bimodal",
+    "anti-informative",
+    "five scores",
+    "zeros and ones",
+    "trained balanced",
+    "threads of 40",
+    "60 % flagged",
+    "300 comments",
+    "30 % hidden",
+)
+
+_THREAD = 40
+
+
+def hostile(name: str, *, seed: int = 0) -> SimulatedPopulation:
+    """Return one of `HOSTILE`; DesignError for another.
+
+    - bimodal: the model rates half of the unflagged as harmless and half as undecided, and is
+      equally wrong about both.
+    - anti-informative: among the unflagged, the more harmless the score, the more positives.
+    - five scores: a score of five distinct values.
+    - zeros and ones: nine in ten scores of the unflagged are exactly 0, a third of the positives
+      among them; most of the flagged have exactly 1.
+    - trained balanced: prevalence 0.05 %, a model trained on as many positives as negatives.
+    - threads of 40: near-duplicates, 40 at a time with the same label and nearly the same score.
+    - 60 % flagged: the model flags most comments, and is wrong about half of them.
+    - 300 comments: a population hardly larger than its sample.
+    - 30 % hidden: a sharp score that does not detect 30 % of all positives.
+
+    >>> made = hostile("300 comments")
+    >>> made.flagged.score.size + made.unflagged.score.size
+    300
+    """
+    if name not in HOSTILE:
+        raise DesignError(f"Population must be one of {HOSTILE}, got {name!r}.")
+    if name == "five scores":
+        return _in_five(simulate(prevalence=0.02, score="sharp", seed=seed))
+    if name == "trained balanced":
+        return simulate(prevalence=0.0005, score="miscalibrated", seed=seed)
+    if name == "300 comments":
+        return simulate(prevalence=0.1, score="dull", comments=300, seed=seed)
+    if name == "30 % hidden":
+        return simulate(prevalence=0.01, score="sharp", hidden=0.3, seed=seed)
+    generator = np.random.default_rng(seed)
+    return _SHAPES[name](generator)
+
+
+def _bimodal(generator: np.random.Generator) -> SimulatedPopulation:
+    low = generator.beta(1, 60, 200_000)
+    high = np.minimum(generator.beta(60, 66, 200_000), 0.79)
+    score = np.concatenate([low, high])
+    return _with_precise_flags(Side(score=score, label=generator.random(score.size) < 0.02))
+
+
+def _anti_informative(generator: np.random.Generator) -> SimulatedPopulation:
+    score = 0.8 * generator.beta(0.5, 6, 400_000)
+    rank = np.argsort(np.argsort(score)) / score.size
+    return _with_precise_flags(
+        Side(score=score, label=generator.random(score.size) < 0.04 * (1 - rank) ** 2)
+    )
+
+
+def _zeros_and_ones(generator: np.random.Generator) -> SimulatedPopulation:
+    size = 400_000
+    harmless = generator.random(size) < 0.9
+    score = np.where(harmless, 0.0, 0.8 * generator.beta(1, 5, size))
+    rate = np.where(harmless, 0.02 / 3 / 0.9, 0.02 * 2 / 3 / 0.1)
+    flagged = np.where(generator.random(4_000) < 0.8, 1.0, 0.9)
+    return SimulatedPopulation(
+        flagged=Side(score=flagged, label=generator.random(flagged.size) < 0.9 * flagged),
+        unflagged=Side(score=score, label=generator.random(size) < rate),
+    )
+
+
+def _threads(generator: np.random.Generator) -> SimulatedPopulation:
+    made = simulate(prevalence=0.02, score="sharp", comments=10_000, seed=2)
+
+    def repeated(side: Side) -> Side:
+        score = np.repeat(side.score, _THREAD)
+        near = special.expit(special.logit(score) + generator.normal(0, 0.05, score.size))
+        return Side(score=near, label=np.repeat(side.label, _THREAD))
+
+    return SimulatedPopulation(flagged=repeated(made.flagged), unflagged=repeated(made.unflagged))
+
+
+def _mostly_flagged(generator: np.random.Generator) -> SimulatedPopulation:
+    flagged, unflagged = 0.5 + 0.5 * generator.random(240_000), 0.5 * generator.random(160_000)
+    return SimulatedPopulation(
+        flagged=Side(score=flagged, label=generator.random(flagged.size) < flagged - 0.25),
+        unflagged=Side(score=unflagged, label=generator.random(unflagged.size) < unflagged / 5),
+    )
+
+
+def _with_precise_flags(unflagged: Side) -> SimulatedPopulation:
+    """Return a population with 4,000 flagged comments, four in five of them rightly."""
+    label = np.arange(4_000) % 5 > 0
+    score = np.linspace(0.8, 1, label.size)
+    return SimulatedPopulation(flagged=Side(score=score, label=label), unflagged=unflagged)
+
+
+def _in_five(made: SimulatedPopulation) -> SimulatedPopulation:
+    """Return a population with scores in five classes of equal width, each with its mean."""
+
+    def coarse(side: Side) -> Side:
+        place = np.minimum((side.score * 5).astype(np.int64), 4)
+        every = np.concatenate([made.flagged.score, made.unflagged.score])
+        where = np.minimum((every * 5).astype(np.int64), 4)
+        mean = np.bincount(where, every, 5) / np.maximum(np.bincount(where, minlength=5), 1)
+        return Side(score=mean[place], label=side.label)
+
+    return SimulatedPopulation(flagged=coarse(made.flagged), unflagged=coarse(made.unflagged))
+
+
+_SHAPES = {
+    "bimodal": _bimodal,
+    "anti-informative": _anti_informative,
+    "zeros and ones": _zeros_and_ones,
+    "threads of 40": _threads,
+    "60 % flagged": _mostly_flagged,
+}
+
+
 class _Draws:
     """The random numbers of a population, drawn once, so that bisection on the prevalence works."""
 
@@ -112,6 +239,35 @@ class _Draws:
         logit = odds + self._distance * latent - self._distance**2 / 2
         likely = np.quantile(logit, 1 - _FLAGGED_SHARE * prevalence)
         return label, logit, logit > min(special.logit(_FLAGGED_ABOVE), likely)
+
+
+def routed_labels(
+    population: SimulatedPopulation, labels: int, generator: np.random.Generator
+) -> dict[str, KnownLabels]:
+    """Return by side what is known of a population that the daily job routed.
+
+    A tenth of the routed comments is the random slice, of `labels` comments if 30 % of all are
+    enough for that; all routed comments are labelled.
+    """
+    sides = (population.flagged, population.unflagged)
+    score = np.concatenate([side.score for side in sides])
+    label = np.concatenate([side.label for side in sides])
+    flagged = np.arange(score.size) < population.flagged.score.size
+    policy = RoutingPolicy(review_fraction=min(10 * labels / score.size, 0.3))
+    keys = generator.integers(0, 2**64, score.size, dtype=np.uint64)
+    routing = design_routing(score, keys, policy)
+    known = {}
+    for name, mine in (("flagged", flagged), ("unflagged", ~flagged)):
+        of_side = mine[routing.row]
+        rows = routing.row[of_side]
+        if rows.size:
+            known[name] = KnownLabels(
+                score=score[rows],
+                label=label[rows].astype(np.int64),
+                weight=1 / routing.inclusion_probability[of_side],
+                source="routed comments",
+            )
+    return known
 
 
 #: The paper's recommendation: strata of equal size, and pilot labels of each.

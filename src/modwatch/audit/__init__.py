@@ -25,7 +25,7 @@ Topics:
 
 - Design: `design_audit` with `DesignOptions` gives a `Design`, one `SideDesign` per side. Its
   parts: `Strata` by `stratify`; `equal`, `proportional`, `neyman`, `pilot` and `optimal`
-  allocation; `prior_shift` and `shifted` for recalibration.
+  allocation; `Calibration`, `calibrated`, `KnownLabels` and `prior_shift` for recalibration.
 - Required labels: `required_labels`, `required_labels_stratified`, `optimal_shares`.
 - Estimates: `StratumCounts`, `WeightedCounts` and `combine` (stages); `AuditEstimator`, `Estimate`;
   `IntervalOptions` and `interval`; `rogan_gladen` and `corrected` for annotator errors.
@@ -45,7 +45,7 @@ from modwatch.audit.evidence import Event
 from modwatch.audit.intervals import IntervalOptions, interval
 from modwatch.audit.labels import AuditLabel, final_labels
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
-from modwatch.audit.recalibration import prior_shift, shifted
+from modwatch.audit.recalibration import Calibration, KnownLabels, calibrated, prior_shift
 from modwatch.audit.results import Evidence
 from modwatch.audit.results import computed as compute_result
 from modwatch.audit.sample_size import (
@@ -65,6 +65,7 @@ __all__ = [
     "AuditEstimator",
     "AuditLabel",
     "AuditPlan",
+    "Calibration",
     "Corrected",
     "Design",
     "DesignOptions",
@@ -74,6 +75,7 @@ __all__ = [
     "Event",
     "Evidence",
     "IntervalOptions",
+    "KnownLabels",
     "PlannedStratum",
     "PopulationDay",
     "ScoreCounts",
@@ -82,6 +84,7 @@ __all__ = [
     "Strata",
     "StratumCounts",
     "WeightedCounts",
+    "calibrated",
     "combine",
     "compute_result",
     "corrected",
@@ -101,7 +104,6 @@ __all__ = [
     "required_labels",
     "required_labels_stratified",
     "rogan_gladen",
-    "shifted",
     "stratify",
     "verify_evidence",
 ]

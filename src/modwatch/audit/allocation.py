@@ -4,6 +4,9 @@ Each stratum first gets `minimum` labels, or its whole population if that is sma
 shared by the method, never beyond the population; a budget larger than the population labels all
 of it. Wei et al., section 4.4 and appendix A.3.
 
+`neyman` trusts the scores only as far as `safe_minima` allow: whatever the labels turn out to be,
+its estimate has at most `worst_case` times the variance of a random sample of as many labels.
+
 All raise DesignError for a budget below the sum of the minima, and MetricInputError for arrays of
 the wrong shape or range.
 """
@@ -23,10 +26,10 @@ from modwatch.errors import DesignError, MetricInputError
 from modwatch.metrics.inputs import Floats
 from modwatch.routing.design import allocate
 
-#: Share of the labels that `neyman` allocates in proportion to the population, regardless of the
-#: scores, to find positives that the score does not detect. Chosen by simulation
-#: (docs/auditors.md).
-FLOOR = 0.4
+#: At most how many times the variance of a random sample `neyman` may have, however wrong the
+#: scores are. Costs little where they are right: the strata in which positives are likely are small
+#: (docs/decisions/0017-audit-design.md).
+WORST_CASE = 1.1
 
 #: Minimum labels of a stratum: a variance estimate needs two.
 MINIMUM = 2
@@ -57,28 +60,60 @@ def neyman(
     spread: ArrayLike,
     labels: int,
     *,
-    floor: float = FLOOR,
+    worst_case: float = WORST_CASE,
     minimum: int = MINIMUM,
 ) -> Ints:
-    """Return numbers ∝ N_h × spread_h, a share `floor` of them ∝ N_h instead (the default).
+    """Return numbers ∝ N_h × spread_h, but at least `safe_minima` of each stratum (the default).
 
     `spread` (H,) is the expected standard deviation of the label in each stratum, such as √(p(1−p))
-    of its mean score p.
+    of its mean score p. Where the labels are too few for the minima of so many strata, the numbers
+    are proportional; `design` then uses fewer strata.
 
-    >>> neyman([900, 100], [0.1, 0.5], 100, floor=0.0).tolist()
+    >>> neyman([900, 100], [0.1, 0.5], 100, worst_case=10).tolist()
     [65, 35]
-    >>> neyman([900, 100], [0.1, 0.5], 100, floor=0.4).tolist()
-    [75, 25]
+    >>> neyman([900, 100], [0.1, 0.5], 100).tolist()
+    [83, 17]
     """
-    if not 0 <= floor <= 1:
-        raise DesignError(f"Floor of the allocation must be in [0, 1], got {floor}.")
     sizes = strata_sizes(population)
     deviation = shares("spread", spread)
     one_per_stratum(sizes.size, spread=deviation)
-    even = sizes / sizes.sum()
-    wanted = sizes * deviation
-    by_score = wanted / wanted.sum() if wanted.any() else even
-    return _allocated((1 - floor) * by_score + floor * even, sizes, labels, minimum)
+    least = _least(sizes, labels, minimum)
+    safe = np.maximum(safe_minima(sizes, labels, worst_case), least)
+    if safe.sum() > min(labels, sizes.sum()):
+        return _beyond(sizes.astype(np.float64), sizes, least, labels)
+    wanted = sizes * deviation if deviation.any() else sizes.astype(np.float64)
+    return _beyond(wanted, sizes, safe, labels)
+
+
+def safe_minima(population: ArrayLike, labels: int, worst_case: float = WORST_CASE) -> Ints:
+    """Return the fewest labels (H,) of each stratum that keep the promise of `worst_case`.
+
+    With these or more, the stratified estimate of a mean has at most `worst_case` times the
+    variance of that of a random sample of `labels` comments, whatever values the comments have;
+    with fewer in any stratum, some values break it. In short, n_h ≥ n W_h / worst_case.
+
+    The sum of squares about the mean, (N−1)S², is at least that within the strata, Σ(N_h−1)S_h²,
+    and may lie in any one of them. Σ (N_h/N)² S_h² (1/n_h − 1/N_h) ≤ c S² (1/n − 1/N) therefore
+    holds always if and only if, stratum by stratum,
+
+        1/n_h ≤ 1/N_h + c (1/n − 1/N) N²/(N−1) (N_h−1)/N_h².
+
+    The sum may exceed `labels` where strata are many and labels few. DesignError for a `worst_case`
+    below 1.
+
+    >>> safe_minima([900, 100], 100).tolist()
+    [83, 10]
+    """
+    if not 1 <= worst_case < np.inf:
+        raise DesignError(f"The worst case must be a number of at least 1, got {worst_case}.")
+    sizes = strata_sizes(population)
+    whole = int(sizes.sum())
+    if budget(labels) >= whole:
+        return sizes
+    allowed = worst_case * (1 / max(labels, 1) - 1 / whole) * whole**2 / max(whole - 1, 1)
+    most = 1 / sizes + allowed * (sizes - 1) / sizes**2
+    # Less a rounding error, so that a whole number stays itself.
+    return np.minimum(sizes, np.ceil(1 / most - 1e-9)).astype(np.int64)
 
 
 def pilot_spread(pilot: ArrayLike, positives: ArrayLike) -> Floats:
@@ -150,12 +185,17 @@ def _at_most(part: Ints, whole: Ints, what: str) -> None:
 
 def _allocated(mass: Floats, sizes: Ints, labels: int, minimum: int) -> Ints:
     """Return the allocation; DesignError when the budget is below the minima."""
+    return _beyond(mass, sizes, _least(sizes, labels, minimum), labels)
+
+
+def _least(sizes: Ints, labels: int, minimum: int) -> Ints:
+    """Return the minimum labels (H,) of each stratum; DesignError for a budget below their sum."""
     if minimum < 0:
         raise DesignError(f"Minimum per stratum must be at least 0, got {minimum}.")
-    least = int(np.minimum(sizes, minimum).sum())
-    if budget(labels) < least:
+    least = np.minimum(sizes, minimum)
+    if budget(labels) < least.sum():
         raise DesignError(
             f"{labels} labels are too few for {sizes.size} strata with at least {minimum} each; "
-            f"use {least} or more, or fewer strata"
+            f"use {int(least.sum())} or more, or fewer strata"
         )
-    return _beyond(mass, sizes, np.minimum(sizes, minimum), labels)
+    return least

@@ -12,7 +12,7 @@ from datetime import timedelta
 import numpy as np
 from scipy import stats
 
-from modwatch.audit.design import ScoreCounts, shift_to, sizes_and_means
+from modwatch.audit.design import ScoreCounts, sizes_and_means
 from modwatch.audit.draw import DrawnComment, keys_of
 from modwatch.audit.evidence import moment
 from modwatch.audit.labels import AuditLabel, Key, Outcome, key_of
@@ -57,8 +57,10 @@ def plan_problems(
                 f"{then.day}: texts differ from the plan: people may have read other words than "
                 "the model scored"
             )
+    if plan.format == 1 and (plan.options or {}).get("expected_prevalence") is not None:
+        return  # versions before 0.5 shifted scores in a way of their own
     for side, scores in (("flagged", flagged), ("unflagged", unflagged)):
-        means = _mean_scores(plan, side, scores, unflagged)
+        means = _mean_scores(plan, side, scores)
         for number, mean in zip(plan.of_side(side), means.tolist(), strict=True):
             planned = plan.strata[number].score
             if not math.isclose(mean, planned, rel_tol=_ROUNDING, abs_tol=_ROUNDING**2):
@@ -67,13 +69,11 @@ def plan_problems(
                 )
 
 
-def _mean_scores(plan: AuditPlan, side: str, scores: ScoreCounts, unflagged: ScoreCounts) -> Floats:
+def _mean_scores(plan: AuditPlan, side: str, scores: ScoreCounts) -> Floats:
     """Return the mean score (H,) of each stratum of a side; 0 for one without comments now."""
     if not plan.of_side(side):
         return np.empty(0)
-    expected = (plan.options or {}).get("expected_prevalence")
-    shift = shift_to(unflagged, expected if isinstance(expected, float) else None)
-    return sizes_and_means(plan.edges(side), scores, shift)[1]
+    return sizes_and_means(plan.edges(side), scores, plan.calibration_of(side))[1]
 
 
 def sample_problems(

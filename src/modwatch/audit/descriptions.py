@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from modwatch.audit.plan import AuditPlan, PlannedStratum
+from modwatch.audit.forecast import Forecast, forecast
+from modwatch.audit.plan import SIDES, AuditPlan, PlannedStratum
+from modwatch.audit.recalibration import EXPECTED
 from modwatch.audit.sample_size import LABELS_AN_HOUR
 
 #: What is said of an audit without four eyes.
@@ -15,8 +17,16 @@ _RESULT_HEADER = "| metric | value | confidence interval | labels |"
 _METRICS = ("precision", "recall", "f1", "accuracy", "prevalence_unflagged")
 
 
+#: What is forecast, in words.
+_FORECASTS = {
+    "recall": "recall",
+    "precision": "precision",
+    "prevalence_unflagged": "share of positives among the unflagged",
+}
+
+
 def describe_plan(plan: AuditPlan) -> str:
-    """Return the period of a plan, its strata with their labels, and the hours of work.
+    """Return the period of a plan, its strata, the hours of work, and a forecast of its result.
 
     >>> from datetime import date
     >>> from modwatch.audit.plan import PopulationDay
@@ -34,6 +44,10 @@ def describe_plan(plan: AuditPlan) -> str:
     <BLANKLINE>
     500 comments to label, 20 % of them by 2 people: about 600 decisions, 1.0 hours at 600 per \
 hour. Deadline: 14 days. Confidence level: 95 %.
+    <BLANKLINE>
+    **Forecast**, by the scores alone: recall cannot be estimated; precision cannot be \
+estimated; share of positives among the unflagged about 0.02 (interval 0.01 to 0.035), with too \
+few positives to estimate it in 0.25 % of such audits.
     <BLANKLINE>
     Plan `...`
     """
@@ -53,10 +67,43 @@ hour. Deadline: 14 days. Confidence level: 95 %.
             f"{plan.labels_an_item} people: {_effort(plan, wanted)}. Deadline: "
             f"{plan.deadline_days} days{' per stage' if plan.stages > 1 else ''}. Confidence "
             f"level: {_percent(plan.rule.level)}.",
+            f"**Forecast**, {describe_forecast(plan)}",
             *_people(plan),
             f"Plan `{plan.digest}`",
         ]
     )
+
+
+def describe_forecast(plan: AuditPlan) -> str:
+    """Return in a sentence which intervals to expect of a plan, by which knowledge."""
+    told = "; ".join(_expected(each) for each in forecast(plan))
+    return f"{_knowledge(plan)}: {told}."
+
+
+def _expected(each: Forecast) -> str:
+    name = _FORECASTS[each.metric]
+    if each.value is None:
+        return f"{name} cannot be estimated"
+    ends = f"{name} about {each.value:.2g} (interval {each.low:.2g} to {each.high:.2g})"
+    if not each.insufficient:
+        return ends
+    audits = _percent(each.insufficient, 2)
+    return f"{ends}, with too few positives to estimate it in {audits} of such audits"
+
+
+def _knowledge(plan: AuditPlan) -> str:
+    """Return what the forecast rests on."""
+    known = {side: plan.calibration_of(side) for side in SIDES if plan.of_side(side)}
+    sources = dict.fromkeys(each.source for each in known.values() if each.labels)
+    if not sources:
+        expected = any(each.source == EXPECTED for each in known.values())
+        return f"by the scores {'and the prevalence that was expected' if expected else 'alone'}"
+    numbers = " and ".join(
+        f"{each.positives:,} positives among {each.labels:,} {side}"
+        for side, each in known.items()
+        if each.labels
+    )
+    return f"by {', '.join(sources)} ({numbers})"
 
 
 def describe_result(result: Mapping[str, Any], folder: str) -> str:
@@ -144,5 +191,5 @@ def _people(plan: AuditPlan) -> list[str]:
     ]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.4g} %"
+def _percent(share: float, digits: int = 4) -> str:
+    return f"{100 * share:.{digits}g} %"

@@ -1,13 +1,29 @@
 """The design of an audit: strata and labels of each, from the scores of a period."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modwatch.audit.allocation import FLOOR, MINIMUM, equal, neyman, proportional
+from modwatch.audit.allocation import (
+    MINIMUM,
+    WORST_CASE,
+    equal,
+    neyman,
+    proportional,
+    safe_minima,
+)
 from modwatch.audit.arguments import Ints, budget, shares, whole_numbers
-from modwatch.audit.recalibration import prior_shift, shifted
+from modwatch.audit.recalibration import (
+    EXPECTED,
+    Calibration,
+    KnownLabels,
+    calibrated,
+    prior_shift,
+    shrunk,
+)
 from modwatch.audit.strata import METHODS, Strata, strata
 from modwatch.audit.stratified import StratumCounts
 from modwatch.errors import DesignError, MetricInputError
@@ -22,27 +38,29 @@ FLAGGED_LEAST, FLAGGED_MOST = 0.1, 0.5
 
 #: Flagged comments vary less and need fewer strata.
 _FLAGGED_BINS = 4
-#: Their scores predict less; half of their labels are allocated proportionally.
-_FLAGGED_FLOOR = 0.5
+
+_NOTHING_KNOWN: Mapping[str, KnownLabels] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions:
     """Options of the design; DesignError for values out of range.
 
-    >>> DesignOptions().method, DesignOptions().bins, DesignOptions().floor
-    ('neyman', 8, 0.4)
+    >>> DesignOptions().method, DesignOptions().bins, DesignOptions().worst_case
+    ('neyman', 8, 1.1)
     """
 
     method: str = "neyman"
+    #: At most; fewer where the labels are too few for the promise of `worst_case`.
     bins: int = 8
     #: neyman | proportional | equal
     allocation: str = "neyman"
-    #: Share of the labels in [0, 1] that `neyman` allocates proportionally.
-    floor: float = FLOOR
+    #: At most how many times the variance of a random sample of the side with as many labels
+    #: `neyman` allows, ≥ 1, whatever the labels turn out to be.
+    worst_case: float = WORST_CASE
     #: Share of the labels for flagged comments in (0, 1); None: optimal for recall.
     flagged_share: float | None = None
-    #: Expected share of positives among the unflagged in (0, 1), for recalibration of the scores.
+    #: Expected share of positives among the unflagged in (0, 1), in place of labels known before.
     expected_prevalence: float | None = None
 
     def __post_init__(self) -> None:
@@ -52,8 +70,10 @@ class DesignOptions:
             raise DesignError(f"Allocation must be one of {ALLOCATIONS}, got {self.allocation!r}.")
         if self.bins < 1:
             raise DesignError(f"Number of strata must be at least 1, got {self.bins}.")
-        if not 0 <= self.floor <= 1:
-            raise DesignError(f"Floor of the allocation must be in [0, 1], got {self.floor}.")
+        if not 1 <= self.worst_case < np.inf:
+            raise DesignError(
+                f"The worst case must be a number of at least 1, got {self.worst_case}."
+            )
         for name in ("flagged_share", "expected_prevalence"):
             value = getattr(self, name)
             if value is not None and not 0 < value < 1:
@@ -98,8 +118,9 @@ class SideDesign:
     population: Ints
     #: (H,) comments to label of each.
     labels: Ints
-    #: (H,) mean score, recalibrated when a prevalence was expected.
+    #: (H,) mean recalibrated score.
     score: Floats
+    calibration: Calibration = field(default_factory=Calibration)
 
     def draw(self, score: ArrayLike, generator: np.random.Generator) -> Ints:
         """Return the rows of the comments to label, by the scores (n,) of all of the side."""
@@ -144,8 +165,14 @@ def design(
     unflagged: ScoreCounts,
     labels: int,
     options: DesignOptions = DesignOptions(),
+    known: Mapping[str, KnownLabels] = _NOTHING_KNOWN,
 ) -> Design:
     """Return the design of an audit with a budget of `labels` for both sides.
+
+    `known` holds labels of random comments from before the audit, of the sides `flagged` and
+    `unflagged`; they recalibrate the scores, unless `options` expect a prevalence. On each side the
+    estimate has at most `options.worst_case` times the variance of a random sample with as many
+    labels of that side, however wrong the scores are (for `neyman` allocation).
 
     Raises:
         DesignError: no comments, or fewer labels than the minima of the strata.
@@ -156,61 +183,72 @@ def design(
     (300, np.True_)
     """
     budget(labels)
-    sides = _stratified(flagged, unflagged, options)
+    both = (flagged, unflagged)
+    most_bins = (min(options.bins, _FLAGGED_BINS), options.bins)
+    maps = _calibrations(flagged, unflagged, options, known)
+    sides = [
+        _side(scores, calibration, options.method, bins) if scores.comments else None
+        for scores, calibration, bins in zip(both, maps, most_bins, strict=True)
+    ]
     if not any(sides):
         raise DesignError("The period has no comments; choose another.")
-    parts = _split(sides, labels, options)
+    parts = _split((sides[0], sides[1]), labels, options)
     made = [
-        side and replace(side, labels=_allocated(side, part, options, floor))
-        for side, part, floor in zip(
-            sides, parts, (max(options.floor, _FLAGGED_FLOOR), options.floor), strict=True
-        )
+        side and _allocated(side, scores, part, options)
+        for side, scores, part in zip(sides, both, parts, strict=True)
     ]
     return Design(flagged=made[0], unflagged=made[1])
 
 
-def shift_to(unflagged: ScoreCounts, prevalence: float | None) -> float:
-    """Return the shift of the scores to an expected prevalence of the unflagged; 0 without one."""
-    if prevalence is None or not unflagged.comments:
-        return 0.0
-    return prior_shift(unflagged.score, prevalence, counts=unflagged.count)
-
-
-def sizes_and_means(cut: Strata, scores: ScoreCounts, shift: float) -> tuple[Ints, Floats]:
-    """Return the comments (H,) of each stratum and their mean shifted score; 0 without comments."""
+def sizes_and_means(
+    cut: Strata, scores: ScoreCounts, calibration: Calibration
+) -> tuple[Ints, Floats]:
+    """Return the comments (H,) of each stratum and their mean recalibrated score, 0 without any."""
     stratum, count = cut.assign(scores.score), scores.count
     size = np.bincount(stratum, weights=count, minlength=len(cut)).astype(np.int64)
-    total = np.bincount(stratum, weights=count * shifted(scores.score, shift), minlength=len(cut))
+    chance = calibration.probability(scores.score)
+    total = np.bincount(stratum, weights=count * chance, minlength=len(cut))
     return size, np.asarray(total / np.maximum(size, 1))
 
 
-def _stratified(
-    flagged: ScoreCounts, unflagged: ScoreCounts, options: DesignOptions
-) -> tuple[SideDesign | None, SideDesign | None]:
-    """Return both sides before allocation."""
-    shift = shift_to(unflagged, options.expected_prevalence)
-    return (
-        _side(flagged, shift, replace(options, bins=min(options.bins, _FLAGGED_BINS))),
-        _side(unflagged, shift, options),
+def _calibrations(
+    flagged: ScoreCounts,
+    unflagged: ScoreCounts,
+    options: DesignOptions,
+    known: Mapping[str, KnownLabels],
+) -> tuple[Calibration, Calibration]:
+    """Return the calibration of the scores of each side."""
+    expected = options.expected_prevalence
+    if expected is not None and unflagged.comments:
+        shift = prior_shift(unflagged.score, expected, counts=unflagged.count)
+        made = Calibration(intercept=shift, source=EXPECTED)
+        return made, made
+    sides = {"flagged": flagged, "unflagged": unflagged}
+    first, second = (
+        calibrated(scores.score, scores.count, known[name])
+        if scores.comments and name in known and known[name].label.size
+        else (shrunk(scores.score, scores.count) if scores.comments else Calibration())
+        for name, scores in sides.items()
     )
+    return first, second
 
 
-def _side(scores: ScoreCounts, shift: float, options: DesignOptions) -> SideDesign | None:
-    if not scores.comments:
-        return None
+def _side(scores: ScoreCounts, calibration: Calibration, method: str, bins: int) -> SideDesign:
+    """Return a side in at most `bins` strata, before allocation."""
     cut = strata(
         scores.score,
-        method=options.method,
-        bins=options.bins,
+        method=method,
+        bins=bins,
         counts=scores.count,
-        expected=shifted(scores.score, shift),
+        expected=calibration.probability(scores.score),
     )
-    size, mean = sizes_and_means(cut, scores, shift)
+    size, mean = sizes_and_means(cut, scores, calibration)
     return SideDesign(
         strata=cut,
         population=size,
         labels=np.zeros(len(cut), dtype=np.int64),
         score=mean,
+        calibration=calibration,
     )
 
 
@@ -247,10 +285,19 @@ def _relative_cost(side: SideDesign) -> float:
     return float(weight @ np.sqrt(side.score * (1 - side.score))) / max(rate, 1e-12)
 
 
-def _allocated(side: SideDesign, labels: int, options: DesignOptions, floor: float) -> Ints:
+def _allocated(
+    side: SideDesign, scores: ScoreCounts, labels: int, options: DesignOptions
+) -> SideDesign:
+    """Return the side with its labels, in fewer strata if the labels are too few for so many."""
     if options.allocation == "equal":
-        return equal(side.population, labels)
+        return replace(side, labels=equal(side.population, labels))
     if options.allocation == "proportional":
-        return proportional(side.population, labels)
+        return replace(side, labels=proportional(side.population, labels))
+    bins = len(side.strata)
+    # One stratum is a random sample, and always possible.
+    while safe_minima(side.population, labels, options.worst_case).sum() > labels:
+        bins -= 1
+        side = _side(scores, side.calibration, options.method, bins)
     spread = np.sqrt(side.score * (1 - side.score))
-    return neyman(side.population, spread, labels, floor=floor)
+    worst = options.worst_case
+    return replace(side, labels=neyman(side.population, spread, labels, worst_case=worst))

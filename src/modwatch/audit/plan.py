@@ -18,11 +18,12 @@ from pydantic.dataclasses import dataclass
 from modwatch.audit.allocation import MINIMUM
 from modwatch.audit.design import Design, SideDesign
 from modwatch.audit.intervals import IntervalOptions
+from modwatch.audit.recalibration import Calibration
 from modwatch.audit.strata import Strata
 from modwatch.errors import AuditError, DesignError
 
 #: Formats of the document; others are rejected. A plan of format 1 has its seed in itself, says
-#: nothing of texts, and does not demand four eyes.
+#: nothing of texts or recalibrated scores, and does not demand four eyes.
 FORMATS = (1, 2)
 
 #: Fields of a plan that format 1 does not have, and the one that only format 1 has.
@@ -74,7 +75,7 @@ class PlannedStratum:
     population: int
     #: Comments drawn in the first stage.
     labels: int
-    #: Mean score, recalibrated when a prevalence was expected.
+    #: Mean score, recalibrated by `AuditPlan.calibrations`.
     score: float
 
 
@@ -118,6 +119,9 @@ class AuditPlan:
     #: Name of a public random value of the future, such as `drand quicknet round 20000000`, that
     #: the seed depends on, too; empty for none.
     public_value: str = ""
+    #: By side: how the scores were recalibrated for the design, and from which labels. Estimates do
+    #: not depend on it.
+    calibrations: Mapping[str, Calibration] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -162,6 +166,10 @@ class AuditPlan:
         inner = [each.lower for each in self.strata if each.side == side][1:]
         return Strata(method="planned", edges=tuple(edge for edge in inner if edge is not None))
 
+    def calibration_of(self, side: str) -> Calibration:
+        """Return how the scores of one side were recalibrated for the design."""
+        return self.calibrations.get(side, Calibration())
+
     def of_side(self, side: str) -> list[int]:
         """Return the indices of the strata of one side."""
         return [number for number, each in enumerate(self.strata) if each.side == side]
@@ -174,6 +182,8 @@ class AuditPlan:
                 del fields[name]
             for day in fields["population"]:
                 del day["texts"]
+            if not self.calibrations:  # as in those of versions before 0.5
+                del fields["calibrations"]
         else:
             del fields[_ONLY_1]
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
@@ -207,6 +217,12 @@ def planned_strata(made: Design) -> tuple[PlannedStratum, ...]:
     """Return the strata of a design in the form of a plan."""
     sides = zip(SIDES, (made.flagged, made.unflagged), strict=True)
     return tuple(stratum for name, side in sides if side for stratum in _planned(name, side))
+
+
+def planned_calibrations(made: Design) -> dict[str, Calibration]:
+    """Return how the scores of each side were recalibrated for a design."""
+    sides = zip(SIDES, (made.flagged, made.unflagged), strict=True)
+    return {name: side.calibration for name, side in sides if side}
 
 
 def _planned(name: str, side: SideDesign) -> list[PlannedStratum]:
@@ -296,6 +312,7 @@ def _option_problems(plan: AuditPlan) -> Iterator[str]:
     """Yield problems of the texts, the stages, the labels and the deadline."""
     texts = [plan.seed, plan.public_value, *(day.texts for day in plan.population)]
     texts += [*(plan.options or {}), *map(str, (plan.options or {}).values())]
+    texts += [each.source for each in plan.calibrations.values()]
     try:
         "".join([*texts, *(day.model_version + day.digest for day in plan.population)]).encode()
     except UnicodeEncodeError:
@@ -313,5 +330,9 @@ def _option_problems(plan: AuditPlan) -> Iterator[str]:
         yield "the share of items with several labels must be in [0, 1]"
     if not 1 <= plan.labels_an_item <= 9:
         yield "labels per item must be from 1 to 9"
+    if not {*plan.calibrations} <= {*SIDES}:
+        yield "only flagged and unflagged scores can be recalibrated"
+    if any(not 0 <= each.positives <= each.labels for each in plan.calibrations.values()):
+        yield "a recalibration has more positives than labels"
     if plan.deadline_days < 1:
         yield "the deadline must be at least 1 day"

@@ -19,28 +19,26 @@ from modwatch.metrics.inputs import Floats
 #: Share of the positives that the allocation assumes to be spread evenly.
 _HIDDEN = 0.1
 
-#: Share of the labels of a later stage that is allocated proportionally.
-LATER_FLOOR = 0.25
 
-
-def next_stage(stage: StratumCounts, labels: int, *, floor: float = LATER_FLOOR) -> Ints:
+def next_stage(stage: StratumCounts, labels: int) -> Ints:
     """Return the labels (H,) of the next stage, in the strata of `stage`.
 
-    Neyman allocation by the labels of `stage` and, where there were few positives, by the scores.
-    Fully labelled strata get none. `stratified.combine` combines the stages, with shares fixed in
-    the plan. DesignError when everything is labelled, or there are fewer than two labels a stratum.
+    Neyman allocation by the labels of `stage` and, where there were few positives, by the scores,
+    and the promise of `allocation.safe_minima` for what is left. Fully labelled strata get none.
+    `stratified.combine` combines the stages, with shares fixed in the plan. DesignError when
+    everything is labelled, or there are fewer than two labels a stratum.
 
     >>> first = StratumCounts.of(population=[900, 100], labels=[30, 30], positives=[0, 15],
     ...                          score=[0.01, 0.5])
     >>> next_stage(first, 100).tolist()
-    [72, 28]
+    [85, 15]
     """
     left = stage.population - stage.labels
     some = left > 0
     if not some.any():
         raise DesignError("Every comment is labelled already; there is nothing left to draw.")
     sizes = np.zeros(left.size, dtype=np.int64)
-    sizes[some] = neyman(left[some], spread(stage)[some], labels, floor=floor)
+    sizes[some] = neyman(left[some], spread(stage)[some], labels)
     return sizes
 
 

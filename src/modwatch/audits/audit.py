@@ -146,7 +146,8 @@ class Audit:
         days, flagged, unflagged = sources.survey(self.lake, between(request.first, request.last))
         if not flagged.comments + unflagged.comments:
             raise AuditError(f"there is no comment from {request.first} to {request.last}")
-        made = design(flagged, unflagged, request.first_stage_labels, request.options)
+        known = sources.known_labels(self.lake, days)
+        made = design(flagged, unflagged, request.first_stage_labels, request.options, known)
         plan = request.planned(days, made)
         content = {files.PLAN: plan.to_json().encode()}
         self._record("planned", actor=actor, content=content, note=request.origin)

@@ -7,7 +7,13 @@ from typing import Any
 
 from modwatch.audit.design import Design, DesignOptions
 from modwatch.audit.intervals import IntervalOptions
-from modwatch.audit.plan import AuditPlan, PopulationDay, planned_strata, raise_on_invalid_name
+from modwatch.audit.plan import (
+    AuditPlan,
+    PopulationDay,
+    planned_calibrations,
+    planned_strata,
+    raise_on_invalid_name,
+)
 from modwatch.errors import AuditError
 
 _NOT_RULE = ("method", "seed")
@@ -86,6 +92,7 @@ class AuditRequest:
             options=asdict(self.options),
             four_eyes=self.four_eyes,
             public_value=self.public_value,
+            calibrations=planned_calibrations(made),
         )
 
     def fits(self, plan: AuditPlan) -> bool:

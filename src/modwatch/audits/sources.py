@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Engine
@@ -26,7 +28,8 @@ from modwatch.audit.draw import (
 )
 from modwatch.audit.evidence import Event, read, sealed_files
 from modwatch.audit.labels import AuditLabel, Key, Outcome, changed, key_of
-from modwatch.audit.plan import AuditPlan, PopulationDay
+from modwatch.audit.plan import SIDES, AuditPlan, PopulationDay
+from modwatch.audit.recalibration import KnownLabels
 from modwatch.errors import AuditError
 from modwatch.lake.delta import Lake
 from modwatch.review.queue.audits import audit_labels, queued_comments
@@ -38,6 +41,9 @@ TRAITS = ("language", "platform", "groups")
 _SCORE = ["comment_id", "prob", "flagged"]
 _MODEL = ["model_version", "threshold"]
 _READ = ["comment_id", "text", "parent_text"]
+
+#: Days before the period whose labels are used where the period itself has none.
+_DAYS_BEFORE = 28
 
 
 def survey(
@@ -118,6 +124,53 @@ class _CountedDay:
             digest=digest,
             texts=texts,
         )
+
+
+def known_labels(lake: Lake, days: Sequence[PopulationDay]) -> dict[str, KnownLabels]:
+    """Return by side what people have labelled of the comments that were routed on `days`.
+
+    Every day's routed comments, the top and the random slice, are a random sample of it with known
+    inclusion probabilities. Where no comment of the period has a label, those of the 28 days before
+    are returned, if the same model scored them; where those have none, nothing.
+    """
+    model = next((day.model_version for day in days if day.comments), "")
+    first = days[0].day
+    before = [first - datetime.timedelta(days=back) for back in range(_DAYS_BEFORE, 0, -1)]
+    for period in ([each.day for each in days], before):
+        parts = [part for day in period if not (part := _routed_labels(lake, day, model)).empty]
+        if parts:
+            every = pd.concat(parts, ignore_index=True)
+            source = f"labels of the comments routed from {period[0]} to {period[-1]}"
+            return {
+                side: KnownLabels(
+                    score=rows["prob"].to_numpy(np.float64),
+                    label=rows["label"].to_numpy(np.int64),
+                    weight=rows["weight"].to_numpy(np.float64),
+                    source=source,
+                )
+                for side, flagged in zip(SIDES, (True, False), strict=True)
+                if len(rows := every[every["flagged"] == flagged])
+            }
+    return {}
+
+
+def _routed_labels(lake: Lake, day: datetime.date, model: str) -> pd.DataFrame:
+    """Return prob, flagged, label and weight of the labelled comments that `day` routed."""
+    routed = lake.table("routed", day, columns=["comment_id", "stratum", "model_version"])
+    labels = lake.table("labels", day, columns=["comment_id", "label"])
+    known: pd.DataFrame = routed.to_pandas().merge(labels.to_pandas(), on="comment_id")
+    known = known[known["model_version"] == model]
+    if known.empty:
+        return known
+    design = lake.table("routing_design", day, columns=["stratum", "population"]).to_pandas()
+    # Labels may be missing: those of a stratum stand for all of its comments.
+    size = known["stratum"].map(design.set_index("stratum")["population"])
+    known["weight"] = size / known.groupby("stratum")["comment_id"].transform("size")
+    wanted = pa.array(known["comment_id"])
+    batches = lake.read("scores", day, columns=_SCORE, role="champion")
+    parts = [batch.filter(pc.is_in(batch.column("comment_id"), wanted)) for batch in batches]
+    # A comment that is scored no more tells nothing of the period.
+    return known.merge(pa.Table.from_batches(parts).to_pandas(), on="comment_id")
 
 
 def population(lake: Lake, plan: AuditPlan) -> Iterator[Scored]:

@@ -81,7 +81,11 @@ def _add_design(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--labels", type=int, default=1000, help="of all stages; default 1000")
     plan.add_argument("--bins", type=int, help="strata of the unflagged comments; default 8")
     plan.add_argument("--method", help="how scores are cut into strata; default neyman")
-    plan.add_argument("--floor", type=float, help="share of the labels allocated proportionally")
+    plan.add_argument(
+        "--worst-case",
+        type=float,
+        help="variance over that of a random sample at most, however wrong the scores; default 1.1",
+    )
     plan.add_argument("--flagged-share", type=float, help="share of labels for flagged comments")
     plan.add_argument(
         "--expected-prevalence", type=float, help="among unflagged comments, if it is known"
@@ -131,6 +135,7 @@ def _opened(options: argparse.Namespace) -> Iterator["Audit"]:
 
 
 def _plan(options: argparse.Namespace) -> None:
+    from modwatch.audit.descriptions import describe_forecast
     from modwatch.audit.identities import is_person
     from modwatch.pipeline import audit
 
@@ -142,6 +147,7 @@ def _plan(options: argparse.Namespace) -> None:
     for each in plan.strata:
         bounds = f"{each.lower or 0:.6f} … {1 if each.upper is None else each.upper:.6f}"
         print(f"{each.side:<10} {bounds:<20} {each.population:>10,} {each.labels:>8,}")
+    print(f"forecast, {describe_forecast(plan)}")
     print(f"plan {plan.digest}")
 
 

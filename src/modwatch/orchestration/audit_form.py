@@ -78,13 +78,14 @@ FORM: dict[str, Param] = {
         "each stratum.",
         section=_DESIGN,
     ),
-    "floor": Param(
-        0.4,
+    "worst_case": Param(
+        1.1,
         type="number",
-        minimum=0,
-        maximum=1,
-        title="Minimum share",
-        description="Share of the labels allocated proportionally, in case the scores are wrong.",
+        minimum=1,
+        maximum=100,
+        title="Worst case",
+        description="Variance over that of a random sample with as many labels, at most, however "
+        "wrong the scores are. Higher: labels follow the scores further.",
         section=_DESIGN,
     ),
     "flagged_share": Param(
@@ -103,8 +104,8 @@ FORM: dict[str, Param] = {
         exclusiveMinimum=0,
         exclusiveMaximum=1,
         title="Expected prevalence",
-        description="Share of harmful comments among unflagged ones, if known, for example from "
-        "the last audit. It improves the allocation; estimates do not depend on it.",
+        description="Share of harmful comments among unflagged ones, if you know better than the "
+        "labels of the random slice, which are used by default. Estimates do not depend on it.",
         section=_DESIGN,
     ),
     "second_stage_share": Param(

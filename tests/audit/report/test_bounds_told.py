@@ -1,5 +1,6 @@
 """What an auditor reads where there is a bound, no sampling error, or no label."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -38,7 +39,7 @@ def test_recall_is_at_least() -> None:
     auditor, result, words = told(0.002, 60, lambda plan: plan, label_all)
     recall = figure(result, "recall")
     assert (recall["status"], recall["value"], recall["bound"]) == ("insufficient", None, "lower")
-    share = int(100 * recall["low"])
+    share = f"{math.floor(1000 * recall['low']) / 10:.1f}"
     assert (
         f"Of 100 comments that should have been flagged, at least {share} were flagged "
         "(95 % confidence bound). Recall could not be estimated: "

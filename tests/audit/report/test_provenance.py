@@ -20,7 +20,7 @@ def test_no_setting_of_the_design_has_the_name_of_a_variable(done: Auditor) -> N
         ("Stratification method", "neyman"),
         ("Maximum strata of unflagged comments", "8"),
         ("Allocation of labels to strata", "neyman"),
-        ("Share of labels allocated proportionally", "40 %"),
+        ("Variance over that of a random sample, at most", "1.1"),
         ("Share of labels for flagged comments", "optimal for recall"),
         ("Expected share of positives among unflagged", "from the scores"),
     ]

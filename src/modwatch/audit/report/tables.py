@@ -30,11 +30,11 @@ _DESIGN = {
     "method": ("Stratification method", ""),
     "bins": ("Maximum strata of unflagged comments", ""),
     "allocation": ("Allocation of labels to strata", ""),
-    "floor": ("Share of labels allocated proportionally", ""),
+    "worst_case": ("Variance over that of a random sample, at most", ""),
     "flagged_share": ("Share of labels for flagged comments", "optimal for recall"),
     "expected_prevalence": ("Expected share of positives among unflagged", "from the scores"),
 }
-_RATES = {"floor", "flagged_share", "expected_prevalence"}
+_RATES = {"flagged_share", "expected_prevalence"}
 
 
 @dataclass(frozen=True, kw_only=True)
