@@ -32,7 +32,8 @@ _EXTRA_OF = {
 }
 #: Import names of packages that several extras share; the command says which one is meant.
 _SHARED = {
-    "alembic", "cryptography", "deltalake", "fsspec", "psycopg", "pyarrow", "rfc3161_client", "sqlalchemy",
+    "alembic", "cryptography", "deltalake", "fsspec", "psycopg", "pyarrow", "rfc3161_client",
+    "sqlalchemy",
 }  # fmt: skip
 _CONSOLE_COMMANDS = {"console", "migrate", "person", "queue", "token"}
 
