@@ -11,6 +11,7 @@ same run: a plain COPY of the table to this process, and SHA-256 alone over what
 import argparse
 import datetime as dt
 import hashlib
+import json
 import multiprocessing
 import resource
 import tempfile
@@ -35,6 +36,7 @@ MODERATORS = 64
 _COLUMNS = (*COVERED, "format", "previous_hash", "hash")
 
 _DAY = dt.date(2026, 1, 1)
+_TEXTS = json.dumps(["word " * 60, None])
 _BEGIN = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
 
 _ITEMS = """
@@ -111,6 +113,9 @@ def made(team: list[int], n: int, ends: dict[int, tuple[int, bytes]]) -> Iterato
             "idempotency_key": f"{number:032x}",
             "refers_to": None,
             "decided_at": _BEGIN + dt.timedelta(milliseconds=137 * number),
+            "text_digest": hashlib.sha256(_TEXTS.encode()).digest(),
+            "outcome": "decided",
+            "transaction_id": "1000",
             "format": CURRENT,
             "previous_hash": last,
         }
