@@ -18,13 +18,15 @@ from databases import empty, owner_url
 from feed import good, write_json
 from installation import MONDAY, TUESDAY, Installation
 from lake_days import put_comments, put_scores
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from modwatch.ingest.community import Community
 from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
 from modwatch.review.database import connect
 from modwatch.review.embedded import APPLICATION, EmbeddedServer, embedded
+from modwatch.review.log.chains import EVENTS, witness_of
+from modwatch.review.log.ends import recorded_ends
 from modwatch.review.migrate import upgrade
 
 if TYPE_CHECKING:
@@ -200,11 +202,17 @@ def files(install: Callable[..., Installation], incoming: Path) -> Installation:
 
 @pytest.fixture
 def same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the seeds of audits depend on plan and decision log alone.
+    """Let the seeds of audits depend on plan and decisions alone, not on chance or times of events.
 
     For tests of estimates and intervals, which an unlucky draw would fail.
     """
+
+    def witness(connection: Connection) -> str:
+        ends = recorded_ends(connection)
+        return witness_of({chain: end for chain, end in ends.items() if chain != EVENTS})
+
     monkeypatch.setattr("modwatch.audits.register.random_number", lambda: 64 * "0")
+    monkeypatch.setattr("modwatch.audits.register.recorded_witness", witness)
 
 
 @pytest.fixture

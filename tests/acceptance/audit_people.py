@@ -28,6 +28,9 @@ from modwatch.review.tables import decision, outbox_message, review_item
 from modwatch.settings import Settings
 from review.labelling import label as decide
 
+#: Why the labelling of an audit is stopped.
+HALF = "half of the people left"
+
 
 def label(
     audit: str, settings: Settings | None = None, *, people: Sequence[str] = (), share: float = 1
@@ -104,7 +107,7 @@ def undisturbed(
         for _ in range(open_audit(at, audit).plan.stages):
             open_audit(at, audit).draw()
             labelling(audit, settings)
-            open_audit(at, audit).seal(stop=stop)
+            open_audit(at, audit).seal(stop=stop, note=HALF if stop else "")
         open_audit(at, audit).estimate()
 
 

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser
 
 from acceptance.audit_browser import Auditor
 from acceptance.audit_people import (
+    HALF,
     assert_same_findings,
     decisions,
     elsewhere,
@@ -35,7 +36,6 @@ from modwatch.settings import Settings
 pytestmark = pytest.mark.acceptance
 
 TWO_STAGES = {"labels": 160, "second_stage_share": 0.4}
-HALF = "half of the people left"
 
 States = Mapping[str, str]
 Story = Callable[[Audits], States]
@@ -203,14 +203,17 @@ def test_an_audit_that_is_stopped_goes_on_with_what_there_is(
     airflow: Audits, at_the_end_of: Wait
 ) -> None:
     assert set(at_the_end_of(signed).values()) == {"success"}
-    assert told("stopped")[3] == ("labelled", "admin", stopping(HALF))
+    step, who, why = told("stopped")[3]
+    assert (step, who) == ("labelled", "admin")
+    assert why.startswith(stopping(HALF))
+    assert why.endswith(" of 120 items are not decided)")
     with open_resources() as at:
         assert open_audit(at, "stopped").verify() == []
         progress = audit_progress(at.database, "stopped")
     assert (progress.items, progress.decided + progress.withdrawn) == (120, 120)
     assert 50 <= progress.decided <= 61  # one by somebody, and half of what then waits
     report = (airflow.evidence("stopped") / files.REPORT).read_text()
-    assert f"Note on the labelling: “{stopping(HALF)}”." in report
+    assert f"Note on the labelling: “{why}”." in report
 
 
 def test_whoever_labelled_signs_nothing(airflow: Audits, at_the_end_of: Wait) -> None:

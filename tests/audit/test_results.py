@@ -176,7 +176,7 @@ def test_groups_overlap_and_few_comments_have_no_line() -> None:
 
 # --- free of bias ------------------------------------------------------------------------------
 
-TIMES = 200
+TIMES = 600
 
 
 def half_missing(comments: Comments, seed: int) -> People:
@@ -230,10 +230,14 @@ def many(
 
 
 def assert_unbiased(found: Sequence[Rates], truth: Rates) -> None:
-    """The mean of 200 audits is within a quarter of one audit's standard error, 3.5 of its own."""
+    """The mean of the audits is within 3.5 of its standard errors, or half a per cent.
+
+    Where false alarms are rare, most audits see none, and their spread is underestimated.
+    """
     for name, value in truth.items():
         each = np.array([rate[name] for rate in found])
-        assert abs(each.mean() - value) < 0.25 * each.std(), name
+        error = each.std() / len(each) ** 0.5
+        assert abs(each.mean() - value) < max(3.5 * error, 0.005 * value), name
 
 
 @pytest.fixture(scope="module")

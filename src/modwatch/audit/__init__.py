@@ -19,7 +19,7 @@ estimated with confidence intervals of nominal coverage. From arrays to recall:
 >>> sizes = (int(flagged.sum()), int((~flagged).sum()))
 >>> recall = AuditEstimator(**counts, comments=sizes).estimate("recall")
 >>> print(f"{recall.low:.2f} ≤ {recall.value:.2f} ≤ {recall.high:.2f}")
-0.48 ≤ 0.64 ≤ 0.72
+0.41 ≤ 0.53 ≤ 0.65
 
 Topics:
 

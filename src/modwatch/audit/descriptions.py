@@ -46,7 +46,7 @@ def describe_plan(plan: AuditPlan) -> str:
 hour. Deadline: 14 days. Confidence level: 95 %.
     <BLANKLINE>
     **Forecast**, by the scores alone: recall cannot be estimated; precision cannot be \
-estimated; share of positives among the unflagged about 0.02 (interval 0.01 to 0.035), with too \
+estimated; share of positives among the unflagged about 0.02 (interval 0.0099 to 0.036), with too \
 few positives to estimate it in 0.25 % of such audits.
     <BLANKLINE>
     Plan `...`

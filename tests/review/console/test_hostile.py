@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from databases import unguarded
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
@@ -28,7 +29,6 @@ from review.console.visiting import (
     routes_of,
     rows,
     session_of,
-    unguarded,
     used,
 )
 

@@ -217,7 +217,7 @@ class TestReasons:
     def test_each_action_has_its_own(self) -> None:
         assert {action: list(reasons) for action, reasons in POLICY.reasons.items()} == {
             "skip": ["unsure", "language", "conflict_of_interest", "distressing", "technical"],
-            "escalate": ["severe", "legal", "policy_gap", "context", "other"],
+            "escalate": ["policy_gap", "context", "other", "legal", "severe"],
             "correct": ["slip", "new_context", "policy", "appeal"],
             "close": ["spam_wave", "duplicate", "outdated", "platform_removed", "other"],
         }

@@ -62,7 +62,7 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture
-def console(home: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def console(services: None, home: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     environment = {name: os.environ[name] for name in os.environ if "MODWATCH" not in name}
     environment |= {"MODWATCH_HOME": str(home), "MODWATCH_DATABASE_URL": "embedded"}
     with subprocess.Popen(
