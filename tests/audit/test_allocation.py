@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from modwatch.audit import allocation
@@ -164,10 +164,11 @@ class TestPromise:
         assert kept <= 1.1 * plain * (1 + 1e-6)
 
     @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=8), st.integers(1, 10**5))
-    def test_it_costs_a_tenth_and_a_label_a_stratum(self, sizes, labels):
+    @example([4, 10, 2], 4)  # a share of exactly 1, of which 1 label is not enough
+    def test_it_costs_at_most_a_label_a_stratum_beyond_its_share(self, sizes, labels):
         least = allocation.safe_minima(sizes, labels)
         if labels < sum(sizes):
-            assert (least <= np.ceil(labels * np.array(sizes) / sum(sizes))).all()
+            assert (least <= np.ceil(labels * np.array(sizes) / sum(sizes)) + 1).all()
         if len(sizes) == 1:
             assert least.sum() <= min(labels, sizes[0])
 

@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -90,17 +90,17 @@ def embedded(data_dir: Path) -> Iterator[EmbeddedServer]:
     data_dir = data_dir.resolve()
     if any(character.isspace() for character in str(data_dir)):
         raise _unusable(data_dir, "choose a folder without spaces in its path")
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-        server, users = _join(data_dir)
-    except OSError as exc:
-        raise _unusable(
-            data_dir, "make the folder and the one for temporary files writable"
-        ) from exc
-    try:
+    with ExitStack() as left:
+        with _signals_held():
+            try:
+                data_dir.mkdir(parents=True, exist_ok=True)
+                server, users = _join(data_dir)
+            except OSError as exc:
+                raise _unusable(
+                    data_dir, "make the folder and the one for temporary files writable"
+                ) from exc
+            left.callback(_leave, data_dir, server, users)
         yield EmbeddedServer(server_url=server.get_uri(), data_dir=data_dir)
-    finally:
-        _leave(data_dir, server, users)
 
 
 @contextmanager
@@ -114,6 +114,28 @@ def kept_running(server: EmbeddedServer) -> Iterator[None]:
     finally:
         stop.set()
         watch.join()
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Put off SIGTERM and SIGINT to the end of the block.
+
+    In the midst of a start they would leave behind a server that has no user yet. Only the main
+    thread handles signals; in others there is nothing to put off.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    ours = [end for end in (signal.SIGTERM, signal.SIGINT) if signal.getsignal(end) is not None]
+    before = {end: signal.signal(end, lambda number, _: came.append(number)) for end in ours}
+    try:
+        yield
+    finally:
+        for end, handler in before.items():
+            signal.signal(end, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
 
 
 def _watch(data_dir: Path, stop: threading.Event) -> None:

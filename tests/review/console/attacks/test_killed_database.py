@@ -92,13 +92,17 @@ def test_it_is_started_again_and_ends_with_the_console(
     assert of_the_cluster(home) == []
 
 
+@pytest.mark.parametrize("written", ["postmaster.pid", "modwatch.conf"])
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.3])
 def test_a_signal_at_the_start_leaves_nothing_behind(
-    console: subprocess.Popen[bytes], home: Path
+    console: subprocess.Popen[bytes], home: Path, written: str, seconds: float
 ) -> None:
-    pid_file = home / "postgres" / "cluster" / "postmaster.pid"
+    # `initdb` writes the first; the second is there when the server itself is about to start.
+    file = home / "postgres" / "cluster" / written
     began = time.monotonic()
-    while not pid_file.exists() and time.monotonic() - began < 60:
-        time.sleep(0.05)
+    while not file.exists() and time.monotonic() - began < 60:
+        time.sleep(0.005)
+    time.sleep(seconds)
     console.send_signal(signal.SIGTERM)
     assert console.wait(timeout=60) == -signal.SIGTERM
     assert of_the_cluster(home) == []
