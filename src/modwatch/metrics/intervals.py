@@ -22,6 +22,9 @@ NORMAL_QUANTILE = float(special.ndtri((1 + LEVEL) / 2))
 
 _POINTS = (np.arange(1000) + 0.5) / 1000
 
+#: Size of the sample of a sum, in units of the larger part.
+_TIMES = 4
+
 
 @dataclass(frozen=True, kw_only=True)
 class PartialTotal:
@@ -176,6 +179,17 @@ def share_confidence(events: float, trials: float) -> Floats:
     one = 1 / trials
     points = [_beta_points(k * one, k * one**2) for k in (events, events + 1)]
     return np.sort(np.concatenate(points))
+
+
+def convolved(confidence: Floats, deviation: Floats, generator: np.random.Generator) -> Floats:
+    """Return a sample of the sum of two independent quantities, given as samples.
+
+    >>> convolved(np.array([1.0]), np.array([0.5, 0.5]), np.random.default_rng(0)).max()
+    1.5
+    """
+    size = _TIMES * max(confidence.size, deviation.size)
+    one, other = (generator.permutation(np.resize(each, size)) for each in (confidence, deviation))
+    return np.asarray(one + other)
 
 
 def interval(confidence: Floats) -> tuple[float, float]:

@@ -12,7 +12,7 @@ def side(events, rows, credit, *, span=1e6):
     share = np.full(rows, 1 / rows)
     event = (np.arange(rows) < events).astype(float)
     total = PartialTotal(seen=0, span=span, event=event, share=share, error=share)
-    return Side(total=total, credit=np.full(rows, credit), seen=np.zeros(rows))
+    return Side(total=total, positive=event, credit=np.full(rows, credit), seen=np.zeros(rows))
 
 
 def test_where_all_is_seen_the_share_is_known():
@@ -20,6 +20,7 @@ def test_where_all_is_seen_the_share_is_known():
     sides = [
         Side(
             total=PartialTotal(seen=count, span=0, event=none, share=none, error=none),
+            positive=none,
             credit=np.full(4, credit),
             seen=np.full(4, count / 4),
         )
@@ -69,6 +70,7 @@ def test_few_positives_do_not_bias_the_share():
             total=PartialTotal(
                 seen=7, span=0, event=sure, share=np.zeros(rows), error=np.zeros(rows)
             ),
+            positive=sure,
             credit=np.ones(rows),
             seen=sure,
         )
@@ -87,6 +89,7 @@ def test_what_no_row_stands_for_may_be_positive_or_not():
             total=PartialTotal(
                 seen=count, span=0, event=none, share=none, error=none, unknown=unknown
             ),
+            positive=none,
             credit=np.full(2, credit),
             seen=seen if credit else np.array([0.0, 1.0]),
         )

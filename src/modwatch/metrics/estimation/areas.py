@@ -6,6 +6,7 @@ known, and so is the rank of a positive among them: negatives are all comments l
 and the areas depend on the estimated positives alone. With all labels known they are exact.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +21,26 @@ from modwatch.metrics.ranking import davis_goadrich
 Area = tuple[float, tuple[float, float]]
 
 
+#: Returns a sample of the error of a statistic, given its derivative (m,) in the positives.
+Deviations = Callable[[Floats], Floats]
+
+
 class Areas:
     """The areas of one score (m,) against one label (m,) of a sample."""
 
-    def __init__(self, sample: Sample, positive: Floats, score: Floats, *, seed: int) -> None:
+    def __init__(
+        self,
+        sample: Sample,
+        positive: Floats,
+        score: Floats,
+        *,
+        seed: int,
+        deviations: Deviations | None = None,
+    ) -> None:
+        """`positive` are probabilities if labels are uncertain; `deviations` their errors."""
         self._sample = sample
         self._positive = positive
+        self._deviations = deviations
         self._rows = _Rows(score)
         self._seed = seed
 
@@ -43,12 +58,14 @@ class Areas:
         spread = _Spread(true=true, false=false, sure=sure)
         if not 0 < spread.positives < self._sample.size:
             return None
-        roc = self._area(_roc(spread, ranks, reviewed.mass), reviewed, kept)
-        precision = self._area(_precision(spread, self._rows), reviewed, kept)
+        roc = self._area(_roc(spread, ranks, reviewed.mass), spread.positives, reviewed, kept)
+        precision = self._area(_precision(spread, self._rows), spread.positives, reviewed, kept)
         return (roc, precision) if roc and precision else None
 
-    def _area(self, worth: "_Worth", reviewed: Domain, kept: Domain) -> Area | None:
-        """Return the mean credit of the positives; that of reviewed ones is 1."""
+    def _area(
+        self, worth: "_Worth", positives: float, reviewed: Domain, kept: Domain
+    ) -> Area | None:
+        """Return the mean credit of all `positives`; that of reviewed ones is 1."""
         # To first order only the influence of a positive matters, not its own credit.
         ones = np.ones(worth.influence.size)
         credit = worth.area + worth.influence
@@ -60,13 +77,20 @@ class Areas:
         neutral = (worth.influence == 0).astype(np.float64)
         if neutral.any():  # all of them if scores are constant
             sides.append(self._side(kept, credit, neutral))
-        return mean_credit(sides, np.random.default_rng(self._seed), value=worth.area)
+        deviation = None
+        if self._deviations:
+            effect = self._sample.masses(kept) * worth.influence
+            effect = effect + self._sample.masses(reviewed) * worth.sure_influence
+            deviation = self._deviations(effect / positives)
+        generator = np.random.default_rng(self._seed)
+        return mean_credit(sides, generator, value=worth.area, deviation=deviation)
 
     def _side(self, domain: Domain, credit: Floats, pull: Floats) -> Side:
         """Return the positives of the domain with a `pull` (m,) on the area."""
         reach = pull / max(float(pull.max(initial=0.0)), np.finfo(np.float64).tiny)
         return Side(
             total=self._sample.total(self._positive * reach, domain, reach=reach),
+            positive=self._positive * (reach > 0),
             credit=credit,
             seen=self._positive * domain.part * (reach > 0),
         )

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from modwatch.metrics.estimate import Estimate
+from modwatch.metrics.estimation.annotators import TrueLabels
 from modwatch.metrics.estimation.areas import Areas
 from modwatch.metrics.estimation.population import Domain, Ranks
 from modwatch.metrics.estimation.ratios import Side, mean_credit
 from modwatch.metrics.estimation.sample import Sample
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.intervals import interval
+from modwatch.metrics.intervals import convolved, interval
 
 #: Labels of either class that areas under curves require.
 MINIMUM_OF_A_CLASS = 5
@@ -41,32 +44,48 @@ class MetricEstimate(Estimate):
     completion: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Outcome:
+    """What happens to a comment, in [0, 1]; it depends on whether the comment is toxic."""
+
+    #: (m,) expected outcome of each row.
+    value: Floats
+    #: (m,) its derivative in the probability that the comment is toxic.
+    slope: Floats
+
+
 class Estimator:
     """All estimates of one sample."""
 
-    def __init__(self, sample: Sample, *, threshold: float, seed: int) -> None:
+    def __init__(
+        self, sample: Sample, *, threshold: float, seed: int, labels: TrueLabels | None = None
+    ) -> None:
+        """`labels` tell of the true labels; without them those of the sample are the true ones."""
         self._sample = sample
         self._seed = seed
+        self._labels = labels
         self._everything = sample.everything()
         self._flagged = sample.flagged(threshold)
-        self._wrong = ((self._flagged.part > 0) != (sample.label == 1)).astype(np.float64)
-        self._by_prob = Areas(sample, sample.label, sample.prob, seed=seed)
+        toxic = sample.label if labels is None else labels.mean
+        self._toxic = _Outcome(value=toxic, slope=np.ones(toxic.size))
+        self._wrong = _wrong(toxic, self._flagged.part > 0)
+        self._by_prob = self._curves(self._toxic, sample.prob)
 
     def of_the_model(self) -> Iterator[MetricEstimate]:
         """Yield the estimates without a review fraction."""
         sample, everything, flagged = self._sample, self._everything, self._flagged
         yield self._mean("accuracy", self._wrong, everything, flip=True)
-        yield self._mean("prevalence", sample.label, everything)
-        yield self._mean("precision_flagged", sample.label, flagged)
-        yield self._share("recall_flagged", sample.label, flagged, "toxic comment")
-        yield self._mean("brier", (sample.label - sample.prob) ** 2, everything)
+        yield self._mean("prevalence", self._toxic, everything)
+        yield self._mean("precision_flagged", self._toxic, flagged)
+        yield self._share("recall_flagged", self._toxic, flagged, "toxic comment")
+        yield self._mean("brier", _squared_error(self._toxic.value, sample.prob), everything)
         yield self._calibration_error()
         nothing = sample.without(everything)
         ranks = sample.ranks(np.asarray)
-        yield from self._areas("", self._by_prob, sample.label, nothing, ranks)
-        areas = Areas(sample, self._wrong, _uncertainty(sample.prob), seed=self._seed)
+        yield from self._areas("", self._by_prob, self._toxic, nothing, ranks)
+        curves = self._curves(self._wrong, _uncertainty(sample.prob))
         ranks = sample.ranks(_uncertainty)
-        yield from self._areas("calibration_", areas, self._wrong, nothing, ranks)
+        yield from self._areas("calibration_", curves, self._wrong, nothing, ranks)
         yield self._completion()
 
     def of_the_team(
@@ -82,12 +101,16 @@ class Estimator:
         yield self._mean("oc_accuracy", self._wrong, kept, over=whole, flip=True, **at)
         yield self._mean("review_efficiency", self._wrong, reviewed, **at)
         yield self._share("review_effectiveness", self._wrong, reviewed, "wrong decision", **at)
-        yield from self._areas("oc_", self._by_prob, self._sample.label, reviewed, ranks, **at)
+        yield from self._areas("oc_", self._by_prob, self._toxic, reviewed, ranks, **at)
+
+    def in_the_bin(self, domain: Domain) -> MetricEstimate:
+        """Return the share of toxic comments in a part of the population."""
+        return self._mean("positive_rate", self._toxic, domain)
 
     def _mean(
         self,
         metric: str,
-        outcome: Floats,
+        outcome: _Outcome,
         domain: Domain,
         *,
         over: float | None = None,
@@ -100,15 +123,23 @@ class Estimator:
             return self._insufficient(metric, "no comment to measure it on", domain, **at)
         if reason := self._sample.lacks(domain):
             return self._insufficient(metric, reason, domain, **at)
-        total = self._sample.total(outcome, domain)
-        value = total.value / mass
-        low, high = (bound / mass for bound in interval(total.confidence()))
+        value, likely = self._total(outcome, domain)
+        value, (low, high) = value / mass, (end / mass for end in interval(likely))
         if flip:
             value, low, high = 1 - value, 1 - high, 1 - low
         return self._ok(metric, value, low, high, domain, **at)
 
+    def _total(self, outcome: _Outcome, domain: Domain) -> tuple[float, Floats]:
+        """Return the total of an outcome over a domain, with its confidence distribution."""
+        total = self._sample.total(outcome.value, domain)
+        likely = total.confidence()
+        if self._labels is not None:
+            masses = self._sample.masses(domain)
+            likely = self._convolved(likely, self._deviations(outcome, masses))
+        return total.value, likely
+
     def _share(
-        self, metric: str, outcome: Floats, domain: Domain, noun: str, **at: Any
+        self, metric: str, outcome: _Outcome, domain: Domain, noun: str, **at: Any
     ) -> MetricEstimate:
         """Return the share of the outcome's total that lies in the domain."""
         outside = self._sample.without(domain)
@@ -116,13 +147,21 @@ class Estimator:
             return self._insufficient(metric, reason, self._everything, **at)
         sides = [
             Side(
-                total=self._sample.total(outcome, side),
-                credit=np.full(outcome.size, credit),
-                seen=outcome * side.part,
+                total=self._sample.total(outcome.value, side),
+                positive=outcome.value,
+                credit=np.full(outcome.value.size, credit),
+                seen=outcome.value * side.part,
             )
             for side, credit in ((domain, 1.0), (outside, 0.0))
         ]
-        estimate = mean_credit(sides, np.random.default_rng(self._seed))
+        deviation = None
+        inside, others = (side.total.value for side in sides)
+        if self._labels is not None and inside + others > 0:
+            # d(A/(A+B)) = (B dA − A dB)/(A+B)²
+            pull = others * self._sample.masses(domain) - inside * self._sample.masses(outside)
+            deviation = self._deviations(outcome, pull / (inside + others) ** 2)
+        generator = np.random.default_rng(self._seed)
+        estimate = mean_credit(sides, generator, deviation=deviation)
         if estimate is None:
             return self._insufficient(metric, f"no {noun} among the labels", self._everything, **at)
         return self._ok(metric, estimate[0], *estimate[1], self._everything, **at)
@@ -131,7 +170,7 @@ class Estimator:
         self,
         prefix: str,
         curves: Areas,
-        positive: Floats,
+        positive: _Outcome,
         reviewed: Domain,
         ranks: Ranks,
         **at: Any,
@@ -139,10 +178,11 @@ class Estimator:
         """Yield the areas under both curves."""
         domain, kept = self._everything, self._sample.without(reviewed)
         names = prefix + "auroc", prefix + "auprc"
-        fewest = int(min(positive.sum(), positive.size - positive.sum()))
+        expected = float(positive.value.sum())
+        fewest = round(min(expected, positive.value.size - expected))
         parts = (domain, kept, reviewed)
         reason = next((why for part in parts if (why := self._sample.lacks(part))), "")
-        if not (reason or self._sample.complete) and fewest < MINIMUM_OF_A_CLASS:
+        if not (reason or self._exact) and fewest < MINIMUM_OF_A_CLASS:
             reason = f"{fewest} labels of the rarer class; {MINIMUM_OF_A_CLASS} are needed"
         areas = None if reason else curves.at(reviewed, ranks)
         if areas is None:
@@ -164,30 +204,50 @@ class Estimator:
         """
         domain = self._everything
         reason = self._sample.lacks(domain) or ("" if domain.mass else "no comment")
-        if (
-            not reason
-            and not self._sample.complete
-            and self._effective(domain) < MINIMUM_FOR_CALIBRATION
-        ):
+        if not reason and not self._exact and self._effective(domain) < MINIMUM_FOR_CALIBRATION:
             reason = f"fewer than {MINIMUM_FOR_CALIBRATION} effective labels"
         if reason:
             return self._insufficient("ece", reason, domain)
         generator = np.random.default_rng(self._seed)
         value, gap, high = 0.0, 0.0, np.zeros(1)
-        wrong = ((self._sample.prob > 0.5) != (self._sample.label == 1)).astype(np.float64)
+        wrong = _wrong(self._toxic.value, self._sample.prob > 0.5)
         for confidence, in_bin in self._sample.bins(_confidence, _BINS):
-            total = self._sample.total(wrong, in_bin)
+            total, likely = self._total(wrong, in_bin)
             missed = in_bin.mass - confidence  # wrong decisions of a calibrated model
-            value += 0.0 if self._sample.lacks(in_bin) else abs(total.value - missed)
+            value += 0.0 if self._sample.lacks(in_bin) else abs(total - missed)
             gap += missed
-            high = high + generator.permutation(np.abs(total.confidence() - missed))
-        if self._sample.complete:
+            size = max(high.size, likely.size)
+            high = np.resize(high, size) + generator.permutation(
+                np.resize(np.abs(likely - missed), size)
+            )
+        if self._exact:
             exact = value / domain.mass
             return self._ok("ece", exact, exact, exact, domain)
-        low = interval(self._sample.total(wrong, domain).confidence())
+        low = interval(self._total(wrong, domain)[1])
         nearest = max(low[0] - gap, gap - low[1], 0.0)
         bounds = (nearest / domain.mass, interval(high)[1] / domain.mass)
         return self._ok("ece", value / domain.mass, *bounds, domain)
+
+    def _curves(self, positive: _Outcome, score: Floats) -> Areas:
+        deviations = None if self._labels is None else partial(self._deviations, positive)
+        return Areas(self._sample, positive.value, score, seed=self._seed, deviations=deviations)
+
+    def _deviations(self, outcome: _Outcome, effect: Floats) -> Floats:
+        """Return a sample of a statistic's error from uncertain labels.
+
+        `effect` (m,) is the statistic's derivative in the outcome of each row.
+        """
+        assert self._labels is not None  # noqa: S101
+        generator = np.random.default_rng(self._seed)
+        return self._labels.deviations(effect * outcome.slope, self._sample.weight, generator)
+
+    def _convolved(self, likely: Floats, deviation: Floats) -> Floats:
+        return convolved(likely, deviation, np.random.default_rng(self._seed))
+
+    @property
+    def _exact(self) -> bool:
+        """Whether every comment has its true label."""
+        return self._sample.complete and self._labels is None
 
     def _completion(self) -> MetricEstimate:
         """Return the share of the routed comments with a label: a count, not an estimate."""
@@ -231,6 +291,18 @@ class Estimator:
             "effective_n": self._effective(domain),
             "completion": self._completed,
         }
+
+
+def _wrong(toxic: Floats, flagged: NDArray[np.bool_]) -> _Outcome:
+    """Return whether the decision on each comment (m,) is wrong."""
+    value, slope = np.where(flagged, 1 - toxic, toxic), np.where(flagged, -1.0, 1.0)
+    return _Outcome(value=np.asarray(value, np.float64), slope=slope)
+
+
+def _squared_error(toxic: Floats, prob: Floats) -> _Outcome:
+    """Return (y − p)², which is p² + (1 − 2p) y since y² = y."""
+    slope = 1 - 2 * prob
+    return _Outcome(value=prob**2 + slope * toxic, slope=slope)
 
 
 def _uncertainty(prob: Floats) -> Floats:

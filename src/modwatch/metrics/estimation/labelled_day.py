@@ -12,6 +12,21 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Confirmations:
+    """Further labels, each by another person who did not know the earlier ones."""
+
+    #: (c,) position of the comment in the day; one entry a label.
+    row: NDArray[np.integer]
+    #: (c,) 0 or 1.
+    label: NDArray[np.integer]
+
+    @classmethod
+    def none(cls) -> "Confirmations":
+        """Return that nothing was confirmed."""
+        return cls(row=np.empty(0, np.int64), label=np.empty(0, np.int8))
+
+
+@dataclass(frozen=True, kw_only=True)
 class LabelledDay:
     """A day's whole population of N comments, of which a designed sample has labels.
 
@@ -32,6 +47,9 @@ class LabelledDay:
     population: NDArray[np.integer]
     #: (H,) n_h of every stratum.
     sample: NDArray[np.integer]
+    #: Further labels of labelled comments, by people who err as the first did; None if `label` is
+    #: the truth, as in research data.
+    confirmations: Confirmations | None = None
 
     def __post_init__(self) -> None:
         inputs.probabilities(self.prob, name="prob")
@@ -46,6 +64,11 @@ class LabelledDay:
                 "route the day again after scoring"
             )
         self._check_strata()
+        if self.confirmations is not None:
+            inputs.same_length(row=self.confirmations.row, label=self.confirmations.label)
+            inputs.labels(self.confirmations.label, name="label of a confirmation")
+            if not self.labelled[self.confirmations.row].all():
+                raise MetricInputError("a comment without a first label has a confirmation")
 
     def _check_strata(self) -> None:
         seen = self.stratum[self.labelled]
@@ -65,6 +88,14 @@ class LabelledDay:
         """(H,) labelled comments of each stratum."""
         seen = self.stratum[self.labelled]
         return np.bincount(seen, minlength=len(self.population)).astype(np.int64)
+
+    def given(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return the number of labels of each comment at `rows`, and how many are toxic."""
+        given, toxic = (self.labelled.astype(np.int64), (self.labelled & (self.label == 1)) + 0)
+        if self.confirmations is not None:
+            np.add.at(given, self.confirmations.row, 1)
+            np.add.at(toxic, self.confirmations.row, self.confirmations.label)
+        return given[rows], toxic[rows]
 
     def rows(self, repeat: int = 1) -> Ints:
         """Return the positions of the labelled comments, those outside the top `repeat` times.

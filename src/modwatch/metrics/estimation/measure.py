@@ -17,6 +17,7 @@ import pandas as pd
 
 from modwatch.metrics import inputs
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
+from modwatch.metrics.estimation.annotators import KnownAnswers
 from modwatch.metrics.estimation.estimator import Estimator, MetricEstimate
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.population import Domain
@@ -37,6 +38,7 @@ def measure_days(
     strategies: Sequence[str] = ("uncertainty", "toxicity"),
     threshold: float = 0.5,
     toxic_share: float = 0.5,
+    known: KnownAnswers | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return every metric of a window of days: one row per metric, strategy and review fraction.
@@ -67,6 +69,7 @@ def measure_days(
         strategies=strategies,
         threshold=threshold,
         toxic_share=toxic_share,
+        known=known,
         seed=seed,
     )
     frame = pd.DataFrame([asdict(estimate) for estimate in estimates])[list(COLUMNS)]
@@ -81,10 +84,13 @@ def sample_estimates(
     threshold: float,
     toxic_share: float,
     seed: int,
+    known: KnownAnswers | None = None,
 ) -> list[MetricEstimate]:
     """Return every estimate of a sample; arguments as in `measure_days`."""
     alphas = [inputs.fraction("review_fraction", alpha) for alpha in review_fractions]
-    estimator = Estimator(sample, threshold=inputs.fraction("threshold", threshold), seed=seed)
+    threshold = inputs.fraction("threshold", threshold)
+    labels = sample.true_labels(known, seed=seed)
+    estimator = Estimator(sample, threshold=threshold, seed=seed, labels=labels)
     estimates = list(estimator.of_the_model())
     for strategy in strategies:
         reviews = sample.reviewed(strategy, alphas, toxic_share)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.intervals import PartialTotal, interval
+from modwatch.metrics.intervals import PartialTotal, convolved, interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +21,8 @@ class Side:
 
     #: Total of the influence of the side's positives, each in [0, 1].
     total: PartialTotal
+    #: (m,) whether each row is a positive of this side, or the probability of it.
+    positive: Floats
     #: (m,) credit of each row if it is positive.
     credit: Floats
     #: (m,) observed mass of the side's positives.
@@ -29,7 +31,7 @@ class Side:
     @property
     def _unseen(self) -> Floats:
         """(m,) estimated unobserved mass of the side's positives."""
-        return self.total.span * self.total.share * (self.total.event > 0)
+        return self.total.span * self.total.share * self.positive
 
     @property
     def masses(self) -> tuple[float, float]:
@@ -80,12 +82,17 @@ class Side:
 
 
 def mean_credit(
-    sides: Sequence[Side], generator: np.random.Generator, *, value: float | None = None
+    sides: Sequence[Side],
+    generator: np.random.Generator,
+    *,
+    value: float | None = None,
+    deviation: Floats | None = None,
 ) -> tuple[float, tuple[float, float]] | None:
     """Return the mean credit of all positives with its 95 % interval; None without positives.
 
     The quotient of two estimates from few events is biased; the result is unbiased to second order.
-    `value` is the mean if credits only describe how it changes.
+    `value` is the mean if credits only describe how it changes; `deviation` a sample of a further
+    error of the mean, such as that of uncertain labels.
     """
     parts = [(side.known, side.masses, side.relative_variance) for side in sides]
     mass = sum(known[0] + masses[0] for known, masses, _ in parts)
@@ -98,7 +105,10 @@ def mean_credit(
     )
     shift = 0.0 if value is None else value - plain
     corrected = float(np.clip(plain + shift - bias, 0.0, 1.0))
-    low, high = interval(np.clip(_quotients(sides, generator) + shift, 0.0, 1.0))
+    likely = _quotients(sides, generator) + shift
+    if deviation is not None:
+        likely = convolved(likely, deviation, generator)
+    low, high = interval(np.clip(likely, 0.0, 1.0))
     return corrected, (min(low, corrected), max(high, corrected))
 
 

@@ -5,6 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from modwatch.metrics.estimation.annotators import (
+    GivenLabels,
+    KnownAnswers,
+    TrueLabels,
+    true_labels,
+)
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.population import (
     Domain,
@@ -41,6 +47,11 @@ class Sample:
         stratum = [day.stratum[row] for day, row in zip(days, rows, strict=True)]
         #: (m,) whether the row is in the top.
         self.top = _join([part == 0 for part in stratum]).astype(bool)
+        self._errors = any(day.confirmations is not None for day in days)
+        given = [day.given(row) for day, row in zip(days, rows, strict=True)]
+        self._given, self._toxic = (
+            _join([each[part] for each in given]).astype(np.int64) for part in (0, 1)
+        )
         self._top = float(sum(int(day.population[0]) for day in days if len(day.population)))
         self._days = [
             Population(day.prob, day.stratum == 0, np.asarray(day.prob[row], np.float64))
@@ -68,6 +79,15 @@ class Sample:
             weights[inside] *= _calibration(cell, weight[inside], known)
             cells[inside] = 2 * cell + (name == "top")
         return cells, np.maximum(weights, 1.0)
+
+    def true_labels(self, known: KnownAnswers | None = None, *, seed: int) -> TrueLabels | None:
+        """Return what the labels tell of the true ones; None if they are the true ones."""
+        if not self._errors or not self.label.size:
+            return None
+        labels = GivenLabels(
+            prob=self.prob, group=(~self.top).astype(np.int64), given=self._given, toxic=self._toxic
+        )
+        return true_labels(labels, known, seed=seed)
 
     @property
     def complete(self) -> bool:
