@@ -242,20 +242,22 @@ RELIABILITY = pa.schema(
     ]
 )
 
-#: Estimates of a window, corrected for the annotator error rate: as estimated from second opinions
-#: (measured), retests and gold items, and for assumed rates.
-MODERATOR_ERROR = pa.schema(
+#: The estimates of a window at the deployed setting, beside those that take every first label as
+#: true, and the band that allows for errors which everybody makes alike
+#: (`metrics.estimation.label_errors`). Numbers are null where insufficient.
+LABEL_ERRORS = pa.schema(
     [
         *_required(pa.date32(), "dt"),  # last day of the window
-        *_required(pa.string(), "source"),  # measured | retest | gold | assumed
-        *_required(pa.float64(), "error_rate"),
         *_required(pa.string(), "metric"),
         ("strategy", pa.string()),
         ("alpha", pa.float64()),
         *_ESTIMATE,
-        *_columns(pa.float64(), "corrected", "corrected_low", "corrected_high"),
-        *_required(pa.string(), "status"),  # ok | insufficient | not_corrected
-        *_required(pa.string(), "note"),
+        *_columns(pa.float64(), "uncorrected", "uncorrected_low", "uncorrected_high"),
+        *_columns(pa.float64(), "shared_low", "shared_high"),
+        # Largest shares of shared errors in the band.
+        *_required(pa.float64(), "shared_false_positive", "shared_false_negative"),
+        *_required(pa.int64(), "n"),
+        *_required(pa.string(), "status", "reason"),  # ok | insufficient
     ]
 )
 
@@ -286,7 +288,7 @@ TABLES: dict[str, pa.Schema] = {
     "window_measurements": MEASUREMENTS,
     "profiles": PROFILES,
     "reliability": RELIABILITY,
-    "moderator_error": MODERATOR_ERROR,
+    "label_errors": LABEL_ERRORS,
     "drift": DRIFT,
     "alerts": ALERTS,
     "log_verifications": LOG_VERIFICATIONS,

@@ -189,12 +189,14 @@ def measure(resources: "Resources", day: datetime.date) -> int:
     from modwatch.monitoring.windows import windows
 
     lake, policy, window = resources.lake, resources.policy, _window(resources, day)
-    changed = [past for past in window if is_unmeasured(lake, past)]
-    for past in changed:
-        measure_day(lake, past, policy)
-    for each in windows(lake, (_window(resources, past) for past in window)):
-        measure_window(lake, each, policy)
-    return len(changed)
+    measured = windows(lake, (_window(resources, past) for past in window))
+    changed = 0
+    for past in window:  # in order: a window tells the next day of people's error rates
+        if is_unmeasured(lake, past):
+            measure_day(lake, past, policy)
+            changed += 1
+        measure_window(lake, next(measured), policy)
+    return changed
 
 
 def detect_drift(resources: "Resources", day: datetime.date) -> int:

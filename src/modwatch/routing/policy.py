@@ -30,6 +30,8 @@ class RoutingPolicy:
     minimum: int = 2
     #: Share in [0, 1] of the routed comments with a second opinion, in addition to α.
     second_opinion_share: float = 0.05
+    #: Expected confirmations over routed comments, in [0, 1], in addition to α.
+    confirmation_share: float = 0.13
 
     def __post_init__(self) -> None:
         _reject(
@@ -55,7 +57,7 @@ class RoutingPolicy:
         True
         """
         values = asdict(self)
-        del values["second_opinion_share"]
+        del values["second_opinion_share"], values["confirmation_share"]
         return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
