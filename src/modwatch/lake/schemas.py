@@ -110,6 +110,15 @@ ROUTED = pa.schema(
     ]
 )
 
+#: The probabilities that a first label of 0, and of 1, of one routed comment is confirmed.
+CONFIRMATION_DESIGN = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "comment_id"),
+        *_required(pa.float64(), "probability_0", "probability_1", "confirmation_share"),
+    ]
+)
+
 #: The current label of one routed comment, from the decision log.
 LABELS = pa.schema(
     [
@@ -122,8 +131,8 @@ LABELS = pa.schema(
     ]
 )
 
-#: Second opinions: labels of a second person, who did not see the first. Not used in estimates.
-SECOND_LABELS = LABELS
+#: The label of one confirmation: of a further person, who knew no earlier label of the comment.
+CONFIRMATIONS = pa.schema([*LABELS, *_required(pa.int8(), "round")])  # 2 | 3
 
 #: One label of a retest or gold item, beside the known label: the first label by the same person,
 #: or the gold label. Not used in estimates.
@@ -280,8 +289,9 @@ TABLES: dict[str, pa.Schema] = {
     "scores": SCORES,
     "routing_design": ROUTING_DESIGN,
     "routed": ROUTED,
+    "confirmation_design": CONFIRMATION_DESIGN,
     "labels": LABELS,
-    "second_labels": SECOND_LABELS,
+    "confirmations": CONFIRMATIONS,
     "check_answers": CHECK_ANSWERS,
     "measurements": MEASUREMENTS,
     # Over the trailing window; `dt` is its last day.

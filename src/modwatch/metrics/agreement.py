@@ -19,14 +19,22 @@ from modwatch.metrics.intervals import NORMAL_QUANTILE, interval, mid_p
 _ADDED_PAIRS = 2.0
 
 
-def observed_agreement(y1: ArrayLike, y2: ArrayLike, *, minimum: int = MINIMUM_PAIRS) -> Estimate:
+def observed_agreement(
+    y1: ArrayLike,
+    y2: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    minimum: int = MINIMUM_PAIRS,
+) -> Estimate:
     """Return the fraction in [0, 1] of n pairs of labels that are equal.
 
     Of answers to gold items and their known labels this is the gold accuracy; of a person's labels
-    of the same comments at two times, the retest consistency. Interval: mid-P Clopper–Pearson.
+    of the same comments at two times, the retest consistency. Interval: mid-P Clopper–Pearson, with
+    weights on the effective number of pairs (Korn & Graubard 1998).
 
     Args:
         y1, y2: (n,) labels of the same comments.
+        sample_weight: (n,) ≥ 0, such as 1/probability of a pair; 1 each by default.
         minimum: pairs below which the estimate is insufficient.
 
     Raises:
@@ -37,7 +45,7 @@ def observed_agreement(y1: ArrayLike, y2: ArrayLike, *, minimum: int = MINIMUM_P
     (0.75, 4)
     """
     first, second = _pairs(y1, y2)
-    return _fraction(first == second, minimum)
+    return _fraction(first == second, minimum, sample_weight)
 
 
 def observed_disagreement(
@@ -55,7 +63,13 @@ def observed_disagreement(
     return _fraction(first != second, minimum)
 
 
-def cohen_kappa(y1: ArrayLike, y2: ArrayLike, *, minimum: int = MINIMUM_PAIRS) -> Estimate:
+def cohen_kappa(
+    y1: ArrayLike,
+    y2: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    minimum: int = MINIMUM_PAIRS,
+) -> Estimate:
     """Return Cohen's κ in [−1, 1] of n pairs of labels: 1 is perfect agreement, 0 is chance.
 
     κ = (p_o − p_e)/(1 − p_e) (Cohen 1960). Interval: large-sample variance (Fleiss, Cohen & Everitt
@@ -79,7 +93,9 @@ def cohen_kappa(y1: ArrayLike, y2: ArrayLike, *, minimum: int = MINIMUM_PAIRS) -
     if size == 1:
         return Estimate.insufficient("every label is the same", n=n)
     cells = codes[:n] * size + codes[n:]
-    table = np.bincount(cells, minlength=size**2).reshape(size, size).astype(np.float64)
+    weight = _effective(sample_weight, n)
+    counts = np.bincount(cells, weights=weight, minlength=size**2)
+    table = counts.reshape(size, size).astype(np.float64)
     value = _kappa(table)[0]
     center, error = _kappa(table + _ADDED_PAIRS / size**2)
     margin = NORMAL_QUANTILE * error
@@ -138,11 +154,23 @@ def _pairs(y1: ArrayLike, y2: ArrayLike) -> tuple[Floats, Floats]:
     return first, second
 
 
-def _fraction(event: NDArray[np.bool_], minimum: int) -> Estimate:
-    n, events = event.size, int(event.sum())
+def _effective(sample_weight: ArrayLike | None, n: int) -> Floats:
+    """Return weights (n,) that sum to the effective number of pairs, (Σw)²/Σw² (Kish 1965)."""
+    weight = inputs.weights(sample_weight, n)
+    inputs.same_length(labels=np.empty(n), sample_weight=weight)
+    squares = float((weight**2).sum())
+    return np.asarray(weight * (weight.sum() / squares if squares else 0.0))
+
+
+def _fraction(
+    event: NDArray[np.bool_], minimum: int, sample_weight: ArrayLike | None = None
+) -> Estimate:
+    n = event.size
     if n < max(minimum, 1):
         return _too_few(n, minimum, "pairs of labels")
-    return Estimate.of(events / n, mid_p(events, n), n=n)
+    weight = _effective(sample_weight, n)
+    events, pairs = float(weight[event].sum()), float(weight.sum())
+    return Estimate.of(events / pairs, mid_p(events, pairs), n=n)
 
 
 def _kappa(table: Floats) -> tuple[float, float]:

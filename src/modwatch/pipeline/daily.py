@@ -126,7 +126,8 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
 def route(resources: "Resources", day: datetime.date) -> int:
     """Send the top of the day and a random slice to the review queue; return how many comments.
 
-    Some of them are queued twice, for a second opinion. Retests and gold items come on top.
+    Some are queued again, for people who confirm the first label. Retests and gold items come on
+    top.
 
     Raises:
         DesignError: the routing policy is invalid.
@@ -142,9 +143,12 @@ def route(resources: "Resources", day: datetime.date) -> int:
     keys = routed.sampling_keys(scores, day=day, policy=policy, salt=salt)
     routing = design_routing(scores.prob, keys, policy)
     rows = routed.routed_rows(day, scores, routing)
-    again = routed.second_opinions(day, rows, policy=policy, salt=salt)
+    before = _window(resources, day)[:-1]
+    confirmed = routed.confirmation_rows(lake, day, rows, scores, policy=policy, before=before)
+    again = routed.confirmations(day, confirmed, policy=policy, salt=salt)
     lake.replace("routing_design", day, [routed.design_rows(day, scores, policy, routing)])
     lake.replace("routed", day, [rows])
+    lake.replace("confirmation_design", day, [confirmed])
     items = routed.queue_items(lake, day, rows, scores, again)
     enqueue(resources.database, items, day, lanes=resources.lanes)
     queue_quality_control(
@@ -161,10 +165,10 @@ def route(resources: "Resources", day: datetime.date) -> int:
 def collect_labels(resources: "Resources", day: datetime.date) -> int:
     """Copy the moderators' labels of the trailing window; return how many there are.
 
-    Second opinions and answers to retests and gold items are copied beside them; open ones of
-    earlier days are withdrawn.
+    Confirmations and answers to retests and gold items are copied beside them; open ones of earlier
+    days are withdrawn.
     """
-
+    from modwatch.lake.schemas import CONFIRMATIONS
     from modwatch.review.quality_control.comparisons import day_answers
     from modwatch.review.queue import current_labels
     from modwatch.review.queue.intake import withdraw_expired
@@ -172,8 +176,10 @@ def collect_labels(resources: "Resources", day: datetime.date) -> int:
     lake, database, window = resources.lake, resources.database, _window(resources, day)
     routed = [past for past in window if lake.count("routed", past)]
     for past in routed:
-        again = current_labels(database, past, kind="second_opinion", unaware=True)
-        lake.replace("second_labels", past, again)
+        again = current_labels(
+            database, past, kind="confirmation", unaware=True, schema=CONFIRMATIONS
+        )
+        lake.replace("confirmations", past, again)
         lake.replace("check_answers", past, day_answers(database, past))
     withdraw_expired(database, window[0])
     return sum(lake.replace("labels", past, current_labels(database, past)) for past in routed)

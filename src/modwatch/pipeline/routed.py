@@ -1,7 +1,7 @@
 """The rows that routing writes: the sampling design, the routed comments, and their queue items."""
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -14,12 +14,19 @@ from numpy.typing import NDArray
 
 from modwatch.lake.day_scores import DayScores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import ROUTED, ROUTING_DESIGN, as_batch
+from modwatch.lake.schemas import CONFIRMATION_DESIGN, ROUTED, ROUTING_DESIGN, as_batch
 from modwatch.review.queue.items import NewItem
+from modwatch.routing.confirmations import (
+    confirmation_probabilities,
+    confirmation_ranks,
+    drawn_confirmations,
+)
 from modwatch.routing.design import Routing
 from modwatch.routing.keys import random_keys
 from modwatch.routing.policy import RoutingPolicy
-from modwatch.routing.second_opinions import draw_second_opinions
+
+#: The second person to label a comment, and the third where two differ.
+CONFIRMING_ROUNDS = (2, 3)
 
 
 def sampling_keys(
@@ -63,21 +70,110 @@ def routed_rows(day: datetime.date, scores: DayScores, routing: Routing) -> pa.R
     return as_batch(frame, ROUTED)
 
 
-def second_opinions(
-    day: datetime.date, routed: pa.RecordBatch, *, policy: RoutingPolicy, salt: str
-) -> dict[str, dict[str, float]]:
-    """Return rank and inclusion probability of the second items, by comment id."""
+def confirmation_rows(
+    lake: Lake,
+    day: datetime.date,
+    routed: pa.RecordBatch,
+    scores: DayScores,
+    *,
+    policy: RoutingPolicy,
+    before: Sequence[datetime.date],
+) -> pa.RecordBatch:
+    """Return how likely each label of the routed comments is confirmed, CONFIRMATION_DESIGN.
+
+    The labels of the days `before` tell how many toxic ones to expect. Comments that are routed
+    again keep their probabilities: labels that came in since do not change what is confirmed.
+    """
     ids = routed.column("comment_id").to_pylist()
-    digest = f"{policy.digest} second opinion"  # these keys have nothing to do with the slice's
-    keys = random_keys(ids, day=day.isoformat(), design_digest=digest, salt=salt)
-    stratum = routed.column("stratum").to_numpy()
-    drawn = draw_second_opinions(stratum, keys, policy.second_opinion_share)
-    chance = routed.column("inclusion_probability").to_numpy()[drawn.row]
-    chance = chance * drawn.inclusion_probability
-    return {
-        ids[row]: {"rank": rank, "inclusion_probability": part}
-        for row, rank, part in zip(drawn.row, drawn.rank.tolist(), chance.tolist(), strict=True)
+    known = lake.table("confirmation_design", day).to_pandas().set_index("comment_id")
+    kept = set(known.index) == set(ids)
+    if kept and len(ids) and (known["confirmation_share"] == policy.confirmation_share).all():
+        probability = known.loc[ids, ["probability_0", "probability_1"]].to_numpy()
+    else:
+        probability = confirmation_probabilities(
+            routed.column("stratum").to_numpy(),
+            _probabilities(routed, scores),
+            threshold=scores.threshold,
+            share=policy.confirmation_share,
+            toxic_labels=_toxic_labels(lake, before),
+        )
+    frame = pd.DataFrame(
+        {
+            "dt": day,
+            "comment_id": ids,
+            "probability_0": probability[:, 0],
+            "probability_1": probability[:, 1],
+            "confirmation_share": policy.confirmation_share,
+        }
+    )
+    return as_batch(frame, CONFIRMATION_DESIGN)
+
+
+def _toxic_labels(lake: Lake, days: Sequence[datetime.date]) -> tuple[float | None, float | None]:
+    """Return the share of toxic labels of the top, and of the slice, on these days; None: none."""
+    parts = []
+    for day in days:
+        routed = lake.table("routed", day, columns=["comment_id", "stratum"]).to_pandas()
+        labels = lake.table("labels", day, columns=["comment_id", "label"]).to_pandas()
+        parts.append(routed.merge(labels, on="comment_id"))
+    if not parts:
+        return None, None
+    every = pd.concat(parts, ignore_index=True)
+    top = every["stratum"] == 0
+    # One label of ten in advance, so that the first few do not decide.
+    shares = [
+        (part["label"].sum() + 1) / (len(part) + 10) if len(part) else None
+        for part in (every[top], every[~top])
+    ]
+    return shares[0], shares[1]
+
+
+def _probabilities(routed: pa.RecordBatch, scores: DayScores) -> NDArray[np.float64]:
+    """Return the probability (r,) of each routed comment."""
+    ids = routed.column("comment_id")
+    at = pc.index_in(ids, scores.comment_id.combine_chunks()).to_numpy(zero_copy_only=False)
+    return np.asarray(scores.prob[at.astype(np.int64)], np.float64)
+
+
+def confirmations(
+    day: datetime.date, design: pa.RecordBatch, *, policy: RoutingPolicy, salt: str
+) -> dict[str, list[dict[str, Any]]]:
+    """Return what the confirming items of each comment have of their own, by comment id.
+
+    `design` is in the order of the queue.
+    """
+    ids = design.column("comment_id").to_pylist()
+    # These keys have nothing to do with the slice's.
+    keys = {
+        each: random_keys(
+            ids,
+            day=day.isoformat(),
+            design_digest=f"{policy.digest} confirmation {each}",
+            salt=salt,
+        )
+        for each in CONFIRMING_ROUNDS
     }
+    probability = np.column_stack(
+        [design.column(name).to_numpy() for name in ("probability_0", "probability_1")]
+    )
+    drawn = drawn_confirmations(probability, keys[CONFIRMING_ROUNDS[0]])
+    rank, last = np.arange(1, len(ids) + 1), len(ids) + 1
+    found: dict[str, list[dict[str, Any]]] = {
+        ids[row]: [] for row in np.flatnonzero(drawn.any(axis=1))
+    }
+    for each in CONFIRMING_ROUNDS:
+        rank = confirmation_ranks(rank, keys[each], last) if len(ids) else rank
+        for row in np.flatnonzero(drawn.any(axis=1)):
+            found[ids[row]].append(
+                {
+                    "round": each,
+                    "rank": int(rank[row]),
+                    "confirms": tuple(np.flatnonzero(drawn[row]).tolist()),
+                    "confirmation_probability": tuple(probability[row].tolist()),
+                    "labels_wanted": 1,
+                }
+            )
+    return found
 
 
 def queue_items(
@@ -85,16 +181,15 @@ def queue_items(
     day: datetime.date,
     routed: pa.RecordBatch,
     scores: DayScores,
-    again: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    again: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
 ) -> Iterator[NewItem]:
     """Yield the routed comments with their texts, as the review queue takes them.
 
-    Those in `again`, from `second_opinions`, come twice.
+    Those in `again`, from `confirmations`, come once more for each further round.
     """
     design = {row["comment_id"]: row for row in routed.to_pylist()}
     wanted = routed.column("comment_id")
-    at = pc.index_in(wanted, scores.comment_id.combine_chunks()).to_numpy(zero_copy_only=False)
-    prob = dict(zip(wanted.to_pylist(), scores.prob[at.astype(np.int64)].tolist(), strict=True))
+    prob = dict(zip(wanted.to_pylist(), _probabilities(routed, scores).tolist(), strict=True))
     columns = ["comment_id", "text", "parent_text", "language", "platform"]
     for batch in lake.read("comments", day, columns=columns):
         for row in batch.filter(pc.is_in(batch.column("comment_id"), wanted)).to_pylist():
@@ -102,5 +197,5 @@ def queue_items(
             known = {name: sent[name] for name in ROUTED.names if name not in ("dt", "comment_id")}
             item = NewItem(**row, **known, prob=p, uncertainty=p * (1 - p))
             yield item
-            if item.comment_id in again:
-                yield replace(item, kind="second_opinion", **again[item.comment_id])
+            for own in again.get(item.comment_id, ()):
+                yield replace(item, kind="confirmation", **own)

@@ -195,12 +195,13 @@ event_chain = Table(
     CheckConstraint("id = 1", name="id"),
 )
 
-#: What an item is for; only `review` enters the estimates of the day. A `second_opinion` is the
-#: comment of a `review` item once more, for somebody else; `imported` came from another tool.
-KINDS = ("review", "retest", "gold", "audit", "second_opinion", "imported")
+#: What an item is for. A `confirmation` is the comment of a `review` item once more, for somebody
+#: else; the two enter the estimates of the day. `imported` came from another tool; `second_opinion`
+#: is what confirmations were before version 0.7, and is queued no more.
+KINDS = ("review", "retest", "gold", "audit", "confirmation", "imported", "second_opinion")
 
 #: The kinds that `route` queues.
-ROUTED_KINDS = ("review", "second_opinion")
+ROUTED_KINDS = ("review", "confirmation")
 
 #: The kinds whose labels the platform acts on: leads may correct and dismiss them.
 ACTIONABLE_KINDS = ("review", "imported")
@@ -221,6 +222,12 @@ review_item = Table(
     Column("dt", Date, nullable=False),
     Column("comment_id", Text, nullable=False),
     Column("kind", Text, nullable=False),
+    #: Of a confirmation: 2 is the second person who labels the comment, 3 the third.
+    Column("round", SmallInteger, nullable=False, server_default="1"),
+    #: Of a confirmation: the first labels that it confirms.
+    Column("confirms", ARRAY(SmallInteger), nullable=False, server_default="{}"),
+    #: Of a confirmation: the probabilities that a first label of 0, and of 1, is confirmed.
+    Column("confirmation_probability", ARRAY(Double)),
     Column("text", Text, nullable=False),
     Column("parent_text", Text),
     Column("language", Text),
@@ -259,7 +266,13 @@ review_item = Table(
     Column("bulk_close_id", ForeignKey("bulk_close.id")),
     Column("version", Integer, nullable=False, server_default="1"),
     UniqueConstraint(
-        "dt", "comment_id", "kind", "reserved_for", "audit", postgresql_nulls_not_distinct=True
+        "dt",
+        "comment_id",
+        "kind",
+        "round",
+        "reserved_for",
+        "audit",
+        postgresql_nulls_not_distinct=True,
     ),
     _one_of("kind", KINDS),
     _one_of("status", STATUSES),

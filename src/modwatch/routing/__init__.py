@@ -9,21 +9,27 @@
 RoutingPolicy          how many comments are reviewed, and by which strategy
 random_keys            permanent random numbers, one per comment
 design_routing         the top by review score and a random slice of the rest: a `Routing`
-draw_second_opinions   the routed comments that a second person labels: `SecondOpinions`
 allocate               sample sizes of strata
+confirmation_probabilities, drawn_confirmations, confirmation_ranks
+                       which first labels further people confirm
 """
 
+from modwatch.routing.confirmations import (
+    confirmation_probabilities,
+    confirmation_ranks,
+    drawn_confirmations,
+)
 from modwatch.routing.design import Routing, allocate, design_routing
 from modwatch.routing.keys import random_keys
 from modwatch.routing.policy import RoutingPolicy
-from modwatch.routing.second_opinions import SecondOpinions, draw_second_opinions
 
 __all__ = [
     "Routing",
     "RoutingPolicy",
-    "SecondOpinions",
     "allocate",
+    "confirmation_probabilities",
+    "confirmation_ranks",
     "design_routing",
-    "draw_second_opinions",
+    "drawn_confirmations",
     "random_keys",
 ]

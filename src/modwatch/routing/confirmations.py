@@ -17,6 +17,9 @@ _COST = 1.2
 #: Expected error rates of a first label, before labels tell how many are toxic.
 _FALSE_POSITIVE, _FALSE_NEGATIVE = 0.02, 0.1
 
+#: Least probability of every label, so that statistics of confirmed labels can be weighted.
+_LEAST = 0.01
+
 #: Shares of what the slice leaves of the budget: for toxic labels of the top, for its other labels,
 #: and for labels of the slice that agree with the model. Toxic labels tell the most: a second label
 #: of a toxic comment tells the false-negative rate, and only overturned ones the false positives.
@@ -58,9 +61,9 @@ def confirmation_probabilities(
         raise DesignError(f"got {stratum.size} strata for {prob.size} comments; pass one each")
     if not 0 <= share <= 1:  # NaN fails too
         raise DesignError(f"the share of confirmations must be in [0, 1], got {share!r}")
-    found = np.zeros((prob.size, 2))
     if not share or not prob.size:
-        return found
+        return np.zeros((prob.size, 2))
+    found = np.full((prob.size, 2), min(_LEAST, share))
     top, flagged = stratum == 0, prob > threshold
     found[~top, 1] = 1
     found[~top & flagged, 0] = 1
@@ -78,7 +81,7 @@ def confirmation_probabilities(
             room = mass - float((found * expected)[rows, label].sum())
             more = min(budget * part / whole, room)
             if mass > 0:
-                found[rows, label] = np.minimum(found[rows, label] + more / mass, 1)
+                found[rows, label] = np.minimum(found[rows, label] + max(more, 0) / mass, 1)
             spent += more
         wanted = [
             (rows, label, part) for rows, label, part in wanted if (found[rows, label] < 1).any()
@@ -87,6 +90,44 @@ def confirmation_probabilities(
             break
         budget -= spent
     return found
+
+
+def drawn_confirmations(probability: Floats, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return whether a first label of 0, and of 1, is confirmed (r, 2).
+
+    Args:
+        probability: (r, 2), as `confirmation_probabilities` returns it.
+        keys: (r,) from `random_keys`; the upper halves are compared with the probabilities.
+
+    Raises:
+        DesignError: not one key per comment.
+
+    >>> drawn_confirmations(np.array([[0.0, 1.0]]), np.array([7], np.uint64)).tolist()
+    [[False, True]]
+    """
+    if keys.size != len(probability):
+        raise DesignError(
+            f"got {keys.size} keys for {len(probability)} comments; pass one key per comment"
+        )
+    uniform = (keys >> np.uint64(32)).astype(np.float64) / 2.0**32
+    return np.asarray(uniform[:, None] < probability)
+
+
+def confirmation_ranks(
+    after: NDArray[np.int64], keys: NDArray[np.uint64], last: int
+) -> NDArray[np.int64]:
+    """Return a uniform rank in (after, last] each, so that the rank reveals nothing.
+
+    Args:
+        after: (r,) rank of the item of the round before.
+        keys: (r,) from `random_keys`; their lower halves decide.
+        last: the last rank, at least `after`.
+
+    >>> confirmation_ranks(np.array([3]), np.array([0], np.uint64), 5).tolist()
+    [4]
+    """
+    uniform = (keys & np.uint64(0xFFFFFFFF)).astype(np.float64) / 2.0**32
+    return np.asarray(after + 1 + np.floor(uniform * (last - after)), np.int64)
 
 
 def _expected_labels(

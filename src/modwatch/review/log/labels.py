@@ -18,12 +18,13 @@ def current_labels(
     *,
     kind: str = "review",
     unaware: bool = False,
+    schema: pa.Schema = LABELS,
     batch_size: int = 10_000,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the current labels of `day`, at most one per item, as batches of `records.LABELS`.
+    """Yield the current labels of `day`, at most one per item, as batches of `schema`.
 
     An item that several people label has one once it is decided: their unanimous label, or the
-    lead's. Only items of `kind` count; the estimates of a day use the kind `review`. With
+    lead's. Only items of `kind` count; the estimates of a day use `review` and `confirmation`. With
     `unaware`, only independent labels count: no adjudications and no corrections.
     """
     actions = ("label",) if unaware else FINAL_ACTIONS
@@ -32,7 +33,7 @@ def current_labels(
             _current(day, kind, actions)
         )
         for part in rows.mappings().partitions():
-            yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=LABELS)
+            yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=schema)
 
 
 def undone() -> ColumnElement[bool]:
@@ -74,14 +75,14 @@ def _midnight(day: dt.date) -> dt.datetime:
 def _current(day: dt.date, kind: str, actions: Sequence[str]) -> Select[Any]:
     decided = and_(review_item.c.id == decision.c.item_id, review_item.c.status == "decided")
     latest = (
-        select(decision)
+        select(decision, review_item.c.round)
         .ext(distinct_on(decision.c.item_id))
         .join(review_item, decided)
         .where(decision.c.dt == day, decision.c.kind == kind, in_force(*actions))
         .order_by(decision.c.item_id, decision.c.id.desc())
         .subquery()
     )
-    names = ("dt", "comment_id", "label", "decided_at", "seconds")
+    names = ("dt", "comment_id", "label", "decided_at", "seconds", "round")
     return (
         select(*(latest.c[name] for name in names), moderator.c.pseudonym.label("moderator"))
         .join(moderator, moderator.c.id == latest.c.moderator_id)

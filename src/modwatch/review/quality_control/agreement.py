@@ -53,10 +53,10 @@ class AgreementReport:
 
     first: dt.date
     last: dt.date
-    #: First and second opinion are the same.
-    second_opinions: Estimate
-    #: Cohen's κ of first and second opinion.
-    second_opinions_kappa: Estimate
+    #: First label and the second person's are the same; of all labels, confirmed or not.
+    confirmations: Estimate
+    #: Cohen's κ of these two.
+    confirmations_kappa: Estimate
     #: Krippendorff's α of the items that several people label.
     several_labels_alpha: Estimate
     gold_accuracy: Estimate
@@ -92,15 +92,16 @@ def agreement_report(
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         twice, several, gold, retests = (
             compared(connection, what, first, last, queues)
-            for what in ("second opinions", "several labels", "gold", "retests")
+            for what in ("confirmations", "several labels", "gold", "retests")
         )
-    opinions, again = _columns(twice, "first", "second"), _columns(retests, "first", "again")
+    *pairs, weight = _columns(twice, "first", "second", "weight")
+    again = _columns(retests, "first", "again")
     rng, least = np.random.default_rng(seed), {"minimum": minimum}
     return AgreementReport(
         first=first,
         last=last,
-        second_opinions=observed_agreement(*opinions, **least),
-        second_opinions_kappa=cohen_kappa(*opinions, **least),
+        confirmations=observed_agreement(*pairs, sample_weight=weight, **least),
+        confirmations_kappa=cohen_kappa(*pairs, sample_weight=weight, **least),
         several_labels_alpha=krippendorff_alpha(
             *_columns(several, "item_id", "label"), rng=rng, **least
         ),

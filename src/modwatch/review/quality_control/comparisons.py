@@ -44,8 +44,10 @@ _RETESTS = f"""
 _IN_PERIOD = """d.decided_at >= :begin AND d.decided_at < :end
     AND (:queues IS NULL OR i.queue = ANY (:queues))"""
 
-_SECOND_OPINIONS = f"""
-    SELECT first.label AS first, d.label AS second
+#: A label is confirmed with the probability that its item stores for it.
+_CONFIRMATIONS = f"""
+    SELECT first.label AS first, d.label AS second,
+        COALESCE(1 / i.confirmation_probability[first.label + 1], 1) AS weight
     FROM decision d JOIN review_item i ON i.id = d.item_id
     CROSS JOIN LATERAL (
         SELECT other.label FROM review_item r JOIN decision other ON other.item_id = r.id
@@ -53,7 +55,8 @@ _SECOND_OPINIONS = f"""
             AND other.moderator_id <> d.moderator_id AND {_LABELLED.format("other")}
         ORDER BY other.id LIMIT 1
     ) AS first
-    WHERE d.kind = 'second_opinion' AND {_LABELLED.format("d")} AND {_IN_PERIOD} ORDER BY d.id
+    WHERE (d.kind = 'confirmation' AND i.round = 2 OR d.kind = 'second_opinion')
+        AND {_LABELLED.format("d")} AND {_IN_PERIOD} ORDER BY d.id
 """  # noqa: S608 - our own text
 
 _SEVERAL_LABELS = f"""
@@ -76,7 +79,7 @@ _RETEST_ANSWERS = f"""
 """
 
 _COMPARISONS = {
-    "second opinions": _SECOND_OPINIONS,
+    "confirmations": _CONFIRMATIONS,
     "several labels": _SEVERAL_LABELS,
     "gold": _GOLD_ANSWERS,
     "retests": _RETEST_ANSWERS,
@@ -105,7 +108,8 @@ def compared(
 ) -> Sequence[RowMapping]:
     """Return the rows of one comparison, in the order of the log.
 
-    `second opinions`: `first`, `second`. `several labels`: `item_id`, `label`, of items that
+    `confirmations`: `first`, `second`, and the `weight` 1/probability of being confirmed.
+    `several labels`: `item_id`, `label`, of items that
     several people label. `gold`: `moderator_id`, `pseudonym`, `label`, `gold`. `retests`:
     `moderator_id`, `pseudonym`, `first`, `again`. The period is that of the later label, days in
     UTC, both included; only items of `queues` count, or all if None. Raises `QueueError` if `last`
@@ -120,7 +124,7 @@ def compared(
         "begin": begin,
         "end": end,
         "queues": None if queues is None else list(queues),
-        "kinds": ["review", "second_opinion"],
+        "kinds": ["review", "confirmation", "second_opinion"],
     }
     return _rows(connection, _COMPARISONS[what], values)
 

@@ -108,7 +108,7 @@ def gold_from_decisions(engine: Engine, item_ids: Iterable[int]) -> list[str]:
     """Make the comments of decided items gold, all or none; return the ids of the new ones.
 
     The label of an item that was escalated, or corrected by somebody else, is the final one.
-    Otherwise at least two people must have labelled the comment, including second opinions, and
+    Otherwise at least two people must have labelled the comment, including confirmations, and
     unanimously. Raises `QueueError` for an item without such a label.
     """
     with engine.begin() as connection:

@@ -25,7 +25,13 @@ from modwatch.review.log.decision_log import COLUMNS, Decision, append, entry_of
 from modwatch.review.log.labels import current_decision, in_force
 from modwatch.review.queue.items import Lease, storable
 from modwatch.review.queue.leases import LEASE_LENGTH, lease_of
-from modwatch.review.tables import ACTIONABLE_KINDS, decision, review_item, unleased
+from modwatch.review.tables import (
+    ACTIONABLE_KINDS,
+    ROUTED_KINDS,
+    decision,
+    review_item,
+    unleased,
+)
 
 #: How long a decision can be undone; later it can only be corrected.
 UNDO_WITHIN = dt.timedelta(minutes=10)
@@ -171,7 +177,7 @@ def _changed(item_id: int) -> LeaseConflictError:
 
 
 def _restore(connection: Connection, before: RowMapping, item: RowMapping, status: str) -> None:
-    """Restore the item as it was before the decision; its second opinion is blocked again."""
+    """Restore the item as it was before the decision; its confirmations are blocked again."""
     twin = review_item.alias("twin")
     # Whoever reads another item of this comment now must not be served this one.
     readers = select(func.array_agg(twin.c.leased_by)).where(
@@ -191,13 +197,14 @@ def _restore(connection: Connection, before: RowMapping, item: RowMapping, statu
             excluded=func.array_cat(without_me, readers.scalar_subquery()),
         )
     )
-    if item["kind"] == "review":
+    if item["kind"] in ROUTED_KINDS:
         connection.execute(
             update(review_item)
             .where(
                 review_item.c.dt == item["dt"],
                 review_item.c.comment_id == item["comment_id"],
-                review_item.c.kind == "second_opinion",
+                review_item.c.kind == "confirmation",
+                review_item.c.round > item["round"],
                 review_item.c.status == "waiting",
                 unleased,
             )

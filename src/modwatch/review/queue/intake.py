@@ -21,6 +21,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    literal_column,
     or_,
     select,
     table,
@@ -31,6 +32,7 @@ from sqlalchemy.dialects import postgresql
 
 from modwatch.errors import QueueError
 from modwatch.review.database import take_turn
+from modwatch.review.queue.confirmations import called_for
 from modwatch.review.queue.items import LONGEST_ID, NewItem, storable
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
 from modwatch.review.tables import KINDS, NO_LEASE, ROUTED_KINDS, is_open, review_item
@@ -43,7 +45,7 @@ _COLUMNS = tuple(field.name for field in fields(NewItem) if field.name != "label
 _PLACED = {"queue": Text, "promised": Interval, "labels_wanted": SmallInteger}
 
 #: No estimate uses answers to these that come later than its window of days.
-_EXPIRING_KINDS = ("second_opinion", "retest", "gold")
+_EXPIRING_KINDS = ("confirmation", "retest", "gold", "second_opinion")
 
 _incoming = table("incoming", *(column(name) for name in (*_COLUMNS, *_PLACED)))
 
@@ -90,7 +92,7 @@ def enqueue(
         register_lanes(connection, select(_incoming.c.queue, _incoming.c.reason).distinct())
         changed = _upsert(connection, day, lanes)
         withdrawn = _withdraw(connection, day, kinds)
-        _update_second_opinions(connection, day)
+        _update_confirmations(connection, day)
     done = Enqueued(routed=routed, changed=changed, withdrawn=withdrawn)
     logger.info(
         "Items were queued.",
@@ -109,7 +111,7 @@ def withdraw(connection: Connection, *conditions: Any) -> int:
 
 
 def withdraw_expired(engine: Engine, before: dt.date) -> int:
-    """Withdraw open second opinions, retests and gold items of days before `before`.
+    """Withdraw open confirmations, retests and gold items of days before `before`.
 
     Returns how many. They slow the queue down if they accumulate: every lease passes over those
     that its moderator may not decide.
@@ -157,11 +159,16 @@ def _checked_row(item: NewItem, kinds: Collection[str]) -> tuple[object, ...]:
             f"the inclusion probability of {owner} must be in (0, 1], got "
             f"{item.inclusion_probability}"
         )
-    row = tuple(getattr(item, name) for name in _COLUMNS)
+    row = tuple(_stored(getattr(item, name)) for name in _COLUMNS)
     for name, value in zip(_COLUMNS, row, strict=True):
         if isinstance(value, str):
             storable(value, name, owner)
     return row
+
+
+def _stored(value: object) -> object:
+    """Return a value as the driver takes it: arrays are lists."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _placed_row(item: NewItem, lanes: Lanes) -> tuple[object, ...]:
@@ -170,8 +177,8 @@ def _placed_row(item: NewItem, lanes: Lanes) -> tuple[object, ...]:
 
 
 def _check_duplicates(connection: Connection) -> None:
-    ids, kinds = _incoming.c.comment_id, _incoming.c.kind
-    twice = connection.scalar(select(ids).group_by(ids, kinds).having(func.count() > 1).limit(1))
+    ids, which = _incoming.c.comment_id, (_incoming.c.kind, _incoming.c.round)
+    twice = connection.scalar(select(ids).group_by(ids, *which).having(func.count() > 1).limit(1))
     if twice is not None:
         raise QueueError(f"comment {twice!r} was routed twice for one day; route each once")
 
@@ -193,7 +200,7 @@ def _upsert(connection: Connection, day: dt.date, lanes: Lanes) -> int:
     waited = func.now() - review_item.c.queued_at  # deadlines count from the first intake
     return connection.execute(
         insertion.on_conflict_do_update(
-            index_elements=["dt", "comment_id", "kind", "reserved_for", "audit"],
+            index_elements=["dt", "comment_id", "kind", "round", "reserved_for", "audit"],
             set_={
                 **{name: new[name] for name in compared if name not in ("comment_id", "kind")},
                 **{name: new[name] - waited for name in ("serve_by", "due_at")},
@@ -229,7 +236,7 @@ def _source(day: dt.date, lanes: Lanes) -> Select[Any]:
 
 def _withdraw(connection: Connection, day: dt.date, kinds: Collection[str]) -> int:
     still_routed = exists().where(
-        _incoming.c.comment_id == review_item.c.comment_id, _incoming.c.kind == review_item.c.kind
+        *(_incoming.c[name] == review_item.c[name] for name in ("comment_id", "kind", "round"))
     )
     item = review_item.c
     return withdraw(
@@ -237,34 +244,43 @@ def _withdraw(connection: Connection, day: dt.date, kinds: Collection[str]) -> i
     )
 
 
-def _update_second_opinions(connection: Connection, day: dt.date) -> None:
-    """Block second opinions until the same text has its first label; exclude those who gave it."""
+def _update_confirmations(connection: Connection, day: dt.date) -> None:
+    """Block confirmations until the earlier labels of the same text call for them.
+
+    Exclude those who gave these, or skipped them.
+    """
     first = review_item.alias("first")
-    first_of_it = (
+    same_comment = (
         first.c.dt == review_item.c.dt,
         first.c.comment_id == review_item.c.comment_id,
-        first.c.kind == "review",
+        first.c.kind.in_(ROUTED_KINDS),
+        first.c.round < review_item.c.round,
     )
-    labelled = exists().where(
-        *first_of_it, first.c.status == "decided", first.c.text == review_item.c.text
+    # Whoever labelled or skipped an earlier round knows the comment.
+    one = func.unnest(first.c.excluded).label("person")
+    people = select(one).where(*same_comment).distinct().subquery()
+    acquainted = select(
+        func.coalesce(func.array_agg(people.c.person), text("'{}'"))
+    ).scalar_subquery()
+    read_it = exists().where(
+        *same_comment, first.c.kind == "review", first.c.text == review_item.c.text
     )
-    # Whoever labelled or skipped the first item knows the comment.
-    acquainted = select(first.c.excluded).where(*first_of_it).scalar_subquery()
-    excluded = func.array_cat(review_item.c.excluded, func.coalesce(acquainted, text("'{}'")))
+    wanted = and_(read_it, literal_column(called_for("review_item")))
+    excluded = func.array_cat(review_item.c.excluded, acquainted)
     connection.execute(
         update(review_item)
         .where(
             review_item.c.dt == day,
-            review_item.c.kind == "second_opinion",
+            review_item.c.kind == "confirmation",
             review_item.c.status.in_(["waiting", "blocked"]),
             or_(
-                and_(labelled, review_item.c.status == "blocked"),
-                and_(~labelled, review_item.c.status == "waiting"),
-                and_(labelled, ~review_item.c.excluded.contains(acquainted)),
+                and_(wanted, review_item.c.status == "blocked"),
+                and_(~wanted, review_item.c.status == "waiting"),
+                and_(wanted, ~review_item.c.excluded.contains(acquainted)),
             ),
         )
         .values(
-            status=case((labelled, "waiting"), else_="blocked"),
-            excluded=case((labelled, excluded), else_=review_item.c.excluded),
+            status=case((wanted, "waiting"), else_="blocked"),
+            excluded=case((wanted, excluded), else_=review_item.c.excluded),
         )
     )

@@ -1,5 +1,6 @@
 """Items of the queue as they come in, as moderators see them, and as leases of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
@@ -33,8 +34,12 @@ class NewItem:
     prob: float
     uncertainty: float
     model_version: str
-    #: review | retest | gold | audit | second_opinion | imported
+    #: One of `tables.KINDS`.
     kind: str = "review"
+    #: These three of a confirmation, as in the table `review_item`.
+    round: int = 1
+    confirms: Sequence[int] = ()
+    confirmation_probability: Sequence[float] | None = None
     #: How many people label it; None: as the queue's rules say.
     labels_wanted: int | None = None
     parent_text: str | None = field(default=None, repr=False)

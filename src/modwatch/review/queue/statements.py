@@ -5,6 +5,7 @@ statements, and because `benchmarks/review_queue.py` measures the same text with
 """
 
 from modwatch.review.log.hashing import COVERED, CURRENT, content_sql, text_digest_sql
+from modwatch.review.queue.confirmations import called_for, earlier_label
 from modwatch.review.queue.items import Item
 
 #: Not leased. A claim in the future (the clock was set back) does not count. `clock_timestamp`,
@@ -162,6 +163,15 @@ _COLUMNS = (*COVERED, "format", "previous_hash")
 
 _NEW = ", ".join(f"{_VALUES[name]} AS {name}" for name in _COLUMNS)
 
+#: With this label, the earlier labels call for the blocked confirmation. The label is not in the
+#: tables yet, as one statement sees them; those of other rounds are.
+_CALLED_FOR = f"""CASE
+    WHEN recorded.kind = 'review'
+    THEN {called_for("review_item", "recorded.label", earlier_label("review_item", 2))}
+    WHEN recorded.kind = 'confirmation' AND held.round = 2
+    THEN {called_for("review_item", earlier_label("review_item", 1), "recorded.label")}
+    ELSE false END"""
+
 #: Records the decision on a leased item and ends the lease. Does nothing and returns no row if the
 #: lease is not valid or the key was used. Parameters: moderator_id, item_id, digest, version (null:
 #: any), action, label, policy_version, policy_code, reason, note, seconds (null: since the claim),
@@ -170,7 +180,7 @@ DECIDE = f"""
 WITH said AS (
     SELECT CAST(:action AS text) AS action, CAST(:label AS smallint) AS label
 ), held AS (
-    SELECT id, dt, comment_id, kind, text, parent_text, status, labels_wanted, leased_by,
+    SELECT id, dt, comment_id, kind, round, text, parent_text, status, labels_wanted, leased_by,
         claimed_at, version
     FROM review_item
     WHERE {HELD} AND leased_by <> ALL (excluded)
@@ -204,8 +214,8 @@ WITH said AS (
     UPDATE review_item SET
         excluded = array_append(excluded, recorded.moderator_id),
         status = CASE
-            WHEN review_item.status = 'blocked' AND recorded.kind = 'review'
-                AND recorded.outcome = 'decided' AND review_item.text = held.text
+            WHEN review_item.status = 'blocked' AND recorded.outcome = 'decided'
+                AND review_item.text = held.text AND {_CALLED_FOR}
             THEN 'waiting' ELSE review_item.status END
     FROM recorded CROSS JOIN held
     WHERE review_item.dt = recorded.dt AND review_item.comment_id = recorded.comment_id
