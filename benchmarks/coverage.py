@@ -91,7 +91,7 @@ class Team:
         row, stratum = routing.row, routing.stratum
         said = votes(self.rng, label[row], self.errors, self.shared)
         probability = confirmation_probabilities(
-            stratum, prob[row], threshold=THRESHOLD, share=SHARE, toxic_labels=self.recent
+            prob[row], stratum, threshold=THRESHOLD, share=SHARE, toxic_labels=self.recent
         )
         given = self.rng.random(row.size) < self.completion
         asked = probability[np.arange(row.size), said[:, 0]]

@@ -91,8 +91,8 @@ def confirmation_rows(
         probability = known.loc[ids, ["probability_0", "probability_1"]].to_numpy()
     else:
         probability = confirmation_probabilities(
-            routed.column("stratum").to_numpy(),
             _probabilities(routed, scores),
+            routed.column("stratum").to_numpy(),
             threshold=scores.threshold,
             share=policy.confirmation_share,
             toxic_labels=_toxic_labels(lake, before),

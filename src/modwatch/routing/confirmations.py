@@ -27,8 +27,8 @@ _TOP_TOXIC, _TOP_OTHER, _SLICE_OTHER = 0.8, 0.1, 0.1
 
 
 def confirmation_probabilities(
+    y_prob: NDArray[np.floating],
     stratum: NDArray[np.integer],
-    prob: NDArray[np.floating],
     *,
     threshold: float,
     share: float,
@@ -41,34 +41,34 @@ def confirmation_probabilities(
     `share` × r labels goes to other labels, most of it to toxic ones of the top.
 
     Args:
-        stratum: (r,) of the routed comments; 0 is the top.
-        prob: (r,) in [0, 1].
-        threshold: the model flags prob > threshold.
+        y_prob: (r,) probabilities of the routed comments, in [0, 1].
+        stratum: (r,) of theirs; 0 is the top.
+        threshold: the model flags y_prob > threshold.
         share: expected confirmations over routed comments, in [0, 1]; 0 confirms nothing.
         toxic_labels: share of toxic labels among recent ones of the top, and of the slice; by
-            default what `prob` says.
+            default what `y_prob` says.
 
     Raises:
         DesignError: arrays of different length, or a share out of range.
 
     >>> slice_, top = 1, 0
     >>> probability = confirmation_probabilities(
-    ...     np.array([slice_, top]), np.array([0.1, 0.4]), threshold=0.5, share=0.5)
+    ...     np.array([0.1, 0.4]), np.array([slice_, top]), threshold=0.5, share=0.5)
     >>> float(probability[0, 1]), bool(probability[1, 1] > probability[1, 0])
     (1.0, True)
     """
-    if stratum.shape != prob.shape:
-        raise DesignError(f"got {stratum.size} strata for {prob.size} comments; pass one each")
+    if stratum.shape != y_prob.shape:
+        raise DesignError(f"got {stratum.size} strata for {y_prob.size} comments; pass one each")
     if not 0 <= share <= 1:  # NaN fails too
         raise DesignError(f"the share of confirmations must be in [0, 1], got {share!r}")
-    if not share or not prob.size:
-        return np.zeros((prob.size, 2))
-    found = np.full((prob.size, 2), min(_LEAST, share))
-    top, flagged = stratum == 0, prob > threshold
+    if not share or not y_prob.size:
+        return np.zeros((y_prob.size, 2))
+    found = np.full((y_prob.size, 2), min(_LEAST, share))
+    top, flagged = stratum == 0, y_prob > threshold
     found[~top, 1] = 1
     found[~top & flagged, 0] = 1
-    expected = _expected_labels(top, prob, toxic_labels)
-    budget = share * prob.size / _COST - float((found * expected).sum())
+    expected = _expected_labels(top, y_prob, toxic_labels)
+    budget = share * y_prob.size / _COST - float((found * expected).sum())
     wanted = [
         (top, 1, _TOP_TOXIC),
         (top, 0, _TOP_OTHER),
