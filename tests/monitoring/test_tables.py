@@ -230,7 +230,7 @@ def test_without_a_share_nothing_is_confirmed(
 def test_labels_that_came_in_since_do_not_change_what_is_confirmed(
     lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
-    scores, policy = scored(200), replace(POLICY, confirmation_share=0.2)
+    scores, policy = scored(200), replace(POLICY, confirmation_share=0.5)
     routed = route(lake, scores)
 
     def design(policy: RoutingPolicy = policy) -> pa.RecordBatch:
@@ -243,7 +243,7 @@ def test_labels_that_came_in_since_do_not_change_what_is_confirmed(
     lake.replace("confirmation_design", DAY, [before])
     label(lake, dict.fromkeys(routed.column("comment_id").to_pylist(), 1))
     assert design() == before
-    assert design(replace(policy, confirmation_share=0.3)) != before
+    assert design(replace(policy, confirmation_share=0.6)) != before
     lake.replace("confirmation_design", DAY, [])
     assert design() != before
 
