@@ -154,13 +154,13 @@ def _legend(at: Resources) -> str:
 
 
 def _error_rate(at: Resources) -> str:
-    """Return the annotator error rate, estimated from second opinions."""
+    """Return the annotator error rate, estimated from confirmations."""
     window = at.lake.table("window_measurements", at.lake.days("window_measurements")[-1])
     row = _pick(window.to_pandas(), at, "moderator_error", by_alpha=False)
     if row is None or pd.isna(row["value"]):
-        return "not estimated, too few second opinions"
+        return "not estimated, too few confirmations"
     ends = f"{row['low']:.1%} to {row['high']:.1%}"
-    return f"{row['value']:.1%} ({ends}), estimated from {row['n']} second opinions"
+    return f"{row['value']:.1%} ({ends}), estimated from {row['n']} confirmations"
 
 
 def _queue(engine: Engine) -> str:
@@ -173,8 +173,8 @@ def _queue(engine: Engine) -> str:
         escalations = connection.execute(adjudicated).scalar_one()
     return (
         f"Review queue: {log.decisions:,} decisions, {escalations} escalated items adjudicated by "
-        f"a lead. Gold accuracy: {_agreement(report.gold_accuracy)}. Agreement of second opinions: "
-        f"{_agreement(report.second_opinions)}. modwatch queue verify-log: "
+        f"a lead. Gold accuracy: {_agreement(report.gold_accuracy)}. Agreement of first labels and "
+        f"confirmations: {_agreement(report.confirmations)}. modwatch queue verify-log: "
         f"{'no problems' if log.intact else f'{len(log.problems)} problems'}."
     )
 

@@ -97,6 +97,9 @@ ROUTING_DESIGN = pa.schema(
     ]
 )
 
+#: Columns of ROUTED, by the first label 0, 1.
+CONFIRMATION_PROBABILITIES = ("confirmation_probability_0", "confirmation_probability_1")
+
 #: One comment sent to review.
 ROUTED = pa.schema(
     [
@@ -107,6 +110,8 @@ ROUTED = pa.schema(
         *_required(pa.int64(), "rank"),  # 1 is reviewed first
         *_required(pa.float64(), "review_score"),
         *_required(pa.string(), "model_version"),
+        # Probability in [0, 1] that a first label 0, 1 is confirmed; null: routed before 0.5.
+        *_columns(pa.float64(), *CONFIRMATION_PROBABILITIES),
     ]
 )
 
@@ -122,8 +127,17 @@ LABELS = pa.schema(
     ]
 )
 
-#: Second opinions: labels of a second person, who did not see the first. Not used in estimates.
-SECOND_LABELS = LABELS
+#: One confirmation of a routed comment that has a current label: the label of a second person
+#: (round 2) or, where two differ, of a third (round 3), as given and without knowledge of others.
+CONFIRMATIONS = pa.schema(
+    [
+        *LABELS,
+        *_required(pa.int8(), "round"),  # 2 | 3
+        # The first label as it was given, whose `confirmation_probability` of `routed` applies:
+        # that of `labels` may have been corrected since.
+        *_required(pa.int8(), "first_label"),
+    ]
+)
 
 #: One label of a retest or gold item, beside the known label: the first label by the same person,
 #: or the gold label. Not used in estimates.
@@ -242,7 +256,7 @@ RELIABILITY = pa.schema(
     ]
 )
 
-#: Estimates of a window, corrected for the annotator error rate: as estimated from second opinions
+#: Estimates of a window, corrected for the annotator error rate: as estimated from confirmations
 #: (measured), retests and gold items, and for assumed rates.
 MODERATOR_ERROR = pa.schema(
     [
@@ -279,7 +293,7 @@ TABLES: dict[str, pa.Schema] = {
     "routing_design": ROUTING_DESIGN,
     "routed": ROUTED,
     "labels": LABELS,
-    "second_labels": SECOND_LABELS,
+    "confirmations": CONFIRMATIONS,
     "check_answers": CHECK_ANSWERS,
     "measurements": MEASUREMENTS,
     # Over the trailing window; `dt` is its last day.

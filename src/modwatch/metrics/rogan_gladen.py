@@ -132,7 +132,7 @@ def sensitivity_table(
 
     Args:
         table: estimates, as `measure_days` returns them.
-        pairs: second opinions; their error rate is the measured one.
+        pairs: confirmations; their error rate is the measured one.
         totals: counts over the comments of `table`.
         others: further error rates by source.
         seed: of the draws behind the intervals.

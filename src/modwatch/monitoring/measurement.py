@@ -74,7 +74,7 @@ def check_errors(
         retest  a lower bound: a person may repeat a misreading
         gold    of comments that are no sample of the routed ones; `prevalence` as seen
 
-    They are never pooled with second opinions, nor with each other.
+    They are never pooled with confirmations, nor with each other.
     """
     return {
         "retest": error_rates_from_pairs(tables.retest_pairs(lake, days)),

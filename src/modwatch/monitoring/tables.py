@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from modwatch.errors import DesignError
 from modwatch.lake.day_scores import DayScores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import MEASUREMENTS, as_batch
+from modwatch.lake.schemas import CONFIRMATION_PROBABILITIES, MEASUREMENTS, as_batch
 from modwatch.metrics.annotator_error import GoldAnswers, LabelPairs
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 
@@ -54,14 +54,18 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
 
 
 def label_pairs(lake: Lake, days: Sequence[datetime.date]) -> LabelPairs:
-    """Return both labels of the comments of `days`, one at least, that two people labelled."""
+    """Return first label and second label of the comments of `days`, one at least, with both.
+
+    The first label is that which was confirmed, as it was given. Weights go with the inverse of the
+    probability that the comment was routed and that label confirmed.
+    """
     routed = pd.concat([_twice_labelled(lake, day) for day in days], ignore_index=True)
     top, paired = routed["stratum"] == 0, routed["paired"]
-    weight = (1 / routed["inclusion_probability"]).where(paired, 0.0)
+    weight = (1 / routed["probability"]).where(paired, 0.0)
     weight *= weight.groupby(top).transform("size") / weight.groupby(top).transform("sum")
     pairs = routed[paired]
     return LabelPairs(
-        first=pairs["label"].to_numpy(np.int8),
+        first=pairs["first_label"].to_numpy(np.int8),
         second=pairs["label_second"].to_numpy(np.int8),
         top=top[paired].to_numpy(np.bool_),
         weight=weight[paired].to_numpy(np.float64),
@@ -70,15 +74,23 @@ def label_pairs(lake: Lake, days: Sequence[datetime.date]) -> LabelPairs:
 
 def _twice_labelled(lake: Lake, day: datetime.date) -> pd.DataFrame:
     """Return the routed comments of a day, with both labels where they are `paired`."""
-    columns = ["comment_id", "stratum", "inclusion_probability"]
+    columns = ["comment_id", "stratum", "inclusion_probability", *CONFIRMATION_PROBABILITIES]
     frame: pd.DataFrame = lake.table("routed", day, columns=columns).to_pandas()
-    for table, suffix in (("labels", ""), ("second_labels", "_second")):
-        given = lake.table(table, day, columns=["comment_id", "label", "moderator"]).to_pandas()
-        frame = frame.merge(given, on="comment_id", how="left", suffixes=("", suffix))
+    given = ["comment_id", "label", "moderator"]
+    labels = lake.table("labels", day, columns=given).to_pandas()
+    again = lake.table("confirmations", day, columns=[*given, "round", "first_label"]).to_pandas()
+    again = again[again["round"] == 2]
+    frame = frame.merge(labels, on="comment_id", how="left")
+    frame = frame.merge(again, on="comment_id", how="left", suffixes=("", "_second"))
+    confirmed = frame[CONFIRMATION_PROBABILITIES[1]].where(
+        frame["first_label"] == 1, frame[CONFIRMATION_PROBABILITIES[0]]
+    )
     # The queue serves nobody a comment twice; a pair by one person would be a retest.
-    labelled = frame["label"].notna() & frame["label_second"].notna()
+    labelled = frame["label"].notna() & frame["label_second"].notna() & (confirmed > 0)
     paired = labelled & (frame["moderator"] != frame["moderator_second"])
-    return frame[[*columns[1:], "label", "label_second"]].assign(paired=paired)
+    return frame[["stratum", "first_label", "label_second"]].assign(
+        paired=paired, probability=frame["inclusion_probability"] * confirmed
+    )
 
 
 def retest_pairs(lake: Lake, days: Sequence[datetime.date]) -> LabelPairs:
@@ -130,9 +142,9 @@ def labels_digest(lake: Lake, day: datetime.date) -> str:
     digest = hashlib.sha256()
     for table, columns in (
         ("routing_design", ["model_version", "stratum", "population", "sample"]),
-        ("routed", ["comment_id", "stratum"]),
+        ("routed", ["comment_id", "stratum", *CONFIRMATION_PROBABILITIES]),
         ("labels", ["comment_id", "label"]),
-        ("second_labels", ["comment_id", "label"]),
+        ("confirmations", ["comment_id", "round", "label", "first_label", "moderator"]),
         ("check_answers", ["kind", "comment_id", "moderator", "label", "known"]),
     ):
         rows = sorted(

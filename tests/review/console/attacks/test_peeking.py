@@ -1,7 +1,7 @@
 """A lead who wants to know what the model or others say of a comment before labelling it.
 
 Leads search, read histories and label. What they label must be their own opinion, and nothing may
-tell an ordinary item from a second opinion, whose figures rest on nobody's knowing.
+tell an ordinary item from a confirmation, whose figures rest on nobody's knowing.
 """
 
 import datetime as dt
@@ -51,11 +51,11 @@ def everything(ask: Callable[..., Any], item_id: int, comment_id: str) -> dict[s
     }
 
 
-def test_an_ordinary_item_and_a_second_opinion_look_alike(
+def test_an_ordinary_item_and_a_confirmation_look_alike(
     engine: Engine, ask: Callable[..., Any], lead: Moderator, ann: Moderator,
     new_item: Callable[..., NewItem], day: date,
 ) -> None:  # fmt: skip
-    twins = [new_item("both", kind=kind, prob=0.345) for kind in ("review", "second_opinion")]
+    twins = [new_item("both", kind=kind, prob=0.345) for kind in ("review", "confirmation")]
     queue.enqueue(engine, twins, day)
     label_next(engine, ann, 1, note="toxic, clearly")
     queue.enqueue(engine, [new_item("plain", prob=0.345)], day + dt.timedelta(days=1))
