@@ -65,7 +65,8 @@ INSERT INTO moderator (pseudonym, role) VALUES ('ann', 'moderator'), ('ben', 'mo
 INSERT INTO review_item (dt, comment_id, kind, text, reason, stratum, inclusion_probability, rank,
     review_score, prob, uncertainty, model_version, status, version)
 SELECT '2026-01-01', id, kind, 'invented ' || id, 'uncertainty', 0,
-    CASE kind WHEN 'review' THEN 1 ELSE 0.2 END, rank, 0.2, 0.3, 0.21, '1', status, CASE status WHEN 'decided' THEN 2 ELSE 1 END
+    CASE kind WHEN 'review' THEN 1 ELSE 0.2 END, rank, 0.2, 0.3, 0.21, '1', status,
+    CASE status WHEN 'decided' THEN 2 ELSE 1 END
 FROM (VALUES ('c1', 'review', 1, 'decided'), ('c1', 'second_opinion', 1, 'waiting'),
     ('c2', 'review', 2, 'waiting'), ('c2', 'second_opinion', 2, 'waiting'),
     ('c3', 'review', 3, 'waiting'), ('c4', 'review', 4, 'decided'),

@@ -173,19 +173,23 @@ _COLUMNS = (*COVERED, "format", "previous_hash")
 _NEW = ", ".join(f"{_VALUES[name]} AS {name}" for name in _COLUMNS)
 
 #: Records the decision on a leased item and ends the lease. Does nothing and returns no row if the
-#: lease is not valid or the key was used. Parameters: moderator_id, item_id, digest, version (null:
+#: lease is not valid or the key was used. Decisions on items of one comment take turns, because each
+#: changes the others. Parameters: moderator_id, item_id, digest, version (null:
 #: any), action, label, policy_version, policy_code, reason, note, seconds (null: since the claim),
 #: severe_seconds (until an escalation is due; null: it is not severe), idempotency_key.
 DECIDE = f"""
 WITH said AS (
     SELECT CAST(:action AS text) AS action, CAST(:label AS smallint) AS label
+), turn AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock(hashtextextended(comment_id, dt - DATE '2000-01-01'))
+    FROM review_item WHERE id = CAST(:item_id AS bigint)
 ), held AS (
     SELECT id, dt, comment_id, kind, round, text, parent_text, status, labels_wanted, leased_by,
         claimed_at, version
-    FROM review_item
+    FROM review_item CROSS JOIN turn
     WHERE {HELD} AND leased_by <> ALL (excluded)
         AND version = COALESCE(CAST(:version AS integer), version)
-    FOR UPDATE
+    FOR UPDATE OF review_item
 ), chain AS (
     SELECT length, hash FROM decision_chain
     WHERE moderator_id = (SELECT leased_by FROM held) FOR UPDATE
