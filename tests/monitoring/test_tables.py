@@ -11,16 +11,26 @@ import pytest
 from modwatch.errors import DesignError
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import COMMENTS, LABELS, MEASUREMENTS, ROUTED, ROUTING_DESIGN, SCORES
+from modwatch.lake.schemas import (
+    COMMENTS,
+    CONFIRMATION_PROBABILITIES,
+    CONFIRMATIONS,
+    LABELS,
+    MEASUREMENTS,
+    ROUTED,
+    ROUTING_DESIGN,
+    SCORES,
+)
 from modwatch.metrics.estimation.measure import measure_days
 from modwatch.monitoring import tables
 from modwatch.pipeline import routed as routing_rows
+from modwatch.pipeline.routed import Confirmation
 from modwatch.routing.design import design_routing
 from modwatch.routing.policy import RoutingPolicy
 
 DAY = datetime.date(2026, 1, 5)
 NOON = datetime.datetime(2026, 1, 5, 12, tzinfo=datetime.UTC)
-POLICY = RoutingPolicy(review_fraction=0.5, slice_share=0.4, strata=2)
+POLICY = RoutingPolicy(review_fraction=0.5, slice_share=0.4, strata=2, confirmation_share=0.9)
 
 
 def batch(schema: pa.Schema, **columns: object) -> pa.RecordBatch:
@@ -67,7 +77,7 @@ def route(lake: Lake, scores: DayScores) -> pa.RecordBatch:
     """Route the day as the pipeline does; return the routed rows."""
     keys = routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
     routing = design_routing(scores.prob, keys, POLICY)
-    routed = routing_rows.routed_rows(DAY, scores, routing)
+    routed = routing_rows.routed_rows(DAY, scores, POLICY, routing)
     lake.replace("routing_design", DAY, [routing_rows.design_rows(DAY, scores, POLICY, routing)])
     lake.replace("routed", DAY, [routed])
     return routed
@@ -168,34 +178,75 @@ def test_queue_items_carry_the_texts_of_the_routed(
         assert item.inclusion_probability == row["inclusion_probability"]
 
 
-def test_second_opinions_of_the_routed_come_beside_them(
+def test_confirmations_of_the_routed_come_beside_them(
     lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     scores = scored(40)
     comments = batch(COMMENTS, dt=DAY, comment_id=ids(40), created_at=NOON, text="invented")
     lake.replace("comments", DAY, [comments])
     routed = route(lake, scores)
-    policy = replace(POLICY, second_opinion_share=0.5)
-    again = routing_rows.second_opinions(DAY, routed, policy=policy, salt="salt")
-    assert again == routing_rows.second_opinions(DAY, routed, policy=policy, salt="salt")
-    assert again != routing_rows.second_opinions(DAY, routed, policy=policy, salt="other")
-    assert (
-        routing_rows.second_opinions(
-            DAY, routed, policy=replace(POLICY, second_opinion_share=0), salt="salt"
+    chances = {row["comment_id"]: row for row in routed.to_pylist()}
+
+    def drawn(salt: str, share: float = POLICY.confirmation_share) -> dict[str, list[Confirmation]]:
+        return routing_rows.confirmations(
+            DAY, routed, policy=replace(POLICY, confirmation_share=share), salt=salt
         )
-        == {}
-    )
+
+    again = drawn("salt")
+    assert again == drawn("salt", share=0.7)  # the share is part of the probabilities alone
+    assert again != drawn("other")
     items = list(routing_rows.queue_items(lake, DAY, routed, scores, again))
-    second = {item.comment_id: item for item in items if item.kind == "second_opinion"}
     first = {item.comment_id: item for item in items if item.kind == "review"}
-    assert len(items) == 30
-    assert second.keys() == again.keys()
+    further = [item for item in items if item.kind == "confirmation"]
     assert len(first) == 20
-    for comment, item in second.items():
-        assert item.rank > first[comment].rank
-        assert 0 < item.inclusion_probability < first[comment].inclusion_probability
-        same = {"kind": "review", "rank": 0, "inclusion_probability": 1.0}
-        assert replace(item, **same) == replace(first[comment], **same)
+    assert sorted((item.comment_id, item.round) for item in further) == sorted(
+        (comment, number) for comment in again for number in (2, 3)
+    )
+    for item in further:
+        original, chance = first[item.comment_id], chances[item.comment_id]
+        assert item.rank > original.rank
+        assert item.confirms
+        for name in CONFIRMATION_PROBABILITIES:
+            assert getattr(item, name) == chance[name]
+        own = ("kind", "round", "rank", "confirms", *CONFIRMATION_PROBABILITIES)
+        assert replace(item, **{name: getattr(original, name) for name in own}) == original
+
+
+def test_what_is_confirmed_of_the_routed_depends_on_stratum_label_and_model(
+    lake: Lake, scored: Callable[[int], DayScores]
+) -> None:
+    for row in route(lake, scored(40)).to_pylist():
+        on_0, on_1 = (row[name] for name in CONFIRMATION_PROBABILITIES)
+        if row["stratum"]:
+            assert on_1 == 1
+            # Scores 0, 1/40, …; the model flags above 0.25.
+            assert (on_0 == 1) >= (int(row["comment_id"][1:]) / 40 > 0.25)
+        else:
+            assert 0 < on_1 <= 1
+    nothing = replace(POLICY, confirmation_share=0)
+    scores = day_scores(lake, DAY)
+    keys = routing_rows.sampling_keys(scores, day=DAY, policy=nothing, salt="salt")
+    routing = design_routing(scores.prob, keys, nothing)
+    rows = routing_rows.routed_rows(DAY, scores, nothing, routing)
+    assert routing_rows.confirmations(DAY, rows, policy=nothing, salt="salt") == {}
+
+
+def confirm(
+    lake: Lake, labels: dict[str, tuple[int, int]], *, moderator: str = "ben", round: int = 2
+) -> None:
+    """Write confirmations: first label and label by comment."""
+    rows = batch(
+        CONFIRMATIONS,
+        dt=DAY,
+        comment_id=list(labels),
+        first_label=[first for first, _ in labels.values()],
+        label=[label for _, label in labels.values()],
+        moderator=moderator,
+        decided_at=NOON,
+        seconds=1.0,
+        round=round,
+    )
+    lake.replace("confirmations", DAY, [rows])
 
 
 def test_label_pairs_stand_for_what_was_routed(
@@ -210,17 +261,28 @@ def test_label_pairs_stand_for_what_was_routed(
     label(lake, dict.fromkeys([*every, "stray"], 1))
     assert len(tables.label_pairs(lake, [DAY]).first) == 0
     asked = [*top[:3], *(row["comment_id"] for row in in_slice[:4])]
-    label(lake, {**dict.fromkeys(asked, 0), "stray": 0}, table="second_labels", moderator="ben")
+    confirm(lake, {**dict.fromkeys(asked, (1, 0)), "stray": (1, 0)})
     pairs = tables.label_pairs(lake, [DAY])
     assert pairs.first.tolist() == [1] * 7
     assert pairs.second.tolist() == [0] * 7
     assert pairs.top.sum() == 3
-    assert pairs.weight[pairs.top] == pytest.approx(len(top) / 3)
+    assert pairs.weight[pairs.top].sum() == pytest.approx(len(top))
     assert pairs.weight[~pairs.top].sum() == pytest.approx(len(in_slice))
-    chance = np.array([row["inclusion_probability"] for row in rows if row["comment_id"] in asked])
+    chance = np.array(
+        [
+            row["inclusion_probability"] * row["confirmation_probability_1"]
+            for row in rows
+            if row["comment_id"] in asked
+        ]
+    )
     ratio = pairs.weight * chance
-    assert ratio[~pairs.top] == pytest.approx(ratio[~pairs.top][0])
-    label(lake, dict.fromkeys(asked, 0), table="second_labels", moderator="ann")
+    for part in (pairs.top, ~pairs.top):
+        assert ratio[part] == pytest.approx(ratio[part][0])
+    confirm(lake, dict.fromkeys(asked, (0, 0)))  # of first labels that were corrected since
+    assert tables.label_pairs(lake, [DAY]).first.tolist() == [0] * 7
+    confirm(lake, dict.fromkeys(asked, (1, 0)), moderator="ann")
+    assert len(tables.label_pairs(lake, [DAY]).first) == 0
+    confirm(lake, dict.fromkeys(asked, (1, 0)), round=3)
     assert len(tables.label_pairs(lake, [DAY]).first) == 0
 
 
@@ -267,10 +329,20 @@ def test_the_digest_changes_with_all_that_is_measured_and_nothing_else(
     for labels in ({routed[0]: 1}, {routed[0]: 0}, {routed[0]: 0, routed[1]: 0}):
         label(lake, labels)
         digests.append(tables.labels_digest(lake, DAY))
-    for labels in ({routed[0]: 1}, {routed[0]: 0}):
-        label(lake, labels, table="second_labels", moderator="ben")
+    for said in ((0, 1), (0, 0), (1, 0)):
+        confirm(lake, {routed[0]: said})
         digests.append(tables.labels_digest(lake, DAY))
-    assert len(set(digests)) == 6
+    confirm(lake, {routed[0]: (1, 0)}, round=3)
+    digests.append(tables.labels_digest(lake, DAY))
+    rows = lake.table("routed", DAY)
+    other = rows.set_column(
+        rows.schema.get_field_index("confirmation_probability_0"),
+        "confirmation_probability_0",
+        pa.array([0.5] * len(rows)),
+    )
+    lake.replace("routed", DAY, other.to_batches())
+    digests.append(tables.labels_digest(lake, DAY))
+    assert len(set(digests)) == 9
     rows = lake.table("routed", DAY)
     lake.replace("routed", DAY, [*rows.slice(5).to_batches(), *rows.slice(0, 5).to_batches()])
     assert tables.labels_digest(lake, DAY) == digests[-1]

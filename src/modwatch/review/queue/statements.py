@@ -173,9 +173,9 @@ _COLUMNS = (*COVERED, "format", "previous_hash")
 _NEW = ", ".join(f"{_VALUES[name]} AS {name}" for name in _COLUMNS)
 
 #: Records the decision on a leased item and ends the lease. Does nothing and returns no row if the
-#: lease is not valid or the key was used. Decisions on items of one comment take turns, because each
-#: changes the others. Parameters: moderator_id, item_id, digest, version (null:
-#: any), action, label, policy_version, policy_code, reason, note, seconds (null: since the claim),
+#: lease is not valid or the key was used. Decisions on items of one comment take turns, because
+#: each changes the others. Parameters: moderator_id, item_id, digest, version (null: any), action,
+#: label, policy_version, policy_code, reason, note, seconds (null: since the claim),
 #: severe_seconds (until an escalation is due; null: it is not severe), idempotency_key.
 DECIDE = f"""
 WITH said AS (
