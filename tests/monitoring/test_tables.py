@@ -13,7 +13,6 @@ from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import (
     COMMENTS,
-    CONFIRMATION_DESIGN,
     CONFIRMATIONS,
     LABELS,
     MEASUREMENTS,
@@ -72,12 +71,14 @@ def scored(lake: Lake) -> Callable[[int], DayScores]:
     return publish
 
 
-def route(lake: Lake, scores: DayScores) -> pa.RecordBatch:
+def route(lake: Lake, scores: DayScores, policy: RoutingPolicy = POLICY) -> pa.RecordBatch:
     """Route the day as the pipeline does; return the routed rows."""
-    keys = routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
-    routing = design_routing(scores.prob, keys, POLICY)
-    routed = routing_rows.routed_rows(DAY, scores, routing)
-    lake.replace("routing_design", DAY, [routing_rows.design_rows(DAY, scores, POLICY, routing)])
+    keys = routing_rows.sampling_keys(scores, day=DAY, policy=policy, salt="salt")
+    routing = design_routing(scores.prob, keys, policy)
+    recent = routing_rows.recent_labels(lake, [DAY])
+    routed = routing_rows.routed_rows(DAY, scores, policy, routing, toxic_labels=recent)
+    routed = routing_rows.as_routed_before(lake, DAY, routed)
+    lake.replace("routing_design", DAY, [routing_rows.design_rows(DAY, scores, policy, routing)])
     lake.replace("routed", DAY, [routed])
     return routed
 
@@ -89,7 +90,7 @@ def label(lake: Lake, labels: dict[str, int], *, moderator: str = "ann") -> None
 def confirm(lake: Lake, *rounds: tuple[str, dict[str, int]]) -> None:
     """Write the labels of further people: name and labels of each round from the second."""
     rows = [
-        label_rows(CONFIRMATIONS, labels, moderator, round=number)
+        label_rows(CONFIRMATIONS, labels, moderator, round=number, first_label=1)
         for number, (moderator, labels) in enumerate(rounds, start=2)
     ]
     lake.replace("confirmations", DAY, rows)
@@ -193,27 +194,24 @@ def test_queue_items_carry_the_texts_of_the_routed(
 def test_confirmations_of_the_routed_come_beside_them(
     lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
-    scores = scored(40)
+    scores, policy = scored(40), replace(POLICY, confirmation_share=0.5)
     comments = batch(COMMENTS, dt=DAY, comment_id=ids(40), created_at=NOON, text="invented")
     lake.replace("comments", DAY, [comments])
-    routed = route(lake, scores)
-    policy = replace(POLICY, confirmation_share=0.5)
-    design = routing_rows.confirmation_rows(lake, DAY, routed, scores, policy=policy, before=[])
-    assert design.schema == CONFIRMATION_DESIGN
-    again = routing_rows.confirmations(DAY, design, policy=policy, salt="salt")
-    assert again == routing_rows.confirmations(DAY, design, policy=policy, salt="salt")
-    assert again != routing_rows.confirmations(DAY, design, policy=policy, salt="other")
+    routed = route(lake, scores, policy)
+    again = routing_rows.confirmations(DAY, routed, policy=policy, salt="salt")
+    assert again == routing_rows.confirmations(DAY, routed, policy=policy, salt="salt")
+    assert again != routing_rows.confirmations(DAY, routed, policy=policy, salt="other")
     items = list(routing_rows.queue_items(lake, DAY, routed, scores, again))
     first = {item.comment_id: item for item in items if item.kind == "review"}
-    for number in routing_rows.CONFIRMING_ROUNDS:
+    for number in routing_rows.ROUNDS:
         later = {item.comment_id: item for item in items if item.round == number}
         assert later.keys() == again.keys()
         for comment, item in later.items():
             assert item.rank > first[comment].rank
             assert item.confirms
-            own = ("kind", "round", "rank", "confirms", "confirmation_probability", "labels_wanted")
+            own = {"kind", *again[comment][0]}
             same = {name: getattr(first[comment], name) for name in own}
-            assert replace(item, **same) == first[comment]
+            assert replace(item, **same) == replace(first[comment], **same)
         first |= later
     assert len(items) == 20 + 2 * len(again)
 
@@ -221,31 +219,25 @@ def test_confirmations_of_the_routed_come_beside_them(
 def test_without_a_share_nothing_is_confirmed(
     lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
-    scores, policy = scored(40), replace(POLICY, confirmation_share=0)
-    routed = route(lake, scores)
-    design = routing_rows.confirmation_rows(lake, DAY, routed, scores, policy=policy, before=[])
-    assert routing_rows.confirmations(DAY, design, policy=policy, salt="salt") == {}
+    policy = replace(POLICY, confirmation_share=0)
+    routed = route(lake, scored(40), policy)
+    assert routing_rows.confirmations(DAY, routed, policy=policy, salt="salt") == {}
 
 
 def test_labels_that_came_in_since_do_not_change_what_is_confirmed(
     lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     scores, policy = scored(200), replace(POLICY, confirmation_share=0.5)
-    routed = route(lake, scores)
-
-    def design(policy: RoutingPolicy = policy) -> pa.RecordBatch:
-        return routing_rows.confirmation_rows(
-            lake, DAY, routed, scores, policy=policy, before=[DAY]
-        )
-
-    label(lake, dict.fromkeys(routed.column("comment_id").to_pylist(), 0))
-    before = design()
-    lake.replace("confirmation_design", DAY, [before])
-    label(lake, dict.fromkeys(routed.column("comment_id").to_pylist(), 1))
-    assert design() == before
-    assert design(replace(policy, confirmation_share=0.6)) != before
-    lake.replace("confirmation_design", DAY, [])
-    assert design() != before
+    before = route(lake, scores, policy)
+    every = before.column("comment_id").to_pylist()
+    label(lake, dict.fromkeys(every, 0))
+    assert route(lake, scores, policy) == before
+    off = route(lake, scores, replace(policy, confirmation_share=0))
+    assert off != before
+    on = route(lake, scores, policy)
+    assert on not in (off, before)  # the labels count now
+    label(lake, dict.fromkeys(every, 1))
+    assert route(lake, scores, policy) == on
 
 
 def test_confirmations_count_beside_a_first_label_by_somebody_else(
@@ -260,8 +252,8 @@ def test_confirmations_count_beside_a_first_label_by_somebody_else(
     # d has no first label, and ann gave the first one of c: of b, ben answered twice.
     confirm(lake, ("ben", {a: 0, b: 0, d: 1}), ("cem", {a: 1}))
     rows = lake.table("confirmations", DAY).to_batches()
-    twice = label_rows(CONFIRMATIONS, {b: 1}, "ben", round=3)
-    own = label_rows(CONFIRMATIONS, {c: 1}, "ann", round=2)
+    twice = label_rows(CONFIRMATIONS, {b: 1}, "ben", round=3, first_label=1)
+    own = label_rows(CONFIRMATIONS, {c: 1}, "ann", round=2, first_label=0)
     lake.replace("confirmations", DAY, [*rows, twice, own])
     day = tables.labelled_day(lake, DAY, scores)
     at = {comment: number for number, comment in enumerate(ids(40))}

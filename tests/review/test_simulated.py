@@ -136,10 +136,10 @@ def test_escalations_are_as_frequent_as_asked_and_change_no_label() -> None:
     assert all(person.label(name, 0) == frank.label(name, 0) for name in names[:500])
 
 
-def test_a_team_gives_second_opinions_too(
+def test_a_team_gives_confirmations_too(
     engine: Engine, base_url: str, new_item: Callable[..., NewItem], day: date
 ) -> None:
-    kinds = ("review", "second_opinion")
+    kinds = ("review", "confirmation")
     items = [new_item(f"c{i}", i + 1, kind=kind) for i in range(20) for kind in kinds]
     queue.enqueue(engine, items, day)
     team = [simulated(engine, name) for name in ("a", "b")]

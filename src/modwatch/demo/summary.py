@@ -181,8 +181,8 @@ def _queue(engine: Engine) -> str:
         escalations = connection.execute(adjudicated).scalar_one()
     return (
         f"Review queue: {log.decisions:,} decisions, {escalations} escalated items adjudicated by "
-        f"a lead. Gold accuracy: {_agreement(report.gold_accuracy)}. Agreement of confirmations: "
-        f"{_agreement(report.confirmations)}. modwatch queue verify-log: "
+        f"a lead. Gold accuracy: {_agreement(report.gold_accuracy)}. Agreement of first labels and "
+        f"confirmations: {_agreement(report.confirmations)}. modwatch queue verify-log: "
         f"{'no problems' if log.intact else f'{len(log.problems)} problems'}."
     )
 

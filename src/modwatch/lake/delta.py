@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable, WriterProperties, write_deltalake
+from deltalake import DeltaTable, Schema, WriterProperties, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from modwatch.errors import LakeError
@@ -148,7 +148,11 @@ class Lake:
         delta = self._open(table)
         if delta is None:
             return iter(())
-        return self._batches(table, delta.to_pyarrow_dataset(), condition, columns)
+        stored = delta.to_pyarrow_dataset()
+        # A table of an earlier version lacks later columns, which are null there.
+        later = [field for field in TABLES[table] if field.name not in stored.schema.names]
+        dataset = stored.replace_schema(pa.schema([*stored.schema, *later]))
+        return self._batches(table, dataset, condition, columns)
 
     def _batches(
         self,
@@ -190,6 +194,13 @@ class Lake:
             partition_by=PARTITIONS.get(table, ["dt"]),
             mode="ignore",
         )
+        delta = DeltaTable(self._uri(table))
+        stored = {field.name for field in delta.schema().fields}
+        later = [
+            field for field in Schema.from_arrow(TABLES[table]).fields if field.name not in stored
+        ]
+        if later:
+            delta.alter.add_columns(later)
 
     def _uri(self, table: str) -> str:
         if "://" in self.root:

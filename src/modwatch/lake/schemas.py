@@ -97,6 +97,9 @@ ROUTING_DESIGN = pa.schema(
     ]
 )
 
+#: Columns of ROUTED, by the first label 0, 1.
+CONFIRMATION_PROBABILITIES = ("confirmation_probability_0", "confirmation_probability_1")
+
 #: One comment sent to review.
 ROUTED = pa.schema(
     [
@@ -107,15 +110,8 @@ ROUTED = pa.schema(
         *_required(pa.int64(), "rank"),  # 1 is reviewed first
         *_required(pa.float64(), "review_score"),
         *_required(pa.string(), "model_version"),
-    ]
-)
-
-#: The probabilities that a first label of 0, and of 1, of one routed comment is confirmed.
-CONFIRMATION_DESIGN = pa.schema(
-    [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "comment_id"),
-        *_required(pa.float64(), "probability_0", "probability_1", "confirmation_share"),
+        # Probability in [0, 1] that a first label 0, 1 is confirmed; null: routed before 0.5.
+        *_columns(pa.float64(), *CONFIRMATION_PROBABILITIES),
     ]
 )
 
@@ -131,8 +127,17 @@ LABELS = pa.schema(
     ]
 )
 
-#: The label of one confirmation: of a further person, who knew no earlier label of the comment.
-CONFIRMATIONS = pa.schema([*LABELS, *_required(pa.int8(), "round")])  # 2 | 3
+#: One confirmation of a routed comment that has a current label: the label of a second person
+#: (round 2) or, where two differ, of a third (round 3), as given and without knowledge of others.
+CONFIRMATIONS = pa.schema(
+    [
+        *LABELS,
+        *_required(pa.int8(), "round"),  # 2 | 3
+        # The first label as it was given, whose `confirmation_probability` of `routed` applies:
+        # that of `labels` may have been corrected since.
+        *_required(pa.int8(), "first_label"),
+    ]
+)
 
 #: One label of a retest or gold item, beside the known label: the first label by the same person,
 #: or the gold label. Not used in estimates.
@@ -289,7 +294,6 @@ TABLES: dict[str, pa.Schema] = {
     "scores": SCORES,
     "routing_design": ROUTING_DESIGN,
     "routed": ROUTED,
-    "confirmation_design": CONFIRMATION_DESIGN,
     "labels": LABELS,
     "confirmations": CONFIRMATIONS,
     "check_answers": CHECK_ANSWERS,

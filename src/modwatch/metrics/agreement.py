@@ -13,7 +13,7 @@ from modwatch.metrics import inputs
 from modwatch.metrics.annotator_error import MINIMUM_PAIRS
 from modwatch.metrics.estimate import Estimate
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.intervals import NORMAL_QUANTILE, interval, mid_p
+from modwatch.metrics.intervals import NORMAL_QUANTILE, PartialTotal, interval, mid_p
 
 #: Pairs added evenly over all cells of a table, so that no table has variance 0.
 _ADDED_PAIRS = 2.0
@@ -29,12 +29,12 @@ def observed_agreement(
     """Return the fraction in [0, 1] of n pairs of labels that are equal.
 
     Of answers to gold items and their known labels this is the gold accuracy; of a person's labels
-    of the same comments at two times, the retest consistency. Interval: mid-P Clopper–Pearson, with
-    weights on the effective number of pairs (Korn & Graubard 1998).
+    of the same comments at two times, the retest consistency. Interval: mid-P Clopper–Pearson, of
+    weighted pairs as of a weighted sum (Fay & Kim 2017).
 
     Args:
         y1, y2: (n,) labels of the same comments.
-        sample_weight: (n,) ≥ 0, such as 1/probability of a pair; 1 each by default.
+        sample_weight: (n,) > 0, such as inverse inclusion probabilities; None: all alike.
         minimum: pairs below which the estimate is insufficient.
 
     Raises:
@@ -45,7 +45,10 @@ def observed_agreement(
     (0.75, 4)
     """
     first, second = _pairs(y1, y2)
-    return _fraction(first == second, minimum, sample_weight)
+    share = _shares(sample_weight, first)
+    if share is None:
+        return _fraction(first == second, minimum)
+    return _weighted_fraction(first == second, share, minimum)
 
 
 def observed_disagreement(
@@ -76,8 +79,10 @@ def cohen_kappa(
     1969) of the table with two pairs added, spread evenly over its cells. Without them the interval
     has no width if all labels agree, and covers 13 % of the time at n = 30 with 5 % toxic comments
     and an annotator error rate of 0.2 %; with them 93 % or more throughout. Insufficient with fewer
-    than `minimum` pairs, and if all labels are equal, which chance alone would explain. Arguments
-    and errors as in `observed_agreement`.
+    than `minimum` pairs, and if all labels are equal, which chance alone would explain. Weighted
+    pairs fill the table in proportion, with as many pairs as an unweighted table of the same
+    variance would have: Kish's (Σw)²/Σw², or fewer where linearisation shows that weight and
+    disagreement go together. Arguments and errors as in `observed_agreement`.
 
     >>> cohen_kappa([1, 1, 0, 0], [1, 0, 0, 0], minimum=1).value
     0.5
@@ -93,11 +98,13 @@ def cohen_kappa(
     if size == 1:
         return Estimate.insufficient("every label is the same", n=n)
     cells = codes[:n] * size + codes[n:]
-    weight = _effective(sample_weight, n)
-    counts = np.bincount(cells, weights=weight, minlength=size**2)
-    table = counts.reshape(size, size).astype(np.float64)
-    value = _kappa(table)[0]
+    share = _shares(sample_weight, first)
+    counted = np.bincount(cells, weights=share, minlength=size**2).astype(np.float64)
+    table = counted.reshape(size, size) * (1.0 if share is None else 1 / float(share @ share))
+    value, plain = _kappa(table)
     center, error = _kappa(table + _ADDED_PAIRS / size**2)
+    if share is not None and plain > 0:
+        error *= max(1.0, _linearised_error(table, codes[:n], codes[n:], share) / plain)
     margin = NORMAL_QUANTILE * error
     return Estimate.of(value, (center - margin, center + margin), n=n, limits=(-1.0, 1.0))
 
@@ -154,23 +161,50 @@ def _pairs(y1: ArrayLike, y2: ArrayLike) -> tuple[Floats, Floats]:
     return first, second
 
 
-def _effective(sample_weight: ArrayLike | None, n: int) -> Floats:
-    """Return weights (n,) that sum to the effective number of pairs, (Σw)²/Σw² (Kish 1965)."""
-    weight = inputs.weights(sample_weight, n)
-    inputs.same_length(labels=np.empty(n), sample_weight=weight)
-    squares = float((weight**2).sum())
-    return np.asarray(weight * (weight.sum() / squares if squares else 0.0))
+def _fraction(event: NDArray[np.bool_], minimum: int) -> Estimate:
+    n, events = event.size, int(event.sum())
+    if n < max(minimum, 1):
+        return _too_few(n, minimum, "pairs of labels")
+    return Estimate.of(events / n, mid_p(events, n), n=n)
 
 
-def _fraction(
-    event: NDArray[np.bool_], minimum: int, sample_weight: ArrayLike | None = None
-) -> Estimate:
+def _shares(sample_weight: ArrayLike | None, labels: Floats) -> Floats | None:
+    """Return weights (n,) that sum to 1; None if all are alike."""
+    weight = inputs.weights(sample_weight, labels.size)
+    inputs.same_length(sample_weight=weight, labels=labels)
+    if not weight.size or (weight == weight[0]).all():
+        return None
+    return np.asarray(weight / weight.sum())
+
+
+def _weighted_fraction(event: NDArray[np.bool_], share: Floats, minimum: int) -> Estimate:
+    """Return the weighted fraction of `event` (n,); `share` (n,) sums to 1."""
     n = event.size
     if n < max(minimum, 1):
         return _too_few(n, minimum, "pairs of labels")
-    weight = _effective(sample_weight, n)
-    events, pairs = float(weight[event].sum()), float(weight.sum())
-    return Estimate.of(events / pairs, mid_p(events, pairs), n=n)
+    total = PartialTotal(
+        seen=0.0, span=1.0, event=event.astype(np.float64), share=share, error=share
+    )
+    return Estimate.of(total.value, interval(total.confidence()), n=n)
+
+
+def _linearised_error(
+    table: Floats, first: NDArray[np.integer], second: NDArray[np.integer], share: Floats
+) -> float:
+    """Return the standard error of κ of weighted pairs, by linearisation.
+
+    Args:
+        table: (K, K) pairs, weighted.
+        first, second: (n,) row and column of each pair.
+        share: (n,) weights that sum to 1.
+    """
+    shares = table / table.sum()
+    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
+    observed, expected = float(np.trace(shares)), float(rows @ columns)
+    agreed = (first == second) - observed
+    chance = columns[first] + rows[second] - 2 * expected
+    influence = agreed / (1 - expected) - (1 - observed) * chance / (1 - expected) ** 2
+    return float(np.sqrt(((share * influence) ** 2).sum()))
 
 
 def _kappa(table: Floats) -> tuple[float, float]:

@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pandas as pd
@@ -14,19 +14,36 @@ from numpy.typing import NDArray
 
 from modwatch.lake.day_scores import DayScores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import CONFIRMATION_DESIGN, ROUTED, ROUTING_DESIGN, as_batch
+from modwatch.lake.schemas import CONFIRMATION_PROBABILITIES, ROUTED, ROUTING_DESIGN, as_batch
 from modwatch.review.queue.items import NewItem
-from modwatch.routing.confirmations import (
-    confirmation_probabilities,
-    confirmation_ranks,
-    drawn_confirmations,
-)
+from modwatch.routing.confirmations import confirmation_probabilities, draw_confirmations
 from modwatch.routing.design import Routing
 from modwatch.routing.keys import random_keys
 from modwatch.routing.policy import RoutingPolicy
 
-#: The second person to label a comment, and the third where two differ.
-CONFIRMING_ROUNDS = (2, 3)
+#: The second and the third person.
+ROUNDS = (2, 3)
+
+#: Columns of ROUTED that an item has, too.
+_DESIGN = tuple(
+    name for name in ROUTED.names if name not in ("dt", "comment_id", *CONFIRMATION_PROBABILITIES)
+)
+
+
+#: Share of toxic labels of the top, and of the slice.
+ToxicLabels = tuple[float | None, float | None]
+
+
+class Confirmation(TypedDict):
+    """What an item of a round has instead of the values of the comment's first item."""
+
+    round: int
+    rank: int
+    #: The first labels that are confirmed.
+    confirms: list[int]
+    #: In [0, 1], by the first label.
+    confirmation_probability_0: float
+    confirmation_probability_1: float
 
 
 def sampling_keys(
@@ -53,8 +70,25 @@ def design_rows(
     return as_batch(frame, ROUTING_DESIGN)
 
 
-def routed_rows(day: datetime.date, scores: DayScores, routing: Routing) -> pa.RecordBatch:
-    """Return the routed comments as rows of ROUTED, in the order of the queue."""
+def routed_rows(
+    day: datetime.date,
+    scores: DayScores,
+    policy: RoutingPolicy,
+    routing: Routing,
+    *,
+    toxic_labels: ToxicLabels = (None, None),
+) -> pa.RecordBatch:
+    """Return the routed comments as rows of ROUTED, in the order of the queue.
+
+    `toxic_labels` are those of recent days, as `recent_labels` returns them.
+    """
+    chance = confirmation_probabilities(
+        scores.prob[routing.row].astype(np.float64),
+        routing.stratum,
+        threshold=scores.threshold,
+        share=policy.confirmation_share,
+        toxic_labels=toxic_labels,
+    )
     frame = pd.DataFrame(
         {
             "dt": day,
@@ -65,51 +99,30 @@ def routed_rows(day: datetime.date, scores: DayScores, routing: Routing) -> pa.R
             "rank": routing.rank,
             "review_score": routing.review_score,
             "model_version": scores.model_version,
+            "confirmation_probability_0": chance[:, 0],
+            "confirmation_probability_1": chance[:, 1],
         }
     )
     return as_batch(frame, ROUTED)
 
 
-def confirmation_rows(
-    lake: Lake,
-    day: datetime.date,
-    routed: pa.RecordBatch,
-    scores: DayScores,
-    *,
-    policy: RoutingPolicy,
-    before: Sequence[datetime.date],
-) -> pa.RecordBatch:
-    """Return how likely each label of the routed comments is confirmed, CONFIRMATION_DESIGN.
+def as_routed_before(lake: Lake, day: datetime.date, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows with the confirmation probabilities of an earlier run, if it routed the same.
 
-    The labels of the days `before` tell how many toxic ones to expect. Comments that are routed
-    again keep their probabilities: labels that came in since do not change what is confirmed.
+    Labels that came in since then do not change what is confirmed.
     """
-    ids = routed.column("comment_id").to_pylist()
-    known = lake.table("confirmation_design", day).to_pandas().set_index("comment_id")
-    kept = set(known.index) == set(ids)
-    if kept and len(ids) and (known["confirmation_share"] == policy.confirmation_share).all():
-        probability = known.loc[ids, ["probability_0", "probability_1"]].to_numpy()
-    else:
-        probability = confirmation_probabilities(
-            _probabilities(routed, scores),
-            routed.column("stratum").to_numpy(),
-            threshold=scores.threshold,
-            share=policy.confirmation_share,
-            toxic_labels=_toxic_labels(lake, before),
-        )
-    frame = pd.DataFrame(
-        {
-            "dt": day,
-            "comment_id": ids,
-            "probability_0": probability[:, 0],
-            "probability_1": probability[:, 1],
-            "confirmation_share": policy.confirmation_share,
-        }
+    before = lake.table("routed", day).to_pandas().sort_values("rank", ignore_index=True)
+    now = rows.to_pandas().sort_values("rank", ignore_index=True)
+    chance = list(CONFIRMATION_PROBABILITIES)
+    if not before.drop(columns=chance).equals(now.drop(columns=chance)):
+        return rows
+    switched = before[chance].isna().any(axis=None) or (
+        before[chance].any(axis=None) != now[chance].any(axis=None)
     )
-    return as_batch(frame, CONFIRMATION_DESIGN)
+    return rows if switched else as_batch(before, ROUTED)
 
 
-def _toxic_labels(lake: Lake, days: Sequence[datetime.date]) -> tuple[float | None, float | None]:
+def recent_labels(lake: Lake, days: Sequence[datetime.date]) -> ToxicLabels:
     """Return the share of toxic labels of the top, and of the slice, on these days; None: none."""
     parts = []
     for day in days:
@@ -128,52 +141,38 @@ def _toxic_labels(lake: Lake, days: Sequence[datetime.date]) -> tuple[float | No
     return shares[0], shares[1]
 
 
-def _probabilities(routed: pa.RecordBatch, scores: DayScores) -> NDArray[np.float64]:
-    """Return the probability (r,) of each routed comment."""
-    ids = routed.column("comment_id")
-    at = pc.index_in(ids, scores.comment_id.combine_chunks()).to_numpy(zero_copy_only=False)
-    return np.asarray(scores.prob[at.astype(np.int64)], np.float64)
-
-
 def confirmations(
-    day: datetime.date, design: pa.RecordBatch, *, policy: RoutingPolicy, salt: str
-) -> dict[str, list[dict[str, Any]]]:
-    """Return what the confirming items of each comment have of their own, by comment id.
+    day: datetime.date, routed: pa.RecordBatch, *, policy: RoutingPolicy, salt: str
+) -> dict[str, list[Confirmation]]:
+    """Return the confirmations of rounds 2 and 3 of each comment that may have them, by its id.
 
-    `design` is in the order of the queue.
+    The keys have nothing to do with those of the slice, and those of the ranks nothing with those
+    of the draw.
     """
-    ids = design.column("comment_id").to_pylist()
-    # These keys have nothing to do with the slice's.
-    keys = {
-        each: random_keys(
-            ids,
-            day=day.isoformat(),
-            design_digest=f"{policy.digest} confirmation {each}",
-            salt=salt,
-        )
-        for each in CONFIRMING_ROUNDS
-    }
-    probability = np.column_stack(
-        [design.column(name).to_numpy() for name in ("probability_0", "probability_1")]
+    ids = routed.column("comment_id").to_pylist()
+    keys, rank_keys = (
+        random_keys(ids, day=day.isoformat(), design_digest=f"{policy.digest} {use}", salt=salt)
+        for use in ("confirmation", "confirmation rank")
     )
-    drawn = drawn_confirmations(probability, keys[CONFIRMING_ROUNDS[0]])
-    rank, last = np.arange(1, len(ids) + 1), len(ids) + 1
-    found: dict[str, list[dict[str, Any]]] = {
-        ids[row]: [] for row in np.flatnonzero(drawn.any(axis=1))
-    }
-    for each in CONFIRMING_ROUNDS:
-        rank = confirmation_ranks(rank, keys[each], last) if len(ids) else rank
-        for row in np.flatnonzero(drawn.any(axis=1)):
-            found[ids[row]].append(
-                {
-                    "round": each,
-                    "rank": int(rank[row]),
-                    "confirms": tuple(np.flatnonzero(drawn[row]).tolist()),
-                    "confirmation_probability": tuple(probability[row].tolist()),
-                    "labels_wanted": 1,
-                }
+    chance = np.column_stack(
+        [routed.column(name).to_numpy() for name in CONFIRMATION_PROBABILITIES]
+    )
+    drawn = draw_confirmations(chance, keys, rank_keys)
+    return {
+        ids[row]: [
+            Confirmation(
+                round=round_,
+                rank=rank,
+                confirms=np.flatnonzero(confirmed).tolist(),
+                confirmation_probability_0=float(chance[row, 0]),
+                confirmation_probability_1=float(chance[row, 1]),
             )
-    return found
+            for round_, rank in zip(ROUNDS, ranks, strict=True)
+        ]
+        for row, confirmed, ranks in zip(
+            drawn.row, drawn.confirmed, drawn.rank.tolist(), strict=True
+        )
+    }
 
 
 def queue_items(
@@ -181,21 +180,22 @@ def queue_items(
     day: datetime.date,
     routed: pa.RecordBatch,
     scores: DayScores,
-    again: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
+    confirmations: Mapping[str, Sequence[Confirmation]] = MappingProxyType({}),
 ) -> Iterator[NewItem]:
     """Yield the routed comments with their texts, as the review queue takes them.
 
-    Those in `again`, from `confirmations`, come once more for each further round.
+    Those in `confirmations`, from the function of this name, come once more for each round.
     """
     design = {row["comment_id"]: row for row in routed.to_pylist()}
     wanted = routed.column("comment_id")
-    prob = dict(zip(wanted.to_pylist(), _probabilities(routed, scores).tolist(), strict=True))
+    at = pc.index_in(wanted, scores.comment_id.combine_chunks()).to_numpy(zero_copy_only=False)
+    prob = dict(zip(wanted.to_pylist(), scores.prob[at.astype(np.int64)].tolist(), strict=True))
     columns = ["comment_id", "text", "parent_text", "language", "platform"]
     for batch in lake.read("comments", day, columns=columns):
         for row in batch.filter(pc.is_in(batch.column("comment_id"), wanted)).to_pylist():
             sent, p = design[row["comment_id"]], prob[row["comment_id"]]
-            known = {name: sent[name] for name in ROUTED.names if name not in ("dt", "comment_id")}
+            known = {name: sent[name] for name in _DESIGN}
             item = NewItem(**row, **known, prob=p, uncertainty=p * (1 - p))
             yield item
-            for own in again.get(item.comment_id, ()):
-                yield replace(item, kind="confirmation", **own)
+            for each in confirmations.get(item.comment_id, ()):
+                yield replace(item, kind="confirmation", **each)

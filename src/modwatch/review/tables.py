@@ -196,12 +196,20 @@ event_chain = Table(
 )
 
 #: What an item is for. A `confirmation` is the comment of a `review` item once more, for somebody
-#: else; the two enter the estimates of the day. `imported` came from another tool; `second_opinion`
-#: is what confirmations were before version 0.7, and is queued no more.
-KINDS = ("review", "retest", "gold", "audit", "confirmation", "imported", "second_opinion")
+#: else; `imported` came from another tool.
+KINDS = ("review", "confirmation", "retest", "gold", "audit", "imported")
+
+#: Before 0.5 a uniform share of first labels had a `second_opinion`: a confirmation of round 2.
+_EARLIER_KINDS = ("second_opinion",)
 
 #: The kinds that `route` queues.
 ROUTED_KINDS = ("review", "confirmation")
+
+#: The kinds of all items that `route` queues or ever queued.
+EVER_ROUTED_KINDS = (*ROUTED_KINDS, *_EARLIER_KINDS)
+
+#: The second and the third person who label a comment.
+CONFIRMATION_ROUNDS = (2, 3)
 
 #: The kinds whose labels the platform acts on: leads may correct and dismiss them.
 ACTIONABLE_KINDS = ("review", "imported")
@@ -222,12 +230,6 @@ review_item = Table(
     Column("dt", Date, nullable=False),
     Column("comment_id", Text, nullable=False),
     Column("kind", Text, nullable=False),
-    #: Of a confirmation: 2 is the second person who labels the comment, 3 the third.
-    Column("round", SmallInteger, nullable=False, server_default="1"),
-    #: Of a confirmation: the first labels that it confirms.
-    Column("confirms", ARRAY(SmallInteger), nullable=False, server_default="{}"),
-    #: Of a confirmation: the probabilities that a first label of 0, and of 1, is confirmed.
-    Column("confirmation_probability", ARRAY(Double)),
     Column("text", Text, nullable=False),
     Column("parent_text", Text),
     Column("language", Text),
@@ -250,6 +252,16 @@ review_item = Table(
     Column("due_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     #: Deadline of an escalation for a severe reason, which is served before all others.
     Column("severe_due_at", DateTime(timezone=True)),
+    #: The how-manieth person labels the comment: 2 or 3 for confirmations, 1 for all other kinds.
+    Column("round", SmallInteger, nullable=False, server_default="1"),
+    #: Confirmations: the first labels that are confirmed.
+    Column("confirms", ARRAY(SmallInteger)),
+    #: Confirmations: the probability that a first label 0, 1 is confirmed, given that the comment
+    #: is routed.
+    Column("confirmation_probability_0", Double),
+    Column("confirmation_probability_1", Double),
+    #: Confirmations: the first label, as it was given, that this item was opened for; null: none.
+    Column("first_label", SmallInteger),
     #: How many people label it, independently of each other.
     Column("labels_wanted", SmallInteger, nullable=False, server_default="1"),
     #: People who are not served it: they decided or skipped it or another item of the comment.
@@ -274,8 +286,18 @@ review_item = Table(
         "audit",
         postgresql_nulls_not_distinct=True,
     ),
-    _one_of("kind", KINDS),
+    _one_of("kind", (*KINDS, *_EARLIER_KINDS)),
     _one_of("status", STATUSES),
+    CheckConstraint(
+        "CASE WHEN kind = 'confirmation' THEN round IN (2, 3) AND confirms <@ '{0,1}' "
+        "AND confirms IS NOT NULL "
+        "AND confirmation_probability_0 BETWEEN 0 AND 1 "
+        "AND confirmation_probability_0 IS NOT NULL "
+        "AND confirmation_probability_1 BETWEEN 0 AND 1 "
+        "AND confirmation_probability_1 IS NOT NULL ELSE round = 1 END",
+        name="round",
+    ),
+    CheckConstraint("first_label IN (0, 1)", name="first_label"),
     CheckConstraint(
         "inclusion_probability > 0 AND inclusion_probability <= 1", name="inclusion_probability"
     ),

@@ -10,26 +10,27 @@ RoutingPolicy          how many comments are reviewed, and by which strategy
 random_keys            permanent random numbers, one per comment
 design_routing         the top by review score and a random slice of the rest: a `Routing`
 allocate               sample sizes of strata
-confirmation_probabilities, drawn_confirmations, confirmation_ranks
-                       which first labels further people confirm
+confirmation_probabilities
+                       how likely the first label of a routed comment is confirmed
+draw_confirmations     which first labels are confirmed by further people: a `ConfirmationDraw`
 """
 
 from modwatch.routing.confirmations import (
+    ConfirmationDraw,
     confirmation_probabilities,
-    confirmation_ranks,
-    drawn_confirmations,
+    draw_confirmations,
 )
 from modwatch.routing.design import Routing, allocate, design_routing
 from modwatch.routing.keys import random_keys
 from modwatch.routing.policy import RoutingPolicy
 
 __all__ = [
+    "ConfirmationDraw",
     "Routing",
     "RoutingPolicy",
     "allocate",
     "confirmation_probabilities",
-    "confirmation_ranks",
     "design_routing",
-    "drawn_confirmations",
+    "draw_confirmations",
     "random_keys",
 ]

@@ -5,6 +5,8 @@ first phase, and a part of them is confirmed with known probabilities, which dep
 label and on what is known at routing.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +26,18 @@ _LEAST = 0.01
 #: and for labels of the slice that agree with the model. Toxic labels tell the most: a second label
 #: of a toxic comment tells the false-negative rate, and only overturned ones the false positives.
 _TOP_TOXIC, _TOP_OTHER, _SLICE_OTHER = 0.8, 0.1, 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfirmationDraw:
+    """The c of r routed comments that are confirmed under at least one first label."""
+
+    #: (c,) positions among the routed comments, ascending.
+    row: NDArray[np.int64]
+    #: (c, 2) whether a first label 0, 1 is confirmed.
+    confirmed: NDArray[np.bool_]
+    #: (c, 2) ranks of the items of rounds 2 and 3: after the first item, at most r + 1 and r + 2.
+    rank: NDArray[np.int64]
 
 
 def confirmation_probabilities(
@@ -92,42 +106,43 @@ def confirmation_probabilities(
     return found
 
 
-def drawn_confirmations(probability: Floats, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return whether a first label of 0, and of 1, is confirmed (r, 2).
+def draw_confirmations(
+    probability: NDArray[np.float64], keys: NDArray[np.uint64], rank_keys: NDArray[np.uint64]
+) -> ConfirmationDraw:
+    """Return which comments are confirmed under which first labels, and where they are queued.
+
+    Each comment has one uniform number, so that a label with the higher probability is confirmed
+    whenever the other is. All ranks after the earlier round are equally likely, so that a rank
+    reveals nothing.
 
     Args:
-        probability: (r, 2), as `confirmation_probabilities` returns it.
-        keys: (r,) from `random_keys`; the upper halves are compared with the probabilities.
+        probability: (r, 2) from `confirmation_probabilities`, in the order of the queue.
+        keys: (r,) from `random_keys`, independent of those that drew the slice.
+        rank_keys: (r,) the same, independent of `keys`.
 
     Raises:
         DesignError: not one key per comment.
 
-    >>> drawn_confirmations(np.array([[0.0, 1.0]]), np.array([7], np.uint64)).tolist()
-    [[False, True]]
+    >>> draw = draw_confirmations(
+    ...     np.array([[0.0, 1.0], [0.0, 0.0], [0.5, 0.5]]),
+    ...     np.array([9, 9, 2**62], np.uint64), np.zeros(3, np.uint64))
+    >>> draw.row.tolist(), draw.confirmed.tolist(), draw.rank.tolist()
+    ([0, 2], [[False, True], [True, True]], [[2, 3], [4, 5]])
     """
-    if keys.size != len(probability):
+    size = len(probability)
+    if keys.shape != (size,) or rank_keys.shape != (size,):
         raise DesignError(
-            f"got {keys.size} keys for {len(probability)} comments; pass one key per comment"
+            f"got {keys.size} and {rank_keys.size} keys for {size} comments; pass one key per "
+            "comment"
         )
-    uniform = (keys >> np.uint64(32)).astype(np.float64) / 2.0**32
-    return np.asarray(uniform[:, None] < probability)
-
-
-def confirmation_ranks(
-    after: NDArray[np.int64], keys: NDArray[np.uint64], last: int
-) -> NDArray[np.int64]:
-    """Return a uniform rank in (after, last] each, so that the rank reveals nothing.
-
-    Args:
-        after: (r,) rank of the item of the round before.
-        keys: (r,) from `random_keys`; their lower halves decide.
-        last: the last rank, at least `after`.
-
-    >>> confirmation_ranks(np.array([3]), np.array([0], np.uint64), 5).tolist()
-    [4]
-    """
-    uniform = (keys & np.uint64(0xFFFFFFFF)).astype(np.float64) / 2.0**32
-    return np.asarray(after + 1 + np.floor(uniform * (last - after)), np.int64)
+    uniform = (keys >> np.uint64(11)).astype(np.float64) / 2.0**53  # in [0, 1)
+    confirmed = uniform[:, None] < probability
+    row = np.flatnonzero(confirmed.any(axis=1))
+    second = _places(row + 1, rank_keys[row] >> np.uint64(32), size + 1)
+    third = _places(second, rank_keys[row] & np.uint64(0xFFFFFFFF), size + 2)
+    return ConfirmationDraw(
+        row=row, confirmed=confirmed[row], rank=np.column_stack([second, third])
+    )
 
 
 def _expected_labels(
@@ -141,3 +156,9 @@ def _expected_labels(
         if rows.any() and recent is not None:
             toxic[rows] = np.clip(toxic[rows] * recent / toxic[rows].mean(), 0, 1)
     return np.column_stack([1 - toxic, toxic])
+
+
+def _places(first: NDArray[np.int64], half: NDArray[np.uint64], last: int) -> NDArray[np.int64]:
+    """Return a uniform rank in (first, last] each, from 32 random bits."""
+    uniform = half.astype(np.float64) / 2.0**32
+    return np.asarray(first + 1 + np.floor(uniform * (last - first)), np.int64)

@@ -28,7 +28,7 @@ class RoutingPolicy:
     strata: int = 5
     #: Minimum number of comments drawn from a stratum that has as many; at least 1.
     minimum: int = 2
-    #: Expected confirmations over routed comments, in [0, 1], in addition to α.
+    #: Expected number of confirmations over that of the routed comments, in [0, 1]; on top of α.
     confirmation_share: float = 0.13
 
     def __post_init__(self) -> None:
@@ -40,14 +40,14 @@ class RoutingPolicy:
         _reject(self.strategy not in STRATEGIES, "strategy", self.strategy, str(STRATEGIES))
         _reject(self.strata < 1, "strata", self.strata, "[1, ∞)")
         _reject(self.minimum < 1, "minimum", self.minimum, "[1, ∞)")
-        again = self.confirmation_share
-        _reject(not 0 <= again <= 1, "confirmation_share", again, "[0, 1]")
+        share = self.confirmation_share
+        _reject(not 0 <= share <= 1, "confirmation_share", share, "[0, 1]")
 
     @property
     def digest(self) -> str:
         """Hash of the policy, part of the random keys.
 
-        Changes with every value except the share of confirmations, which can be enabled without
+        Changes with every value except the share of confirmations, which can be changed without
         drawing another slice.
 
         >>> policy = RoutingPolicy(review_fraction=0.1)

@@ -172,8 +172,8 @@ class Settings(BaseSettings):
         0.13,
         ge=0,
         le=1,
-        description="Expected number of labels by further people who confirm the first one, as a "
-        "share of the reviewed comments; 0 turns confirmations off, and estimates become vague",
+        description="Expected number of confirmations, as a share of the reviewed capacity, in "
+        "[0, 1]; 0 turns them off",
     )
     gold_share: float = Field(
         0.02,

@@ -1,36 +1,84 @@
-"""When a confirmation is called for: after which earlier labels of its comment.
+"""When a confirmation is open: the first label is one that it confirms, or two people differ.
 
-The second person is asked if the first label is one of those that the draw at routing confirms, the
-third if the first two differ. Until then a confirmation is blocked, and nobody is served it.
+An item of round 2 is open while the comment's first label, as it was given, is one of those that
+the item `confirms`; an item of round 3 while the labels of rounds 1 and 2 differ, as they were
+given. A correction opens and closes nothing, so that the probability of a confirmation is that of
+the first label as given: a lead may correct a label because a confirmation differs. What somebody
+reads at this moment stays open.
+
+`statements.DECIDE` opens the items of a comment with the label that it records. `settle` does the
+same for whatever else changes, and finds what two simultaneous decisions left.
 """
 
-#: The label in force of a routed item of the comment that `{0}` is about; null while it has none.
-_LABEL = """(
-    SELECT d.label FROM review_item earlier JOIN decision d ON d.item_id = earlier.id
-    WHERE earlier.dt = {0}.dt AND earlier.comment_id = {0}.comment_id
-        AND earlier.kind = '{1}' AND earlier.round = {2} AND earlier.status = 'decided'
-        AND d.action IN ('label', 'adjudicate', 'correct')
-        AND NOT EXISTS (SELECT FROM decision u WHERE u.refers_to = d.id AND u.action = 'undo')
-    ORDER BY d.id DESC LIMIT 1
-)"""
+import datetime as dt
+from collections.abc import Collection, Iterable
+
+from sqlalchemy import Connection, Engine, text
+
+from modwatch.review.log.labels import first_label_sql, second_label_sql
+
+#: Not leased. A claim in the future (the clock was set back) does not count. `clock_timestamp`,
+#: because another statement may have started and claimed the item after this one started.
+FREE = """(leased_until IS NULL OR leased_until <= now()
+            OR claimed_at > clock_timestamp() + interval '1 minute')"""
 
 
-def earlier_label(item: str, round: int) -> str:
-    """Return the SQL of the label of a round of the comment of `item`; null while it has none."""
-    return _LABEL.format(item, "review" if round == 1 else "confirmation", round)
+def settle(
+    connection: Connection, day: dt.date, comment_ids: Collection[str] | None = None, but: int = 0
+) -> int:
+    """Open and block the confirmations of `day` by the labels there are; return how many changed.
 
-
-def called_for(item: str, first: str | None = None, second: str | None = None) -> str:
-    """Return the SQL condition that the earlier labels call for the confirmation `item`.
-
-    `first` and `second` are the SQL of these labels; by default they are looked up.
-
-    >>> called_for("i", "1", "0")
-    'COALESCE(CASE i.round WHEN 2 THEN 1 = ANY (i.confirms) WHEN 3 THEN 1 <> 0 END, false)'
+    Only of `comment_ids`, or of all if None, and not the item `but`. Whoever labelled or skipped
+    another item of the comment is excluded. Items that another transaction has locked are being
+    leased or decided, and are left as they are.
     """
-    first = first or earlier_label(item, 1)
-    second = second or earlier_label(item, 2)
-    return (
-        f"COALESCE(CASE {item}.round WHEN 2 THEN {first} = ANY ({item}.confirms) "
-        f"WHEN 3 THEN {first} <> {second} END, false)"
+    ids = None if comment_ids is None else list(comment_ids)
+    return connection.execute(_SETTLE, {"day": day, "comment_ids": ids, "but": but}).rowcount
+
+
+def settle_days(engine: Engine, days: Iterable[dt.date]) -> int:
+    """Do the same for all comments of `days`; return how many items changed."""
+    changed = 0
+    for day in days:
+        with engine.begin() as connection:
+            changed += settle(connection, day)
+    return changed
+
+
+_SETTLE = text(
+    f"""
+    WITH item AS MATERIALIZED (
+        SELECT * FROM review_item AS held
+        WHERE dt = :day AND kind = 'confirmation' AND status IN ('waiting', 'blocked')
+            AND (CAST(:comment_ids AS text[]) IS NULL OR comment_id = ANY (:comment_ids))
+            AND id <> :but
+        ORDER BY id FOR UPDATE SKIP LOCKED
+    ), standing AS MATERIALIZED (
+        SELECT id, {first_label_sql("item")} AS first_label,
+            CASE round WHEN 3 THEN {second_label_sql("item")} END AS second_label,
+            ARRAY(
+                SELECT DISTINCT unnest(other.excluded) FROM review_item AS other
+                WHERE other.dt = item.dt AND other.comment_id = item.comment_id
+                    AND other.id <> item.id AND other.reserved_for IS NULL
+            ) AS acquainted
+        FROM item
+    ), settled AS MATERIALIZED (
+        SELECT standing.*, CASE round
+            WHEN 2 THEN standing.first_label = ANY (confirms)
+            ELSE standing.first_label <> second_label
+        END IS TRUE AS opens
+        FROM standing JOIN item USING (id)
     )
+    UPDATE review_item SET
+        status = CASE WHEN opens THEN 'waiting' ELSE 'blocked' END,
+        first_label = CASE WHEN opens AND round = 2 THEN settled.first_label END,
+        excluded = CASE
+            WHEN opens AND NOT excluded @> acquainted THEN excluded || acquainted ELSE excluded
+        END
+    FROM settled WHERE review_item.id = settled.id AND (
+        (opens AND (status = 'blocked' OR NOT excluded @> acquainted
+            OR round = 2 AND review_item.first_label IS DISTINCT FROM settled.first_label))
+        OR (NOT opens AND status = 'waiting' AND {FREE})
+    )
+    """  # noqa: S608 - our own text
+)

@@ -325,8 +325,8 @@ def _lock_items(
 
 def _close(connection: Connection, row: RowMapping, items: Sequence[RowMapping]) -> None:
     _set(connection, items, status="closed", bulk_close_id=row["id"])
-    blocked = review_item.c.status == "blocked"
-    _set_confirmations(connection, items, blocked, status="withdrawn", bulk_close_id=row["id"])
+    unread = and_(review_item.c.status.in_(["blocked", "waiting"]), unleased)
+    _set_confirmations(connection, items, unread, status="withdrawn", bulk_close_id=row["id"])
     append(
         connection,
         row["moderator_id"],

@@ -21,7 +21,6 @@ from sqlalchemy import (
     exists,
     func,
     literal,
-    literal_column,
     or_,
     select,
     table,
@@ -32,10 +31,17 @@ from sqlalchemy.dialects import postgresql
 
 from modwatch.errors import QueueError
 from modwatch.review.database import take_turn
-from modwatch.review.queue.confirmations import called_for
+from modwatch.review.queue.confirmations import settle
 from modwatch.review.queue.items import LONGEST_ID, NewItem, storable
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
-from modwatch.review.tables import KINDS, NO_LEASE, ROUTED_KINDS, is_open, review_item
+from modwatch.review.tables import (
+    CONFIRMATION_ROUNDS,
+    KINDS,
+    NO_LEASE,
+    ROUTED_KINDS,
+    is_open,
+    review_item,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +51,10 @@ _COLUMNS = tuple(field.name for field in fields(NewItem) if field.name != "label
 _PLACED = {"queue": Text, "promised": Interval, "labels_wanted": SmallInteger}
 
 #: No estimate uses answers to these that come later than its window of days.
-_EXPIRING_KINDS = ("confirmation", "retest", "gold", "second_opinion")
+_EXPIRING_KINDS = ("confirmation", "retest", "gold")
+
+#: Columns that name an item of a day.
+_KEY = ("comment_id", "kind", "round")
 
 _incoming = table("incoming", *(column(name) for name in (*_COLUMNS, *_PLACED)))
 
@@ -92,7 +101,7 @@ def enqueue(
         register_lanes(connection, select(_incoming.c.queue, _incoming.c.reason).distinct())
         changed = _upsert(connection, day, lanes)
         withdrawn = _withdraw(connection, day, kinds)
-        _update_confirmations(connection, day)
+        settle(connection, day)
     done = Enqueued(routed=routed, changed=changed, withdrawn=withdrawn)
     logger.info(
         "Items were queued.",
@@ -159,16 +168,28 @@ def _checked_row(item: NewItem, kinds: Collection[str]) -> tuple[object, ...]:
             f"the inclusion probability of {owner} must be in (0, 1], got "
             f"{item.inclusion_probability}"
         )
-    row = tuple(_stored(getattr(item, name)) for name in _COLUMNS)
+    _check_round(item, owner)
+    row = tuple(getattr(item, name) for name in _COLUMNS)
     for name, value in zip(_COLUMNS, row, strict=True):
         if isinstance(value, str):
             storable(value, name, owner)
     return row
 
 
-def _stored(value: object) -> object:
-    """Return a value as the driver takes it: arrays are lists."""
-    return list(value) if isinstance(value, tuple) else value
+def _check_round(item: NewItem, owner: str) -> None:
+    if item.kind != "confirmation":
+        if item.round != 1:
+            raise QueueError(f"{owner} is of round {item.round}, which only confirmations have")
+        return
+    if item.round not in CONFIRMATION_ROUNDS or not {0, 1}.issuperset(item.confirms or [None]):
+        raise QueueError(
+            f"a confirmation of {owner} must be of round 2 or 3 and confirm label 0, 1 or both"
+        )
+    for chance in (item.confirmation_probability_0, item.confirmation_probability_1):
+        if chance is None or not 0 <= chance <= 1:  # NaN fails too
+            raise QueueError(
+                f"the confirmation probabilities of {owner} must be in [0, 1], got {chance}"
+            )
 
 
 def _placed_row(item: NewItem, lanes: Lanes) -> tuple[object, ...]:
@@ -177,8 +198,9 @@ def _placed_row(item: NewItem, lanes: Lanes) -> tuple[object, ...]:
 
 
 def _check_duplicates(connection: Connection) -> None:
-    ids, which = _incoming.c.comment_id, (_incoming.c.kind, _incoming.c.round)
-    twice = connection.scalar(select(ids).group_by(ids, *which).having(func.count() > 1).limit(1))
+    ids = _incoming.c.comment_id
+    same = (ids, _incoming.c.kind, _incoming.c.round)
+    twice = connection.scalar(select(ids).group_by(*same).having(func.count() > 1).limit(1))
     if twice is not None:
         raise QueueError(f"comment {twice!r} was routed twice for one day; route each once")
 
@@ -202,7 +224,7 @@ def _upsert(connection: Connection, day: dt.date, lanes: Lanes) -> int:
         insertion.on_conflict_do_update(
             index_elements=["dt", "comment_id", "kind", "round", "reserved_for", "audit"],
             set_={
-                **{name: new[name] for name in compared if name not in ("comment_id", "kind")},
+                **{name: new[name] for name in compared if name not in _KEY},
                 **{name: new[name] - waited for name in ("serve_by", "due_at")},
                 # Nobody may decide a text that they have not read.
                 **{name: case((same_text, review_item.c[name])) for name in NO_LEASE},
@@ -231,56 +253,12 @@ def _source(day: dt.date, lanes: Lanes) -> Select[Any]:
         *(_incoming.c[name] for name in (*_COLUMNS, "queue", "labels_wanted")),
         (func.now() + pulled).label("serve_by"),
         (func.now() + _incoming.c.promised).label("due_at"),
-    ).order_by(_incoming.c.rank, _incoming.c.kind)
+    ).order_by(_incoming.c.rank, _incoming.c.kind.desc())
 
 
 def _withdraw(connection: Connection, day: dt.date, kinds: Collection[str]) -> int:
-    still_routed = exists().where(
-        *(_incoming.c[name] == review_item.c[name] for name in ("comment_id", "kind", "round"))
-    )
+    still_routed = exists().where(*(_incoming.c[name] == review_item.c[name] for name in _KEY))
     item = review_item.c
     return withdraw(
         connection, item.dt == day, item.kind.in_(kinds), item.audit.is_(None), ~still_routed
-    )
-
-
-def _update_confirmations(connection: Connection, day: dt.date) -> None:
-    """Block confirmations until the earlier labels of the same text call for them.
-
-    Exclude those who gave these, or skipped them.
-    """
-    first = review_item.alias("first")
-    same_comment = (
-        first.c.dt == review_item.c.dt,
-        first.c.comment_id == review_item.c.comment_id,
-        first.c.kind.in_(ROUTED_KINDS),
-        first.c.round < review_item.c.round,
-    )
-    # Whoever labelled or skipped an earlier round knows the comment.
-    one = func.unnest(first.c.excluded).label("person")
-    people = select(one).where(*same_comment).distinct().subquery()
-    acquainted = select(
-        func.coalesce(func.array_agg(people.c.person), text("'{}'"))
-    ).scalar_subquery()
-    read_it = exists().where(
-        *same_comment, first.c.kind == "review", first.c.text == review_item.c.text
-    )
-    wanted = and_(read_it, literal_column(called_for("review_item")))
-    excluded = func.array_cat(review_item.c.excluded, acquainted)
-    connection.execute(
-        update(review_item)
-        .where(
-            review_item.c.dt == day,
-            review_item.c.kind == "confirmation",
-            review_item.c.status.in_(["waiting", "blocked"]),
-            or_(
-                and_(wanted, review_item.c.status == "blocked"),
-                and_(~wanted, review_item.c.status == "waiting"),
-                and_(wanted, ~review_item.c.excluded.contains(acquainted)),
-            ),
-        )
-        .values(
-            status=case((wanted, "waiting"), else_="blocked"),
-            excluded=case((wanted, excluded), else_=review_item.c.excluded),
-        )
     )

@@ -26,7 +26,7 @@ class NewItem:
     reason: str
     #: 0 is the top stratum.
     stratum: int
-    #: In (0, 1].
+    #: In (0, 1], of the comment.
     inclusion_probability: float
     #: 1 is reviewed first.
     rank: int
@@ -34,12 +34,15 @@ class NewItem:
     prob: float
     uncertainty: float
     model_version: str
-    #: One of `tables.KINDS`.
+    #: review | confirmation | retest | gold | audit | imported
     kind: str = "review"
-    #: These three of a confirmation, as in the table `review_item`.
+    #: 2 and 3 are the rounds of a confirmation; 1 is every other item.
     round: int = 1
-    confirms: Sequence[int] = ()
-    confirmation_probability: Sequence[float] | None = None
+    #: Of a confirmation: the first labels that it confirms; None for other kinds.
+    confirms: Sequence[int] | None = None
+    #: Of a confirmation, in [0, 1]: the probability that a first label 0, 1 is confirmed.
+    confirmation_probability_0: float | None = None
+    confirmation_probability_1: float | None = None
     #: How many people label it; None: as the queue's rules say.
     labels_wanted: int | None = None
     parent_text: str | None = field(default=None, repr=False)
