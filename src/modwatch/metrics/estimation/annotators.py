@@ -148,10 +148,9 @@ class TrueLabels:
             shares.append(share / (1 - share))
         up = np.minimum(shares[0] * self.false_positive.mean(axis=1, keepdims=True), 0.5)
         down = np.minimum(shares[1] * self.false_negative.mean(axis=1, keepdims=True), 0.5)
-        seen = np.clip(self.prior, _NEAR_ZERO, 1 - _NEAR_ZERO)
-        true = np.clip((seen - up) / np.maximum(1 - up - down, _NEAR_ZERO), 0, 1)
-        if_toxic = np.clip(true * (1 - down) / seen, 0, 1)
-        if_other = np.clip(true * down / (1 - seen), 0, 1)
+        true = np.clip((self.prior - up) / np.maximum(1 - up - down, _NEAR_ZERO), 0, 1)
+        if_toxic = _share(true * (1 - down), (1 - true) * up)
+        if_other = _share(true * down, (1 - true) * (1 - up))
         prob = self.prob * if_toxic + (1 - self.prob) * if_other
         return replace(self, prior=true, prob=prob)
 
@@ -224,7 +223,10 @@ class _Posterior:
     @property
     def start(self) -> Floats:
         """A point from which to search for the mode."""
-        return np.concatenate([self._centre, [-3.5, -2.0], np.zeros(2 * (self.groups + 1))])
+        width = self._design.shape[1]
+        spline = np.zeros(width)
+        spline[:2] = self._centre[0], 0.5
+        return np.concatenate([spline, [-3.5, -2.0], np.zeros(2 * (self.groups + 1))])
 
     def logits(self, at: Floats, kind: int) -> Floats:
         """Return the logits (d, G + 1) of f (`kind` 0) or g (1) by group; the last of the known."""
@@ -264,6 +266,12 @@ class _Posterior:
         if_toxic = log(log_odds) + toxic * log(-down) + other * log(down)
         if_other = log(-log_odds) + toxic * log(up) + other * log(-up)
         return if_toxic, if_other, log_odds
+
+
+def _share(part: Floats, rest: Floats) -> Floats:
+    """Return part/(part + rest); 0 where there is neither."""
+    whole = part + rest
+    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=whole > 0)
 
 
 def _sampled(posterior: _Posterior, generator: np.random.Generator) -> tuple[Floats, float]:
