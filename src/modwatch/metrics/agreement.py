@@ -18,6 +18,9 @@ from modwatch.metrics.intervals import NORMAL_QUANTILE, PartialTotal, interval, 
 #: Pairs added evenly over all cells of a table, so that no table has variance 0.
 _ADDED_PAIRS = 2.0
 
+#: Pairs that a weighted sample stands for.
+_POPULATION = 1e9
+
 
 def observed_agreement(
     y1: ArrayLike,
@@ -182,10 +185,12 @@ def _weighted_fraction(event: NDArray[np.bool_], share: Floats, minimum: int) ->
     n = event.size
     if n < max(minimum, 1):
         return _too_few(n, minimum, "pairs of labels")
+    # Ends are rounded to whole pairs, so the population must be large.
     total = PartialTotal(
-        seen=0.0, span=1.0, event=event.astype(np.float64), share=share, error=share
+        seen=0.0, span=_POPULATION, event=event.astype(np.float64), share=share, error=share
     )
-    return Estimate.of(total.value, interval(total.confidence()), n=n)
+    low, high = interval(total.confidence())
+    return Estimate.of(total.value / _POPULATION, (low / _POPULATION, high / _POPULATION), n=n)
 
 
 def _linearised_error(

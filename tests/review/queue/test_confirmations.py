@@ -21,6 +21,7 @@ from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.confirmations import settle_days
 from modwatch.review.queue.intake import withdraw_expired
 from modwatch.review.queue.items import NewItem
+from modwatch.routing.confirmations import confirmation_probabilities, draw_confirmations
 from review.labelling import cancel, held, label, label_all, label_next
 
 Make = Callable[..., NewItem]
@@ -520,3 +521,48 @@ def _check_everything(engine: Engine, day: date) -> None:
     assert len({(row["comment_id"], row["round"]) for row in counted}) == len(counted)
     first = {row.comment_id for row in rows if row.round == 1}
     assert {row["comment_id"] for row in counted} <= first
+
+
+def test_rounds_open_as_often_as_the_stored_probabilities_say(
+    engine: Engine, new_item: Make, day: date, ann: Moderator, ben: Moderator, cai: Moderator
+) -> None:
+    """Planted labels through the whole queue: by stratum and first label, and where two differ."""
+    size = 600
+    rng = np.random.default_rng(8)
+    stratum, prob = (np.arange(size) % 3 == 0).astype(int), rng.uniform(0.05, 0.95, size)
+    chance = confirmation_probabilities(stratum, prob, threshold=0.7, share=0.45)
+    assert chance[stratum == 0].min() > 0.05
+    keys, rank_keys = rng.integers(0, 2**64, (2, size), dtype=np.uint64)
+    drawn = draw_confirmations(chance, keys, rank_keys)
+    items = [new_item(f"c{k}", k + 1, stratum=int(stratum[k])) for k in range(size)]
+    further = [
+        new_item(
+            f"c{row}", rank, kind="confirmation", round=number, stratum=int(stratum[row]),
+            confirms=np.flatnonzero(confirmed).tolist(),
+            confirmation_probability_0=float(chance[row, 0]),
+            confirmation_probability_1=float(chance[row, 1]),
+        )
+        for row, confirmed, ranks in zip(
+            drawn.row.tolist(), drawn.confirmed, drawn.rank.tolist(), strict=True
+        )
+        for number, rank in zip((2, 3), ranks, strict=True)
+    ]  # fmt: skip
+    queue.enqueue(engine, [*items, *further], day)
+    said = rng.random((3, size)) < prob
+    for person, labels in zip((ann, ben, cai), said, strict=True):
+        label_all(engine, person, lambda name, labels=labels: int(labels[int(name[1:])]))
+    rows = [row for part in confirming_labels(engine, day) for row in part.to_pylist()]
+    opened = np.zeros(size)
+    opened[[int(row["comment_id"][1:]) for row in rows if row["round"] == 2]] = 1
+    first = said[0].astype(int)
+    wanted = chance[np.arange(size), first]
+    for part in range(2):
+        for value in range(2):
+            cell = (stratum == part) & (first == value)
+            assert cell.sum() > 50
+            spread = np.sqrt((wanted * (1 - wanted))[cell].sum())
+            assert abs(opened[cell].sum() - wanted[cell].sum()) <= 4 * spread + 1e-9
+    assert all(row["first_label"] == first[int(row["comment_id"][1:])] for row in rows)
+    differ = np.flatnonzero((opened == 1) & (said[0] != said[1]))
+    third = sorted(int(row["comment_id"][1:]) for row in rows if row["round"] == 3)
+    assert third == differ.tolist()
