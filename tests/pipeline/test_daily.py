@@ -26,7 +26,6 @@ from installation import (
 
 from modwatch.ingest.community import Community
 from modwatch.lake.schemas import COMMENTS
-from modwatch.monitoring import tables
 from modwatch.pipeline import daily
 from modwatch.resources import open_resources
 from modwatch.review.queue import counts
@@ -206,7 +205,7 @@ def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_wi
     home = home.but(review_fraction=0.25, strategy="uncertainty")
     home.run("collect_labels", "measure")
     with open_resources(home.settings) as at:
-        for table in ("measurements", "window_measurements", "moderator_error"):
+        for table in ("measurements", "window_measurements", "label_errors"):
             rows = at.lake.table(table, MONDAY).to_pandas()
             as_routed = rows[(rows["strategy"] == "hybrid") & (rows["alpha"] == 0.3)]
             assert "oc_accuracy" in set(as_routed["metric"]), table
@@ -281,10 +280,11 @@ def test_confirmations_are_labelled_by_others_and_enter_no_label(install: Instal
     assert home.run("collect_labels", "measure") == [routed, 1]
     with open_resources(home.settings) as at:
         assert table_rows(at.lake, "labels") == before
-        pairs = tables.label_pairs(at.lake, [MONDAY])
         given = at.lake.table("confirmations", MONDAY).to_pandas()
-    assert pairs.first.size == confirmed == len(given)
-    assert pairs.first.tolist() == pairs.second.tolist()
+        measured = at.lake.table("measurements", MONDAY).to_pandas().set_index("metric")
+    assert len(given) == confirmed
+    assert given["label"].tolist() == given["first_label"].tolist()
+    assert measured.loc["overturned", ["n", "value"]].tolist() == [confirmed, 0]
     assert set(given["moderator"]) == {"ben"}
     assert set(given["round"]) == {2}  # nobody errs
     assert home.run("collect_labels", "measure") == [routed, 0]
