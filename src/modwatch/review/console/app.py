@@ -24,6 +24,7 @@ from modwatch.review.console.pages import (
     decision_log,
     deliveries,
     dismissals,
+    error_rates,
     item,
     people,
     preferences,
@@ -42,8 +43,8 @@ from modwatch.review.queue.lease_limit import LeaseLimit
 #: In the order of the documentation.
 _MODULES: tuple[Any, ...] = (
     probes, api_review, api_me, api_lead, api_dismissals, api_decisions, api_people, api_deliveries,
-    sign_in, second_factor, review, activity, preferences, queues, team, adjudication, dismissals,
-    search, item, decision_log, deliveries, people,
+    sign_in, second_factor, review, activity, preferences, queues, team, error_rates,
+    adjudication, dismissals, search, item, decision_log, deliveries, people,
 )  # fmt: skip
 
 #: Maximum age of the queue counts in the page header, in seconds.

@@ -64,6 +64,52 @@ _CONFIRMATIONS = f"""
         OR d.kind = 'second_opinion') AND {_LABELLED.format("d")} AND {_IN_PERIOD} ORDER BY d.id
 """  # noqa: S608 - our own text
 
+#: Comments whose first label counts, by `dt` and `comment_id`: what was routed, the first label as
+#: it was given, and the labels of all people in order, at most one each. Confirmations count as in
+#: `log.labels.confirming_labels`: of the same texts, round 3 only beside round 2, and nobody's who
+#: had corrected a label of the comment before.
+INDEPENDENT_LABELS = f"""
+    SELECT dt, comment_id, min(item_id) FILTER (WHERE round = 1) AS item_id,
+        (array_agg(label ORDER BY round, id))[1] AS first_label,
+        array_agg(label ORDER BY round, id) AS labels,
+        array_agg(policy_code ORDER BY round, id) AS policy_codes
+    FROM (
+        SELECT DISTINCT ON (i.dt, i.comment_id, d.moderator_id)
+            i.dt, i.comment_id, i.round, i.id AS item_id, d.id, d.label, d.policy_code
+        FROM review_item i JOIN decision d ON d.item_id = i.id
+        WHERE i.dt BETWEEN :first AND :last AND i.status = 'decided'
+            AND {_LABELLED.format("d")}
+            AND (i.kind = 'review' OR i.kind = 'confirmation' AND EXISTS (
+                SELECT FROM review_item second
+                WHERE second.dt = i.dt AND second.comment_id = i.comment_id
+                    AND second.kind = 'confirmation' AND second.round = 2
+                    AND second.status = 'decided' AND second.first_label IS NOT NULL
+            ) AND EXISTS (
+                SELECT FROM review_item routed
+                WHERE routed.dt = i.dt AND routed.comment_id = i.comment_id
+                    AND routed.kind = 'review' AND routed.text = i.text
+                    AND routed.parent_text IS NOT DISTINCT FROM i.parent_text
+            ) AND NOT EXISTS (
+                SELECT FROM review_item earlier JOIN decision known ON known.item_id = earlier.id
+                WHERE earlier.dt = i.dt AND earlier.comment_id = i.comment_id
+                    AND earlier.kind IN ('review', 'confirmation') AND earlier.round < i.round
+                    AND known.moderator_id = d.moderator_id AND known.id < d.id
+                    AND known.action = 'correct'
+            ))
+        ORDER BY i.dt, i.comment_id, d.moderator_id, i.round, d.id
+    ) AS given
+    GROUP BY dt, comment_id HAVING bool_or(round = 1)
+"""  # noqa: S608 - our own text
+
+_LABELS_OF_COMMENTS = f"""
+    SELECT i.dt, i.queue, i.reason, i.stratum, i.prob, labelled.first_label,
+        cardinality(labels) AS given,
+        (SELECT sum(label) FROM unnest(labels) AS label) AS toxic
+    FROM ({INDEPENDENT_LABELS}) AS labelled JOIN review_item i ON i.id = labelled.item_id
+    WHERE :queues IS NULL OR i.queue = ANY (:queues)
+    ORDER BY i.id
+"""  # noqa: S608 - our own text
+
 _SEVERAL_LABELS = f"""
     SELECT one.item_id, one.label FROM decision one
     WHERE one.decided_at < :end AND {_LABELLED.format("one")} AND one.item_id IN (
@@ -131,6 +177,19 @@ def compared(
         "kinds": list(EVER_ROUTED_KINDS),
     }
     return _rows(connection, _COMPARISONS[what], values)
+
+
+def labels_of_comments(
+    connection: Connection, first: dt.date, last: dt.date, queues: Collection[str] | None = None
+) -> Sequence[RowMapping]:
+    """Return the independent labels of each comment that was routed and labelled.
+
+    The columns are those of `error_rates.LabelledComments`. Of the comments of the days from
+    `first` to `last`, both included, in `queues`, or in all if None.
+    """
+    names = None if queues is None else list(queues)
+    values = {"first": first, "last": last, "queues": names}
+    return _rows(connection, _LABELS_OF_COMMENTS, values)
 
 
 def day_answers(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:

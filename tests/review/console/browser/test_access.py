@@ -1,14 +1,17 @@
 """Everybody can use it: every page, both themes, small screens, no script, in German."""
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from sqlalchemy import Engine
 
-from modwatch.review import people
+from modwatch.review import people, queue
 from modwatch.review.people import Moderator
+from modwatch.review.queue.items import NewItem
+from review.labelling import label_all
 
 Seat = Callable[..., Any]
 Queued = Callable[..., None]
@@ -57,6 +60,36 @@ def test_no_page_has_a_violation(
     desk.page.get_by_role("button", name="Sign out").click()
     desk.page.wait_for_selector("#pseudonym")
     assert_accessible(desk.page)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_error_rates_have_no_violation(
+    desk_of: Seat, engine: Engine, new_item: Callable[..., NewItem], day: date, ann: Moderator,
+    ben: Moderator, theme: Any,
+) -> None:  # fmt: skip
+    more: list[dict[str, Any]] = [{}, *({"kind": "confirmation", "round": n} for n in (2, 3))]
+    texts = {"text": "w" * 500, "parent_text": "above it"}
+    items = [new_item(f"c{k}", 3 * k + n, **each, **texts) for k in range(31)
+             for n, each in enumerate(more, start=1)]  # fmt: skip
+    queue.enqueue(engine, items, day)
+    cai, lea = (
+        people.create_moderator(engine, *who) for who in (("cai", "moderator"), ("lea", "lead"))
+    )
+    for person, value in ((ann, 1), (ben, 0), (cai, 0)):
+        label_all(engine, person, lambda _, value=value: value)  # type: ignore[misc]
+    people.save_preferences(engine, lea.id, {"theme": theme, "masking": "blur"})
+    desk = desk_of(lea, lands_on=f"lead/errors?first={day}&last={day}&queue=general")
+    desk.page.locator(".whisker").first.wait_for()
+    assert desk.page.locator(".said > li").count() == 31
+    assert_accessible(desk.page)
+    people.save_preferences(engine, lea.id, {"theme": theme, "masking": "none"})
+    desk.page.reload()
+    for width in (320, 1280):
+        desk.page.set_viewport_size({"width": width, "height": 700})
+        assert_accessible(desk.page)
+        assert desk.page.evaluate(
+            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )
 
 
 @pytest.mark.parametrize("width", [320, 360, 1280])

@@ -1,9 +1,10 @@
-"""The queues' state for leads: lanes, leases, escalations, throughput and agreement."""
+"""For leads: lanes, leases, escalations, throughput, agreement, error rates."""
 
 import datetime as dt
+from collections.abc import Collection
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
 from modwatch.errors import QueueError
@@ -16,6 +17,8 @@ from modwatch.review.quality_control.agreement import (
     agreement_by_group,
     agreement_report,
 )
+from modwatch.review.quality_control.error_rates import ErrorRateReport, error_rate_report
+from modwatch.review.quality_control.overturned import OverturnedLabels, overturned_labels
 from modwatch.review.reporting import workload
 from modwatch.review.reporting.workload import Escalation, Grain, Holding, LaneState, Throughput
 
@@ -124,6 +127,35 @@ def read_throughput(
 def read_agreement(context: ContextDep, person: LeadDep, period: PeriodDep) -> AgreementReport:
     """Return the agreement of moderators, each estimate with n and a 95 % interval."""
     return agreement_report(context.engine, *period, queues=person.queues)
+
+
+@router.get("/error-rates", responses=error_responses(422))
+def read_error_rates(context: ContextDep, person: LeadDep, period: PeriodDep) -> ErrorRateReport:
+    """Return the error rates of one label by queue, reason and week of the comments."""
+    return error_rate_report(context.engine, *period, queues=person.queues)
+
+
+@router.get("/overturned", responses=error_responses(422))
+def read_overturned(
+    context: ContextDep,
+    person: LeadDep,
+    period: PeriodDep,
+    queue: Annotated[str | None, Query(max_length=200)] = None,
+) -> OverturnedLabels:
+    """Return the latest fifty labels that most confirmations contradict, without names."""
+    queues = within(person.queues, queue)
+    return overturned_labels(context.engine, person.id, *period, queues=queues)
+
+
+def within(allowed: Collection[str] | None, queue: str | None) -> Collection[str] | None:
+    """Return the queues to read, of the `allowed` ones: all of them, or `queue` if it is one.
+
+    >>> within(None, "de"), within({"en"}, "de"), within({"en"}, None)
+    (['de'], [], {'en'})
+    """
+    if queue is None:
+        return allowed
+    return [queue] if allowed is None or queue in allowed else []
 
 
 @router.get("/agreement/groups", responses=error_responses(422))

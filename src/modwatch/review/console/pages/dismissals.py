@@ -167,7 +167,7 @@ def _page(
     matching: int | None = None,
     criteria: str = "",
 ) -> DismissalsPage:
-    queues, reasons = _lanes(session)
+    queues, reasons = lanes_of(session)
     return DismissalsPage(
         form={name: form.get(name, "") for name in (*FIELDS, "comment_ids")},
         problem=problem,
@@ -180,7 +180,7 @@ def _page(
     )
 
 
-def _lanes(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def lanes_of(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return this person's queues, and the reasons that occur."""
     with session.engine.connect() as connection:
         rows = connection.execute(select(lane.c.queue, lane.c.reason)).all()

@@ -1,0 +1,234 @@
+"""The lead's page of error rates and overturned labels, and the same for programs."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine
+
+from modwatch.review import people, queue
+from modwatch.review.console.request_context import SESSION_COOKIE
+from modwatch.review.people import Moderator
+from modwatch.review.quality_control.gold import GoldComment, add_gold
+from modwatch.review.quality_control.queueing import queue_quality_control
+from modwatch.review.queue.items import NewItem
+from review.console.visiting import bearer_of, session_of
+from review.labelling import label_all, open_queues
+
+Make = Callable[..., NewItem]
+
+HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}%(x)s</td><img src=x onerror=alert(1)>"
+TODAY = datetime.now(UTC).date()
+NAMES = ("ann-the-first", "ben-the-second", "cai-the-third")
+
+
+@pytest.fixture
+def cora(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "cora", "lead")
+
+
+@pytest.fixture
+def lead(engine: Engine, visitor: TestClient, cora: Moderator) -> TestClient:
+    visitor.cookies.set(SESSION_COOKIE, session_of(engine, cora))
+    return visitor
+
+
+@pytest.fixture
+def overturned(engine: Engine, new_item: Make) -> Callable[..., None]:
+    """Let n comments be labelled toxic by one person, and not toxic by two others."""
+
+    def put(n: int, day: date = TODAY, **fields: Any) -> None:
+        named = [{"comment_id": f"secret-id-{day}-{k}", **fields} for k in range(n)]
+        items = [
+            new_item(rank=3 * k + number, **each, **more)
+            for k, each in enumerate(named)
+            for number, more in enumerate(
+                ({}, *({"kind": "confirmation", "round": number} for number in (2, 3))), start=1
+            )
+        ]
+        queue.enqueue(engine, items, day)
+        for number, name in enumerate(NAMES):
+            person = people.find_moderator(engine, name) if name in known else None
+            person = person or people.create_moderator(engine, name, "moderator")
+            known.add(name)
+            label_all(engine, person, lambda _, value=int(number == 0): value)  # type: ignore[misc]
+
+    known: set[str] = set()
+    return put
+
+
+def plain(page: httpx.Response) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
+
+
+def test_rates_from_thirty_confirmed_labels_on(
+    engine: Engine, lead: TestClient, overturned: Callable[..., None]
+) -> None:
+    overturned(29)
+    page = lead.get("/lead/errors")
+    assert page.status_code == 200
+    told = plain(page)
+    assert told.count("too few confirmed labels (29)") == 6  # two rates by queue, reason and week
+    tables = told.partition("By queue")[2].partition("Overturned labels Comments")[0]
+    assert "%" not in tables
+    overturned(1, TODAY - timedelta(1), reason="random_slice", stratum=1)
+    told = plain(lead.get("/lead/errors"))
+    queues = told.partition("By queue")[2].partition("By reason")[0]
+    assert re.search(r"general (\d[\d.]*% \(\d[\d.]*% – \d[\d.]*%\) ){2}30 30 30", queues)
+    assert re.search(r"random sample too few confirmed labels \(1\)", told)
+    assert "insufficient" not in told
+
+
+def test_without_labels(lead: TestClient) -> None:
+    told = plain(lead.get("/lead/errors"))
+    assert "All queues too few confirmed labels (0)" in told
+    assert "No overturned labels in this period" in told
+
+
+def test_nobody_is_named(
+    engine: Engine, lead: TestClient, cora: Moderator, overturned: Callable[..., None]
+) -> None:
+    overturned(31)
+    days = {"first": str(TODAY), "last": str(TODAY)}
+    told = [lead.get("/lead/errors").text]
+    told[0] = told[0].partition("<main")[2]  # above is the reader's own name
+    for path in ("error-rates", "overturned"):
+        answer = lead.get(f"/api/v1/lead/{path}", headers=bearer_of(engine, cora), params=days)
+        assert answer.status_code == 200
+        told.append(answer.text)
+    assert "invented text" in told[0]
+    assert "invented text" in told[2]
+    for each in told:
+        assert not re.search(r"the-first|the-second|the-third|pseudonym|moderator_id", each)
+        assert "secret-id" not in each.replace("invented text of secret-id", "")
+        assert not re.search(r"\d\d:\d\d", each)
+        assert "/items/" not in each
+
+
+def test_no_view_ranks_people_below_the_minimum(
+    engine: Engine, lead: TestClient, cora: Moderator, overturned: Callable[..., None]
+) -> None:
+    """Twenty-nine answers of each to gold comments, and as many retests, are no figure."""
+    overturned(29)
+    panel = [
+        GoldComment(comment_id=f"g{k}", text="invented", label=1, source="panel") for k in range(29)
+    ]
+    add_gold(engine, panel)
+    queue_quality_control(engine, TODAY, retest_share=1.0, gold_share=1.0, salt="s", least_days=0)
+    for name in NAMES:
+        label_all(engine, people.find_moderator(engine, name), lambda _: 1)
+    days = {"first": str(TODAY - timedelta(1)), "last": str(TODAY + timedelta(1))}
+    answer = lead.get("/api/v1/lead/agreement", headers=bearer_of(engine, cora), params=days)
+    persons = [*answer.json()["gold_by_person"], *answer.json()["retests_by_person"]]
+    assert {each["pseudonym"] for each in persons} == set(NAMES)
+    assert {each["agreement"]["n"] for each in persons} == {29}
+    assert {each["agreement"][name] for each in persons for name in ("value", "low", "high")} == {
+        None
+    }
+    tables = lead.get("/lead/team", params=days).text.partition('id="gold-title"')[2]
+    rows = re.findall(r"<bdi>([^<]*)</bdi>.*?insufficient data:", tables, re.S)
+    assert rows == [*NAMES, *NAMES]
+    assert "%" not in tables
+    for path in ("throughput", "agreement/groups", "error-rates"):
+        answer = lead.get(f"/api/v1/lead/{path}", headers=bearer_of(engine, cora), params=days)
+        assert answer.status_code == 200
+        shown = [row for row in rows_of(answer.json()) if "pseudonym" in row]
+        fields = {name for row in shown for name in row}
+        assert not {name for name in fields if re.search("error|rate|agree|overturn", name)}
+
+
+def rows_of(found: Any) -> Iterator[dict[str, Any]]:
+    """Yield all objects of a JSON document."""
+    if isinstance(found, dict):
+        yield found
+    if isinstance(found, dict | list):
+        for each in found.values() if isinstance(found, dict) else found:
+            yield from rows_of(each)
+
+
+@pytest.mark.parametrize("role", ["moderator", "auditor", "ops", "admin"])
+def test_only_leads_open_it(
+    engine: Engine, visitor: TestClient, overturned: Callable[..., None], role: str
+) -> None:
+    overturned(1)
+    person = people.create_moderator(engine, "zed", role)
+    visitor.cookies.set(SESSION_COOKIE, session_of(engine, person))
+    days = {"first": str(TODAY), "last": str(TODAY)}
+    for path in ("/lead/errors", "/api/v1/lead/error-rates", "/api/v1/lead/overturned"):
+        answer = visitor.get(path, params=days)
+        assert answer.status_code == 403
+        assert "invented text" not in answer.text
+
+
+def test_hostile_texts_are_escaped(lead: TestClient, overturned: Callable[..., None]) -> None:
+    overturned(1, text=HOSTILE, parent_text=HOSTILE + "\u202e", language="x")
+    filtered, page = (lead.get("/lead/errors", params={"queue": name}) for name in (HOSTILE, ""))
+    assert "No overturned labels" in plain(filtered)
+    for each in (filtered, page):
+        assert each.status_code == 200
+        assert "<script>alert" not in each.text
+        assert "<img" not in each.text
+        assert ">49<" not in each.text
+        assert "\u202e" not in each.text
+        assert not re.search(r"<style|style=|\son\w+=\"|<script(?![^>]*src=)", each.text)
+    assert "&lt;script&gt;" in page.text
+
+
+def test_texts_are_hidden_from_who_wants_them_so(
+    engine: Engine, lead: TestClient, cora: Moderator, overturned: Callable[..., None]
+) -> None:
+    overturned(1)
+    assert '<details class="masked">' not in lead.get("/lead/errors").text
+    people.save_preferences(engine, cora.id, {"masking": "blur"})
+    assert '<details class="masked">' in lead.get("/lead/errors").text
+
+
+def test_what_the_lead_holds_is_absent(
+    engine: Engine, lead: TestClient, cora: Moderator, new_item: Make,
+    overturned: Callable[..., None],
+) -> None:  # fmt: skip
+    overturned(1)
+    assert "invented text" in lead.get("/lead/errors").text
+    queue.enqueue(engine, [new_item(f"secret-id-{TODAY}-0")], TODAY + timedelta(1))
+    assert queue.lease(engine, cora.id) is not None
+    days = {"first": str(TODAY), "last": str(TODAY)}
+    assert "invented text" not in lead.get("/lead/errors").text
+    assert lead.get("/api/v1/lead/overturned", params=days).json() == {"labels": [], "more": False}
+
+
+def test_a_lead_of_some_queues_reads_of_these(
+    engine: Engine, lead: TestClient, cora: Moderator, overturned: Callable[..., None]
+) -> None:
+    overturned(1)
+    page = lead.get("/lead/errors", params={"queue": "general"})
+    assert '<option value="general" selected>' in page.text
+    assert "invented text" in page.text
+    assert "invented text" not in lead.get("/lead/errors", params={"queue": "de"}).text
+    open_queues(engine, "de")
+    people.set_queues(engine, cora.id, ["de"])
+    lead.cookies.set(SESSION_COOKIE, session_of(engine, cora))
+    for path in ("/lead/errors", "/lead/errors?queue=general"):
+        page = lead.get(path)
+        assert "invented text" not in page.text
+        assert "too few confirmed labels (0)" in plain(page)
+        assert '<option value="general"' not in page.text
+
+
+def test_periods(lead: TestClient) -> None:
+    for first, last in (("2026-01-02", "2026-01-01"), ("2025-01-01", "2026-01-01")):
+        wrong = lead.get("/lead/errors", params={"first": first, "last": last})
+        assert wrong.status_code == 422
+        assert "must be in order" in plain(wrong)
+        days = {"first": first, "last": last}
+        assert lead.get("/api/v1/lead/error-rates", params=days).status_code == 422
+
+
+def test_it_speaks_german(lead: TestClient, overturned: Callable[..., None]) -> None:
+    overturned(1)
+    page = lead.get("/lead/errors", headers={"Accept-Language": "de"})
+    assert "zu wenige bestätigte Labels (1)" in plain(page)
+    assert "Widerlegte Labels" in plain(page)

@@ -1,0 +1,214 @@
+"""Error rates from the log: which labels count, what is kept back, and that intervals hold."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+from sqlalchemy import Engine
+
+from modwatch.errors import QueueError
+from modwatch.review import people, queue
+from modwatch.review.people import Moderator
+from modwatch.review.quality_control.comparisons import labels_of_comments
+from modwatch.review.quality_control.error_rates import (
+    ErrorRates,
+    LabelledComments,
+    by_name,
+    error_rate_report,
+    error_rates,
+)
+from modwatch.review.queue.amendments import correct, undo
+from modwatch.review.queue.items import NewItem
+from review.labelling import label, label_all, label_next
+
+Make = Callable[..., NewItem]
+Route = Callable[..., None]
+
+MONDAY = date(2026, 1, 5)
+FALSE_POSITIVE, FALSE_NEGATIVE = 0.05, 0.25
+
+
+@pytest.fixture
+def team(engine: Engine) -> list[Moderator]:
+    return [people.create_moderator(engine, name, "moderator") for name in ("ann", "ben", "cai")]
+
+
+@pytest.fixture
+def route(engine: Engine, new_item: Make) -> Route:
+    """Queue n comments of a day, all of them with confirmations."""
+
+    def put(n: int, day: date = MONDAY, **fields: object) -> None:
+        items = []
+        for k in range(n):
+            named = {"comment_id": f"c{day:%m%d}{k:04}", **fields}
+            items.append(new_item(rank=k + 1, **named))
+            for number in (2, 3):
+                rank = n + 2 * k + number
+                items.append(new_item(kind="confirmation", **{"round": number}, rank=rank, **named))
+        queue.enqueue(engine, items, day)
+
+    return put
+
+
+def rounds(engine: Engine, people: list[Moderator], *labels: int) -> None:
+    """Let one person after the other label all that waits for them, each always the same."""
+    for person, value in zip(people, labels, strict=False):
+        label_all(engine, person, lambda _, value=value: value)  # type: ignore[misc]
+
+
+def simulated(n: int, seed: int, **changes: object) -> list[dict[str, object]]:
+    """Return rows of comments of which all toxic first labels and some others are confirmed."""
+    rng = np.random.default_rng(seed)
+    toxic = rng.random(n) < 0.3
+    prob = np.clip(rng.beta(2, 5, n) + 0.3 * toxic, 0.01, 0.99)
+    said = np.where(
+        toxic, rng.random((3, n)) >= FALSE_NEGATIVE, rng.random((3, n)) < FALSE_POSITIVE
+    ).astype(int)
+    second = said[0].astype(bool) | (rng.random(n) < 0.3)
+    given = np.where(second, np.where(said[0] != said[1], 3, 2), 1)
+    return [
+        {
+            "dt": MONDAY, "queue": "general", "reason": "uncertainty", "stratum": 0,
+            "prob": prob[k], "first_label": said[0, k], "given": given[k],
+            "toxic": said[: given[k], k].sum(), **changes,
+        }
+        for k in range(n)
+    ]  # fmt: skip
+
+
+def holds(rates: ErrorRates) -> bool:
+    truth = ((rates.false_positive, FALSE_POSITIVE), (rates.false_negative, FALSE_NEGATIVE))
+    return all(found.low <= true <= found.high for found, true in truth)  # type: ignore[operator]
+
+
+def test_rates_are_recovered_within_their_intervals() -> None:
+    found = [error_rates(LabelledComments.of(simulated(1500, seed))) for seed in range(8)]
+    assert sum(map(holds, found)) >= 7  # both at once
+    assert all(each.false_negative.high - each.false_negative.low < 0.25 for each in found)
+    assert all(0 < (each.overturned or 0) < each.confirmed < each.labelled for each in found)
+
+
+def test_top_and_slice_are_told_apart() -> None:
+    rows = [*simulated(900, 1), *simulated(900, 2, stratum=3, reason="random_slice")]
+    assert holds(error_rates(LabelledComments.of(rows)))
+
+
+@pytest.mark.parametrize(("confirmed", "status"), [(29, "insufficient"), (30, "ok")])
+def test_too_few_confirmed_labels_give_no_figure(confirmed: int, status: str) -> None:
+    rows = [{**row, "given": 1, "toxic": row["first_label"]} for row in simulated(200, 3)]
+    for row in rows[:confirmed]:
+        row |= {"given": 2, "toxic": 2, "first_label": 1}
+    found = error_rates(LabelledComments.of(rows))
+    assert found.confirmed == confirmed
+    assert found.false_positive.status == found.false_negative.status == status
+    if status == "insufficient":
+        assert (found.false_positive.value, found.false_negative.high) == (None, None)
+        assert found.overturned is None
+        assert found.false_positive.reason == "29 confirmed labels; 30 are needed"
+
+
+def test_nothing_labelled_is_insufficient(engine: Engine) -> None:
+    report = error_rate_report(engine, MONDAY, MONDAY)
+    assert (report.everything.labelled, report.everything.false_negative.n) == (0, 0)
+    assert report.by_queue == report.by_reason == report.by_week == {}
+    with pytest.raises(QueueError, match="swap the days"):
+        error_rate_report(engine, MONDAY, MONDAY - timedelta(1))
+
+
+@pytest.mark.parametrize(
+    ("labels", "given", "toxic", "overturned"),
+    [((1,), 1, 1, 0), ((1, 1), 2, 2, 0), ((1, 0), 2, 1, 0), ((1, 0, 1), 3, 2, 0),
+     ((1, 0, 0), 3, 1, 1), ((0, 1, 1), 3, 2, 1)],
+)  # fmt: skip
+def test_what_counts_of_one_comment(
+    engine: Engine, team: list[Moderator], route: Route, labels: tuple[int, ...], given: int,
+    toxic: int, overturned: int,
+) -> None:  # fmt: skip
+    route(1)
+    rounds(engine, team, *labels)
+    comments = read(engine)
+    assert (comments.given.tolist(), comments.toxic.tolist()) == ([given], [toxic])
+    assert comments.first.tolist() == [labels[0]]
+    assert int(comments.overturned.sum()) == overturned
+
+
+def read(engine: Engine, **options: list[str]) -> LabelledComments:
+    with engine.connect() as connection:
+        return LabelledComments.of(labels_of_comments(connection, MONDAY, MONDAY, **options))
+
+
+def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_said(
+    engine: Engine, team: list[Moderator], route: Route
+) -> None:
+    route(2)
+    ann, ben, _ = team
+    first = label_next(engine, ann, 1)
+    other = label_next(engine, ann, 1)
+    correct(
+        engine, moderator_id=ann.id, item_id=other.item_id, label=0, version=2,
+        idempotency_key="corrected", reason="slip",
+    )  # fmt: skip
+    second = label_next(engine, ben, 0)
+    assert read(engine).given.tolist() == [2, 1]
+    lease = undo(engine, moderator_id=ben.id, decision_id=second.id, idempotency_key="undo")
+    assert read(engine).given.tolist() == [1, 1]
+    label(engine, ben, lease, 1)
+    assert (read(engine).given.tolist(), read(engine).toxic.tolist()) == ([2, 1], [2, 1])
+    undo(engine, moderator_id=ann.id, decision_id=first.id, idempotency_key="undo too")
+    assert (read(engine).given.tolist(), read(engine).first.tolist()) == ([1], [1])
+
+
+def test_by_queue_reason_and_week(engine: Engine, team: list[Moderator], route: Route) -> None:
+    route(32)
+    route(10, MONDAY + timedelta(6), reason="random_slice", stratum=2, inclusion_probability=0.1)
+    route(3, MONDAY + timedelta(7))
+    rounds(engine, team, 1, 1)
+    report = error_rate_report(engine, MONDAY, MONDAY + timedelta(20))
+    assert {week: each.confirmed for week, each in report.by_week.items()} == {
+        MONDAY + timedelta(7): 3,
+        MONDAY: 42,
+    }
+    assert list(report.by_week) == [MONDAY + timedelta(7), MONDAY]
+    assert {name: each.confirmed for name, each in report.by_reason.items()} == {
+        "random_slice": 10,
+        "uncertainty": 35,
+    }
+    assert report.by_queue == {"general": report.everything}
+    assert [each.false_positive.status for each in report.by_week.values()] == [
+        "insufficient",
+        "ok",
+    ]
+    elsewhere = error_rate_report(engine, MONDAY, MONDAY, queues=["de"])
+    assert elsewhere.everything.labelled == 0
+
+
+def test_only_the_largest_queues_have_figures_of_their_own() -> None:
+    rows = [row for k in range(10) for row in simulated(5 + k, k, queue=f"q{k}", given=2, toxic=1)]
+    comments = LabelledComments.of(rows)
+    assert list(by_name(comments, comments.queue)) == [f"q{k}" for k in range(2, 10)]
+
+
+def fields_of(value: object) -> Iterator[str]:
+    """Yield the names of all fields, and all texts, in a record."""
+    if dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield field.name
+            yield from fields_of(getattr(value, field.name))
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield str(name)
+            yield from fields_of(each)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_nobody_has_error_rates_of_their_own(
+    engine: Engine, team: list[Moderator], route: Route
+) -> None:
+    route(30)
+    rounds(engine, team, 1, 0, 0)
+    report = error_rate_report(engine, MONDAY, MONDAY)
+    assert report.everything.false_positive.status == "ok"
+    assert not set(fields_of(report)) & {"ann", "ben", "cai", "moderator_id", "pseudonym"}

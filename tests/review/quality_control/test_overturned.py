@@ -1,0 +1,194 @@
+"""Overturned labels: whose comments are listed, for whom, and that nobody can be told from it."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import date, timedelta
+
+import pytest
+from sqlalchemy import Engine
+
+from modwatch.review import people, queue
+from modwatch.review.people import Moderator
+from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
+from modwatch.review.quality_control.overturned import (
+    Overturned,
+    OverturnedLabels,
+    overturned_labels,
+)
+from modwatch.review.quality_control.queueing import queue_quality_control
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.amendments import undo
+from modwatch.review.queue.audits import enqueue_audit
+from modwatch.review.queue.dismissal import Criteria
+from modwatch.review.queue.items import NewItem
+from review.labelling import held, label, label_all, label_next
+
+Make = Callable[..., NewItem]
+Route = Callable[..., None]
+
+
+@pytest.fixture
+def team(engine: Engine) -> list[Moderator]:
+    return [people.create_moderator(engine, name, "moderator") for name in ("ann", "ben", "cai")]
+
+
+@pytest.fixture
+def lea(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "lea", "lead")
+
+
+@pytest.fixture
+def route(engine: Engine, new_item: Make, day: date) -> Route:
+    """Queue comments with these ids, and confirmations of all of their labels."""
+
+    def put(*ids: str, on: date = day, **more: object) -> None:
+        confirmations = [{}, *({"kind": "confirmation", "round": number} for number in (2, 3))]
+        items = [
+            new_item(name, 3 * k + n, **each, **more)
+            for k, name in enumerate(ids)
+            for n, each in enumerate(confirmations, start=1)
+        ]
+        queue.enqueue(engine, items, on)
+
+    return put
+
+
+def found(engine: Engine, viewer: Moderator, **options: object) -> OverturnedLabels:
+    period = (date(2026, 1, 1), date(2026, 1, 31))
+    return overturned_labels(engine, viewer.id, *period, **options)  # type: ignore[arg-type]
+
+
+def texts(engine: Engine, viewer: Moderator, **options: object) -> list[str]:
+    prefix = "invented text of "
+    return [each.text.removeprefix(prefix) for each in found(engine, viewer, **options).labels]
+
+
+def overturn(engine: Engine, team: list[Moderator], first: int = 1) -> None:
+    """Let one person label all that waits for them, and the others say the opposite."""
+    label_all(engine, team[0], lambda _: first)
+    for person in team[1:]:
+        label_all(engine, person, lambda _: 1 - first)
+
+
+def test_what_is_listed_of_a_comment(
+    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, day: date
+) -> None:
+    route("c1", parent_text="above", language="de")
+    label_next(engine, team[0], 0)
+    for person in team[1:]:
+        label_next(engine, person, 1, policy_code="threat", note="by ben of ann")
+    (one,) = found(engine, lea).labels
+    assert one == Overturned(
+        dt=day, text="invented text of c1", parent_text="above", language="de", queue="general",
+        first_label=0, first_code=None, others=2, contradicting=2, other_codes=("threat",),
+    )  # fmt: skip
+
+
+def test_nobody_and_no_time_is_in_it() -> None:
+    assert {field.name for field in fields(Overturned)} == {
+        "dt", "text", "parent_text", "language", "queue", "first_label", "first_code", "others",
+        "contradicting", "other_codes",
+    }  # fmt: skip
+    assert Overturned.__dataclass_fields__["dt"].type is date
+
+
+@pytest.mark.parametrize("labels", [(1,), (1, 1), (1, 0), (1, 0, 1)])
+def test_what_most_labels_confirm_or_leave_open_is_not_listed(
+    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, labels: tuple[int, ...]
+) -> None:
+    route("c1")
+    for person, value in zip(team, labels, strict=False):
+        label_next(engine, person, value)
+    assert texts(engine, lea) == []
+
+
+def test_a_label_that_is_being_given_again_is_not_listed(
+    engine: Engine, team: list[Moderator], lea: Moderator, route: Route
+) -> None:
+    route("c1")
+    overturn(engine, team[:2])
+    third = label_next(engine, team[2], 0)
+    assert texts(engine, lea) == ["c1"]
+    lease = undo(engine, moderator_id=team[2].id, decision_id=third.id, idempotency_key="undo")
+    assert texts(engine, lea) == []
+    label(engine, team[2], lease, 0)
+    assert texts(engine, lea) == ["c1"]
+
+
+def test_nobody_reads_what_they_labelled(
+    engine: Engine, team: list[Moderator], lea: Moderator, route: Route
+) -> None:
+    """They may be asked for it again in a retest."""
+    route("c1")
+    overturn(engine, [*team[:2], lea])
+    assert texts(engine, lea) == []
+    assert texts(engine, people.create_moderator(engine, "leo", "lead")) == ["c1"]
+
+
+@pytest.mark.parametrize("kind", ["review", "audit", "imported"])
+def test_what_the_lead_holds_or_may_be_served_is_not_listed(
+    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, new_item: Make, kind: str
+) -> None:
+    route("c1", "c2")
+    overturn(engine, team)
+    again, later = new_item("c1", kind=kind), date(2026, 3, 1)
+    if kind == "audit":
+        enqueue_audit(engine, "yearly", [(later, again)])
+    else:
+        queue.enqueue(engine, [again], later, kinds={kind})
+    assert texts(engine, lea) == ["c2"]
+    lease = held(engine, lea)
+    assert lease.item.comment_id == "c1"
+    assert texts(engine, lea) == ["c2"]
+    label(engine, lea, lease, 1)
+    assert texts(engine, lea) == ["c2"]  # now they labelled it
+    assert len(texts(engine, people.create_moderator(engine, "leo", "lead"))) == 2
+
+
+def test_an_open_retest_of_somebody_hides_the_comment(
+    engine: Engine, team: list[Moderator], lea: Moderator, route: Route
+) -> None:
+    route("c1")
+    overturn(engine, team)
+    today = date(2026, 3, 1)
+    queue_quality_control(engine, today, retest_share=1, gold_share=0, salt="s", least_days=0)
+    assert texts(engine, lea) == []
+    for person in team:
+        label_all(engine, person, lambda _: 1)
+    assert texts(engine, lea) == ["c1"]
+
+
+def test_a_dismissal_may_be_cancelled(
+    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, new_item: Make
+) -> None:
+    route("c1")
+    overturn(engine, team)
+    queue.enqueue(engine, [new_item("c1")], date(2026, 3, 1))
+    begun = dismissal.start(engine, lea.id, Criteria(comment_ids=("c1",)), "spam_wave", 1)
+    dismissal.resume(engine, begun.id)
+    assert texts(engine, lea) == []
+
+
+def test_gold_comments_are_not_listed(
+    engine: Engine, team: list[Moderator], lea: Moderator, route: Route
+) -> None:
+    route("c1")
+    overturn(engine, team)
+    add_gold(engine, [GoldComment(comment_id="c1", text="invented", label=1, source="panel")])
+    assert texts(engine, lea) == []
+    retire_gold(engine, ["c1"])
+    assert texts(engine, lea) == ["c1"]
+
+
+def test_the_latest_of_some_queues(
+    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, day: date
+) -> None:
+    for number in range(3):
+        route(f"c{number}", on=day + timedelta(number))
+    overturn(engine, team)
+    assert texts(engine, lea) == ["c2", "c1", "c0"]
+    assert not found(engine, lea).more
+    some = found(engine, lea, limit=2)
+    assert ([each.dt.day for each in some.labels], some.more) == ([3, 2], True)
+    assert texts(engine, lea, queues=["general"]) == ["c2", "c1", "c0"]
+    assert texts(engine, lea, queues=["de"]) == texts(engine, lea, queues=[]) == []
