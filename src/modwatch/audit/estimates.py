@@ -191,6 +191,10 @@ class AuditEstimator:
         high = self._interval(metric, rises=1, falls=0).high
         return replace(plain, low=np.minimum(plain.low, low), high=np.maximum(plain.high, high))
 
+    def plain_interval(self, metric: str) -> IntervalEstimate:
+        """Return the metric (…), comments without a label taken to be like the others."""
+        return self._interval(metric)
+
     def bound(self, metric: str, *, upper: bool) -> Floats:
         """Return the largest or smallest value (…) of the metric at the ends of its sides."""
         _validate(metric)
@@ -213,7 +217,7 @@ class AuditEstimator:
 
     def _bounded(self, estimate: Estimate) -> Estimate:
         """Return an estimate with its bound, where the labels give one."""
-        upper = estimate.metric in _BOUNDED_ABOVE
+        upper = estimate.metric in BOUNDED_ABOVE
         if not self.options.tails[int(upper)]:
             return estimate
         bound = float(self.bound(estimate.metric, upper=upper))
@@ -260,6 +264,15 @@ class AuditEstimator:
         flagged = self._share("flagged", mirrored=False, missing=1)
         found = self.comments[0] * flagged.value / max(self.comments[1], 1)
         return replace(SideShare.of(counts, self.comments[1], options, found), whole=self.whole)
+
+
+def sides_of(metric: str) -> tuple[str, ...]:
+    """Return the sides whose labels a metric depends on.
+
+    >>> sides_of("precision")
+    ('flagged',)
+    """
+    return _SIDES[metric]
 
 
 def _floats(estimate: IntervalEstimate) -> tuple[float, float, float, float]:
@@ -485,4 +498,4 @@ _SIGNS = {
 _OF_NEGATIVES = ("specificity", "false_positive_rate")
 
 #: Metrics with an upper bound where there are too few positives for a value: few are good news.
-_BOUNDED_ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")
+BOUNDED_ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")

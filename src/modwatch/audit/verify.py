@@ -44,7 +44,7 @@ from modwatch.audit.files import (
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.labels import AuditLabel, Key, Outcome, final_labels, key_of
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.results import FORMAT, Evidence, computed, to_json
+from modwatch.audit.results import Evidence, computed, format_of, to_json
 from modwatch.audit.seeds import seed_of
 from modwatch.audit.stages import second_stage
 from modwatch.errors import AuditError, ModwatchError
@@ -292,8 +292,8 @@ def _form(sealed: bytes, plan: AuditPlan) -> int:
     try:
         named = "format" in json.loads(sealed)
     except (ValueError, RecursionError, TypeError):
-        return FORMAT
-    return FORMAT if named or plan.rule.method == IntervalOptions().method else 1
+        return format_of(plan)
+    return format_of(plan) if named or plan.rule.method == IntervalOptions().method else 1
 
 
 def _without_label(outcomes: Sequence[Outcome]) -> Iterator[str]:

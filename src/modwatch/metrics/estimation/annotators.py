@@ -48,6 +48,8 @@ _BINS, _KNOTS = 30, (0.05, 0.35, 0.65, 0.95)
 _PROPOSALS, _ROUNDS, _ENOUGH = 4000, 4, 400
 _FREEDOM, _INFLATION = 5, 1.1
 _NEAR_ZERO = 1e-6
+#: Columns of the spline, and the standard deviation of a jump in the logit.
+_SPLINE, _JUMP = 4, 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,9 @@ class GivenLabels:
     #: (m,) number of labels, at least 1, and how many of them are toxic.
     given: Ints
     toxic: Ints
+    #: Whether the prevalence may jump from group to group at the same probability, as where a
+    #: score is misleading on one side of a threshold.
+    jumps: bool = False
 
     def __post_init__(self) -> None:
         if ((self.given < 1) | (self.toxic < 0) | (self.toxic > self.given)).any():
@@ -193,12 +198,19 @@ class _Posterior:
         inside = np.bincount(place)
         means = np.bincount(place, weights=score) / np.maximum(inside, 1)
         self._design = _spline(means, score)
+        if labels.jumps:
+            group = np.arange(means.size) % self.groups
+            jumps = (group[:, None] == np.arange(1, self.groups)).astype(np.float64)
+            self._design = np.column_stack([self._design, jumps])
         self._known = known
         confirmed = int(self._count[given > 1].sum())
         self._rates_prior = _PRIOR if confirmed >= MINIMUM_CONFIRMED else _VAGUE
         width = self._design.shape[1]
         self._centre = np.array([-2.0, 0.8 * spread, *np.zeros(width - 2)])
-        self._scale = np.array([4.0, 1.5 * spread, *np.full(width - 2, 2.0)])
+        self._scale = np.array(
+            [4.0, (3.0 if labels.jumps else 1.5) * spread, *np.full(width - 2, 2.0)]
+        )
+        self._scale[_SPLINE:] = _JUMP
 
     @property
     def start(self) -> Floats:
