@@ -140,6 +140,7 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
     "first_stage_share": lambda plan: 0.4,
     "several_labels_share": lambda plan: 0.3,
     "labels_an_item": lambda plan: 3,
+    "confirmations": lambda plan: {},
     "deadline_days": lambda plan: 15,
     "options": lambda plan: {"bins": 9},
     "calibrations": lambda plan: {"unflagged": Calibration(slope=0.5)},

@@ -198,7 +198,7 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) 
 
 @pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
 def test_auditors_know_the_truth_and_the_lead_settles_where_they_differ(staffed: Resources) -> None:
-    audit_of_monday(staffed, several_labels_share=1.0)
+    audit_of_monday(staffed, confirmed_share=1.0)
     contrary = [
         replace(person, false_positive_rate=float(number == 0), false_negative_rate=0.0)
         for number, person in enumerate(create_auditors(staffed.database, staffed.lanes))

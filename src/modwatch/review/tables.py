@@ -243,6 +243,9 @@ review_item = Table(
     Column("due_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     #: Deadline of an escalation for a severe reason, which is served before all others.
     Column("severe_due_at", DateTime(timezone=True)),
+    #: Audits: the first labels that a second person confirms, and a third if these differ; null: as
+    #: many people label it as `labels_wanted` says from the start.
+    Column("confirms", ARRAY(SmallInteger)),
     #: How many people label it, independently of each other.
     Column("labels_wanted", SmallInteger, nullable=False, server_default="1"),
     #: People who are not served it: they decided or skipped it or another item of the comment.

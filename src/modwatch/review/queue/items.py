@@ -1,5 +1,6 @@
 """Items of the queue as they come in, as moderators see them, and as leases of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
@@ -35,6 +36,8 @@ class NewItem:
     model_version: str
     #: review | retest | gold | audit | second_opinion | imported
     kind: str = "review"
+    #: Of an audit: the first labels that a second person confirms; None: see `labels_wanted`.
+    confirms: Sequence[int] | None = None
     #: How many people label it; None: as the queue's rules say.
     labels_wanted: int | None = None
     parent_text: str | None = field(default=None, repr=False)
