@@ -10,6 +10,7 @@ it has width even where every comment was labelled.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -24,7 +25,7 @@ from modwatch.audit.estimates import (
     sides_of,
 )
 from modwatch.audit.intervals import IntervalOptions
-from modwatch.audit.labels import AuditLabel, Key, blind_labels, key_of
+from modwatch.audit.labels import AuditLabel, blind_labels, key_of
 from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.stratified import WeightedCounts
 from modwatch.metrics.estimation.annotators import GivenLabels, TrueLabels, true_labels
@@ -36,6 +37,9 @@ DRAWS = 60
 #: Share of the errors that is supposed to be shared by everybody in the sensitivity band.
 SHARED = 0.5
 
+#: Draws whose interval is computed; those of the others lie between.
+_INTERVALS = 12
+
 _STEPS = 60
 _NARROW = 1e-12
 
@@ -44,14 +48,14 @@ _NARROW = 1e-12
 class LabelErrors:
     """What the labels of a sample tell of the true labels, and of the errors of the annotators."""
 
-    #: The comments (m,) with a label.
-    keys: Sequence[Key]
+    #: The comments (m,) with a label; anything that names them.
+    keys: Sequence[Any]
     #: Of these comments, in order; group 0 is the flagged side, 1 the unflagged one.
     truth: TrueLabels
     seed: int = 0
 
     @cached_property
-    def drawn(self) -> dict[Key, Ints]:
+    def drawn(self) -> dict[Any, Ints]:
         """Return draws (DRAWS,) of the true label of each comment, 0 or 1."""
         generator = np.random.default_rng(self.seed)
         places = np.linspace(0, len(self.truth.prob) - 1, DRAWS).astype(np.int64)
@@ -114,7 +118,8 @@ class ImputedEstimator:
         options = draws.options
         level = max(1 - 2 * max(options.tails), 0.5 + _NARROW)
         both = replace(options, sides="both", level=level)
-        return cls(draws=replace(draws, options=both), options=options)
+        draws = replace(draws, options=both, most_intervals=_INTERVALS)
+        return cls(draws=draws, options=options)
 
     def estimate(self, metric: str) -> Estimate:
         """Return one of `estimates.METRICS`, its bound, or the reason why there is none.
