@@ -28,7 +28,12 @@ from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.labels import AuditLabel, blind_labels, key_of
 from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.stratified import WeightedCounts
-from modwatch.metrics.estimation.annotators import GivenLabels, TrueLabels, true_labels
+from modwatch.metrics.estimation.annotators import (
+    RATE_BOUNDS,
+    GivenLabels,
+    TrueLabels,
+    true_labels,
+)
 from modwatch.metrics.inputs import Floats
 
 #: Draws of the true labels.
@@ -39,6 +44,9 @@ SHARED = 0.5
 
 #: Draws whose interval is computed; those of the others lie between.
 _INTERVALS = 12
+
+#: Part of `RATE_BOUNDS` beyond which labels tell too little.
+_NEAR_THE_BOUND = 0.85
 
 _STEPS = 60
 _NARROW = 1e-12
@@ -62,6 +70,16 @@ class LabelErrors:
         prob = self.truth.prob[places][:, self.truth.cell]
         toxic = (generator.random(prob.shape) < prob).astype(np.int64)
         return dict(zip(self.keys, toxic.T, strict=True))
+
+    @property
+    def useless(self) -> bool:
+        """Whether an error rate is near the largest that is believed of people."""
+        return any(
+            float(rate.mean()) > _NEAR_THE_BOUND * bound
+            for side in SIDES
+            if SIDES.index(side) < self.truth.false_positive.shape[1]
+            for rate, bound in zip(self.rates(side), RATE_BOUNDS, strict=True)
+        )
 
     def rates(self, side: str) -> tuple[Floats, Floats]:
         """Return draws (d,) of the false-positive and the false-negative rate of one side."""

@@ -6,7 +6,7 @@ None, with a reason and, where the labels give one, a bound.
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -50,6 +50,12 @@ _FIRST_METRICS = ("prevalence_unflagged", "precision", "recall", "f1", "accuracy
 _SHARED_METRICS = ("recall", "precision", "prevalence_unflagged", "accuracy", "prevalence")
 
 _LATER_FIELDS = ("bound", "all_labelled", "low_if_random", "high_if_random")
+
+#: Why labels of annotators who hardly do better than chance give no estimate.
+_USELESS = (
+    "the annotators contradict each other so often that their labels tell too little; clarify the "
+    "guidelines and plan another audit"
+)
 
 Document = dict[str, Any]
 
@@ -167,7 +173,16 @@ def _corrected(
     """Return every metric, allowing for errors of the annotators."""
     draws = estimator(evidence, errors.drawn, part.population, part.drawn, unknown)
     imputed = ImputedEstimator.of(draws)
-    return [imputed.estimate(metric) for metric in METRICS]
+    estimates = [imputed.estimate(metric) for metric in METRICS]
+    if not errors.useless:
+        return estimates
+    without = {"value": None, "low": None, "high": None, "error": None, "bound": None}
+    without |= {"labels_needed": None, "labels_needed_side": None}
+    without |= {"low_if_random": None, "high_if_random": None}
+    return [
+        replace(each, status="insufficient", reason=_USELESS, **without)  # type: ignore[arg-type]
+        for each in estimates
+    ]
 
 
 def _told(estimate: Estimate, form: int) -> bool:
