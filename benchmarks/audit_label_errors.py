@@ -111,7 +111,11 @@ class Audit:
         self.price = given.sum() / given.size - 1
         posterior = true_labels(
             GivenLabels(
-                prob=score, group=(~flagged).astype(np.int64), given=given, toxic=toxic, jumps=True
+                prob=score,
+                group=(~flagged).astype(np.int64),
+                given=given,
+                toxic=toxic,
+                score_may_mislead=True,
             )
         )
         self.errors = LabelErrors(keys=[*range(score.size)], truth=posterior)

@@ -109,7 +109,7 @@ def _with_errors(
             group=side,
             given=1 + confirmed + differ,
             toxic=np.asarray(said[0] + confirmed * said[1] + differ * said[2], dtype=np.int64),
-            jumps=True,
+            score_may_mislead=True,
         )
     )
     draws = np.stack(

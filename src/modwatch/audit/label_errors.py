@@ -112,7 +112,7 @@ def label_errors(
             group=np.array([each.stratum in unflagged for each in rows], dtype=np.int64),
             given=np.array([len(each) for each in said]),
             toxic=np.array([sum(each) for each in said]),
-            jumps=True,
+            score_may_mislead=True,
         ),
         seed=0,
     )

@@ -8,6 +8,8 @@ prevalence π(p) among comments of probability p, n labels of which k are toxic 
     π(p) g^(n−k) (1−g)^k  +  (1−π(p)) f^k (1−f)^(n−k).
 
 - π is a natural cubic spline in the logit of p, so that what the model's score tells enters too.
+- Where the score may mislead, π also has a jump between groups, and a floor: with odds o by the
+  spline and a hidden share ε, the odds are (o + ε)/(1 − ε).
 - f and g differ between groups of comments, such as the reviewed top and the random slice: the
   logit of each is normal around a common one, which pools them where a group tells little.
 - Which labels were confirmed depends on the first label, the stratum and the score alone, all of
@@ -50,6 +52,8 @@ _FREEDOM, _INFLATION = 5, 1.1
 _NEAR_ZERO = 1e-6
 #: Columns of the spline, and the standard deviation of a jump in the logit.
 _SPLINE, _JUMP = 4, 3.0
+#: Mean and standard deviation of the logarithm of the hidden share, and its largest value.
+_HIDDEN, _MOST_HIDDEN = (-6.0, 2.0), -0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +67,9 @@ class GivenLabels:
     #: (m,) number of labels, at least 1, and how many of them are toxic.
     given: Ints
     toxic: Ints
-    #: Whether the prevalence may jump from group to group at the same probability, as where a
-    #: score is misleading on one side of a threshold.
-    jumps: bool = False
+    #: Whether the score may mislead: the prevalence may jump from group to group at the same
+    #: probability, and a share of all comments, however low their score, may be toxic.
+    score_may_mislead: bool = False
 
     def __post_init__(self) -> None:
         if ((self.given < 1) | (self.toxic < 0) | (self.toxic > self.given)).any():
@@ -198,19 +202,23 @@ class _Posterior:
         inside = np.bincount(place)
         means = np.bincount(place, weights=score) / np.maximum(inside, 1)
         self._design = _spline(means, score)
-        if labels.jumps:
+        if labels.score_may_mislead:
             group = np.arange(means.size) % self.groups
             jumps = (group[:, None] == np.arange(1, self.groups)).astype(np.float64)
-            self._design = np.column_stack([self._design, jumps])
+            # The last coefficient is the logarithm of the hidden share: see `_likelihoods`.
+            self._design = np.column_stack([self._design, jumps, np.zeros(means.size)])
+        self._hidden = labels.score_may_mislead
         self._known = known
         confirmed = int(self._count[given > 1].sum())
         self._rates_prior = _PRIOR if confirmed >= MINIMUM_CONFIRMED else _VAGUE
         width = self._design.shape[1]
         self._centre = np.array([-2.0, 0.8 * spread, *np.zeros(width - 2)])
         self._scale = np.array(
-            [4.0, (3.0 if labels.jumps else 1.5) * spread, *np.full(width - 2, 2.0)]
+            [4.0, (3.0 if labels.score_may_mislead else 1.5) * spread, *np.full(width - 2, 2.0)]
         )
         self._scale[_SPLINE:] = _JUMP
+        if self._hidden:
+            self._centre[-1], self._scale[-1] = _HIDDEN
 
     @property
     def start(self) -> Floats:
@@ -250,6 +258,9 @@ class _Posterior:
     def _likelihoods(self, at: Floats) -> tuple[Floats, Floats, Floats]:
         """Return log-likelihoods (d, c) jointly with toxic and with not, and the prior's logit."""
         log_odds = (at[:, : self._design.shape[1]] @ self._design.T)[:, self._place]
+        if self._hidden:
+            hidden = np.minimum(at[:, self._design.shape[1] - 1, None], _MOST_HIDDEN)
+            log_odds = np.logaddexp(log_odds, hidden) - np.log1p(-np.exp(hidden))
         up, down = (self.logits(at, kind)[:, self._group] for kind in (0, 1))
         log, toxic, other = special.log_expit, self._toxic, self._other
         if_toxic = log(log_odds) + toxic * log(-down) + other * log(down)
