@@ -98,17 +98,17 @@ def _with_errors(
     side = np.array([SIDES.index(each.side) for each in plan.strata])[stratum]
     true = generator.random(score.size) < score
     wrong = np.where(true, FALSE_NEGATIVE, FALSE_POSITIVE)
-    said = true ^ (generator.random((MOST_LABELS, score.size)) < wrong)
+    said = (true ^ (generator.random((MOST_LABELS, score.size)) < wrong)).astype(np.int64)
     rules = [(plan.confirmations or {}).get(name) for name in SIDES]
     shares = np.array([rule.by_label if rule else (0.0, 0.0) for rule in rules])
-    confirmed = generator.random(score.size) < shares[side, said[0].astype(np.int64)]
+    confirmed = generator.random(score.size) < shares[side, said[0]]
     differ = confirmed & (said[0] != said[1])
     posterior = true_labels(
         GivenLabels(
             prob=score,
             group=side,
             given=1 + confirmed + differ,
-            toxic=np.asarray(said[0] + confirmed * said[1] + differ * said[2], dtype=np.int64),
+            toxic=said[0] + confirmed * said[1] + differ * said[2],
             score_may_mislead=True,
         )
     )
