@@ -116,7 +116,8 @@ class AuditRequest:
             "last": self.last,
             "rule": self.rule,
             "second_stage_labels": self.second_stage_labels,
-            "confirmations": rules,
+            # Earlier versions had another rule for further labels.
+            "confirmations": None if plan.confirmations is None else rules,
             "deadline_days": self.deadline_days,
             "options": asdict(self.options),
             "four_eyes": self.four_eyes,
