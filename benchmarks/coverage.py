@@ -1,16 +1,24 @@
-"""Coverage of the 95 % intervals of live estimates, beside the unweighted estimate.
+"""Coverage of the 95 % intervals of live estimates where moderators err.
 
-    python benchmarks/coverage.py [repetitions a cell, default 100] [comments a day, default 5000]
+    python benchmarks/coverage.py [--repetitions 100] [--comments 5000] [--processes 2] [--cells …]
 
-Each repetition simulates a window of two weeks, α = 0.1, a tenth of it the random slice, and
-labels a part of the routed comments. Cells: prevalence 1, 5, 20 %; calibrated and over-confident
-model; 60, 80 and 100 % of the labels received. The true values are the window's own. The naive
-estimate treats the labelled comments as a simple random sample, with the textbook interval.
+Each repetition simulates a window of two weeks, α = 0.1, a tenth of it the random slice, in which
+people label a part of the routed comments, and confirm some. Cells: prevalence 1, 5, 20 %; error
+rates FPR/FNR 0/0, 0.5/5, 2/10, 2/20 %; calibrated and over-confident model; 80 and 100 % of the
+labels received. The true values are the window's own. Beside ours, on the same labels:
+
+    first        every first label taken as true: what people said, as if they never erred
+    infallible   the same estimates if no label were wrong: what the design alone can do
+
+Half of the errors are made by everybody alike in the cells named shared; there the coverage of the
+sensitivity band is reported too. Exit status 1 if a floor is missed.
 """
 
+import argparse
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -22,23 +30,34 @@ from scipy.stats import rankdata
 from modwatch import metrics
 from modwatch.metrics import LabelledDay, measure_days
 from modwatch.metrics.collaborative import METRICS
-from modwatch.metrics.estimation.sample import Sample
-from modwatch.metrics.intervals import mid_p
+from modwatch.metrics.estimation.label_errors import label_error_table
+from modwatch.metrics.estimation.labelled_day import Confirmations
 from modwatch.routing import RoutingPolicy, design_routing
+from modwatch.routing.confirmations import confirmation_probabilities
 
 DAYS = 14
+THRESHOLD = 0.5
 POLICY = RoutingPolicy(review_fraction=0.1)
 FRACTION = {"review_fraction": POLICY.review_fraction}
 ASKED = {"review_fractions": [POLICY.review_fraction], "strategies": [POLICY.strategy]}
-CELLS = list(product((0.01, 0.05, 0.2), (1.0, 2.5), (0.6, 0.8, 1.0)))
-CELL = ["prevalence", "sharpness", "completion"]
-#: Lowest and highest coverage allowed over all cells, and largest bias in standard errors.
+#: Expected confirmations over reviewed comments.
+SHARE = POLICY.confirmation_share
+
+CELL = ["prevalence", "errors", "shared", "sharpness", "completion"]
+ERRORS = ((0.0, 0.0), (0.005, 0.05), (0.02, 0.1), (0.02, 0.2))
+CELLS = list(product((0.01, 0.05, 0.2), ERRORS, (0.0,), (1.0, 2.5), (0.8, 1.0)))
+CELLS += list(product((0.01, 0.05, 0.2), ERRORS[2:], (0.5,), (1.0,), (1.0,)))
+
+#: Lowest and highest coverage of a metric over all cells; largest bias in standard errors.
 FLOORS = {
-    "accuracy": (0.93, 0.98, 0.2),
-    "oc_accuracy": (0.93, 0.98, 0.2),
-    "review_efficiency": (0.93, 0.98, 0.2),
-    "oc_auroc": (0.92, 1.0, 0.2),
+    **dict.fromkeys(
+        ("accuracy", "prevalence", "oc_accuracy", "review_efficiency"), (0.93, 0.98, 0.25)
+    ),
+    **dict.fromkeys(("oc_auroc", "oc_auprc", "recall_flagged"), (0.92, 1.0, 0.25)),
 }
+#: Most confirmations over routed comments; widest interval beside infallible people's without
+#: errors, and with 2/20 %; windows with a figure at 5 % and above; coverage of the band.
+MOST_LABELS, WIDTH_WITHOUT, WIDTH_WITH, FIGURES, BAND = 0.15, 1.15, 1.6, 0.95, 0.9
 
 
 def comments(rng, size, prevalence, sharpness):
@@ -49,20 +68,61 @@ def comments(rng, size, prevalence, sharpness):
     return expit(sharpness * (shift + latent)), label
 
 
-def reviewed(rng, prob, label, completion):
-    """Return the day after review."""
-    routing = design_routing(prob, rng.integers(0, 2**64, prob.size, dtype=np.uint64), POLICY)
-    stratum, labelled = np.full(prob.size, -1), np.zeros(prob.size, bool)
-    stratum[routing.row] = routing.stratum
-    labelled[routing.row] = rng.random(routing.row.size) < completion
-    return LabelledDay(
-        prob=prob,
-        stratum=stratum,
-        label=np.where(labelled, label, 0),
-        labelled=labelled,
-        population=routing.strata["population"].to_numpy(),
-        sample=routing.strata["sample"].to_numpy(),
-    )
+def votes(rng, label, errors, shared):
+    """Return three people's labels (n, 3) of each comment; a part of their errors is shared."""
+    rate = np.where(label == 1, errors[1], errors[0])
+    alike = rng.random(label.size) < shared * rate
+    alone = rng.random((label.size, 3)) < ((1 - shared) * rate / (1 - shared * rate))[:, None]
+    return np.where(alike[:, None] | alone, 1 - label[:, None], label[:, None])
+
+
+class Team:
+    """People who label what is routed day by day, and confirm what they are asked to."""
+
+    def __init__(self, rng, errors, shared, completion):
+        self.rng, self.errors, self.shared, self.completion = rng, errors, shared, completion
+        self.routed = self.confirmed = 0
+        self.toxic, self.labels = np.zeros(2), np.zeros(2)
+
+    def review(self, prob, label):
+        """Return the day after review."""
+        keys = self.rng.integers(0, 2**64, prob.size, dtype=np.uint64)
+        routing = design_routing(prob, keys, POLICY)
+        row, stratum = routing.row, routing.stratum
+        said = votes(self.rng, label[row], self.errors, self.shared)
+        probability = confirmation_probabilities(
+            prob[row], stratum, threshold=THRESHOLD, share=SHARE, toxic_labels=self.recent
+        )
+        given = self.rng.random(row.size) < self.completion
+        asked = probability[np.arange(row.size), said[:, 0]]
+        second = given & (self.rng.random(row.size) < asked)
+        third = second & (said[:, 0] != said[:, 1])
+        self.routed += row.size
+        self.confirmed += int(second.sum() + third.sum())
+        for part, here in enumerate((stratum == 0, stratum != 0)):
+            self.toxic[part] += said[given & here, 0].sum()
+            self.labels[part] += (given & here).sum()
+        strata, labels, labelled = (
+            np.full(prob.size, -1), np.zeros(prob.size, int), np.zeros(prob.size, bool)
+        )  # fmt: skip
+        strata[row], labels[row], labelled[row] = stratum, np.where(given, said[:, 0], 0), given
+        return LabelledDay(
+            prob=prob,
+            stratum=strata,
+            label=labels,
+            labelled=labelled,
+            population=routing.strata["population"].to_numpy(),
+            sample=routing.strata["sample"].to_numpy(),
+            confirmations=Confirmations(
+                row=np.concatenate([row[second], row[third]]),
+                label=np.concatenate([said[second, 1], said[third, 2]]),
+            ),
+        )
+
+    @property
+    def recent(self):
+        """Share of toxic labels so far, of the top and of the slice."""
+        return tuple((self.toxic + 1) / (self.labels + 10)) if self.routed else (None, None)
 
 
 def exact(days):
@@ -84,113 +144,131 @@ def exact(days):
     }
 
 
-def naive(sample):
-    """Return value, low and high of each metric from the labelled comments alone."""
-    label, prob = sample.label, sample.prob
-    score = metrics.review_scores(prob, POLICY.strategy)
-    at = label, prob, score
-    looked = round(POLICY.review_fraction * label.size)
-    shares = {
-        "accuracy": (metrics.accuracy(label, prob), label.size),
-        "oc_accuracy": (metrics.oc_accuracy(*at, **FRACTION), label.size),
-        "review_efficiency": (metrics.review_efficiency(*at, **FRACTION), looked),
-    }
-    found = {name: (share, *mid_p(share * n, n)) for name, (share, n) in shares.items()}
-    area, positives = metrics.oc_auroc(*at, **FRACTION), label.sum()
-    if area is not None:
-        found["oc_auroc"] = (area, *hanley_mcneil(area, positives, label.size - positives))
-    return found
-
-
-def hanley_mcneil(area, positives, negatives):
-    """Return the interval of Hanley and McNeil (1982)."""
-    one, two = area / (2 - area), 2 * area**2 / (1 + area)
-    spread = area * (1 - area) + (positives - 1) * (one - area**2)
-    spread += (negatives - 1) * (two - area**2)
-    half = 1.96 * np.sqrt(max(spread, 0) / (positives * negatives))
-    return area - half, area + half
-
-
 def repetition(seed, size, cell):
-    """Return one row per metric: true value, estimate, naive estimate."""
+    """Return one row per metric: true value, our estimate, and the two beside it."""
     rng = np.random.default_rng(seed)
-    prevalence, sharpness, completion = cell
+    prevalence, errors, shared, sharpness, completion = cell
     truth = [comments(rng, size, prevalence, sharpness) for _ in range(DAYS)]
-    days = [reviewed(rng, *day, completion) for day in truth]
+    team = Team(rng, errors, shared, completion)
+    days = [team.review(*day) for day in truth]
     table = measure_days(days, seed=seed, **ASKED).set_index("metric")
     table["truth"] = pd.Series(exact(truth), dtype=float)
-    plain = pd.DataFrame(naive(Sample(days)), index=["naive", "naive_low", "naive_high"]).T
-    return table.join(plain).assign(**dict(zip(CELL, cell, strict=True)))
+    plain = [replace(day, confirmations=None) for day in days]
+    right = [replace(day, label=label) for day, (_, label) in zip(plain, truth, strict=True)]
+    for name, others in (("first", plain), ("infallible", right)):
+        found = measure_days(others, seed=seed, **ASKED).set_index("metric")
+        table = table.join(found[["value", "low", "high"]].add_prefix(f"{name}_"))
+    if shared:
+        options = {"review_fraction": POLICY.review_fraction, "strategy": POLICY.strategy}
+        band = label_error_table(days, seed=seed, **options).set_index("metric")
+        table = table.join(band[["shared_low", "shared_high"]])
+    rates = f"{100 * errors[0]:g}/{100 * errors[1]:g}"
+    cell = (prevalence, rates, shared, sharpness, completion)
+    return table.assign(labels=team.confirmed / team.routed, **dict(zip(CELL, cell, strict=True)))
 
 
-def hits(frame, low, value, high):
-    """Return whether the interval covers the true value, if estimated, and the error."""
-    inside = (frame[low] <= frame["truth"] + 1e-9) & (frame["truth"] <= frame[high] + 1e-9)
-    known = frame[low].notna() & (frame[high] - frame[low] > 1e-12)  # else all was seen
-    return inside.astype(float).where(known), frame[value] - frame["truth"]
+def held(frame, prefix=""):
+    """Return whether the interval holds the true value, missing where there is no interval."""
+    low, high = frame[f"{prefix}low"], frame[f"{prefix}high"]
+    inside = (low <= frame["truth"] + 1e-9) & (frame["truth"] <= high + 1e-9)
+    return inside.astype(float).where(low.notna() & ((high - low > 1e-12) | (prefix == "")))
 
 
 def summary(frame, by):
-    """Return coverage, bias in standard errors and width of ours and the naive estimate."""
-    groups = frame.groupby(by)
-    table = groups.agg(
-        sufficient=("ok", "mean"),
+    """Return coverage, bias in standard errors, width beside infallible people's, and labels."""
+    table = frame.groupby(by).agg(
+        figures=("ok", "mean"),
         coverage=("held", "mean"),
+        first=("first_held", "mean"),
+        infallible=("infallible_held", "mean"),
+        band=("band_held", "mean"),
+        bias_se=("error", lambda error: error.mean() / error.std()),
         width=("width", "median"),
-        error=("error", "std"),
-        bias=("error", "mean"),
-        naive_coverage=("naive_held", "mean"),
-        naive_bias=("naive_error", "mean"),
+        beside=("infallible_width", "median"),
+        labels=("labels", "mean"),
     )
-    table.insert(5, "bias_se", table["bias"] / table["error"])
+    table["wider"] = table.pop("width") / table.pop("beside")
     return table
 
 
 def report(frame):
-    """Print the summary over all cells, and of the cells for the metrics that have floors."""
-    numbers = ["value", "low", "high", "truth", "naive", "naive_low", "naive_high"]
-    frame = frame[frame["truth"].notna()].astype(dict.fromkeys(numbers, float)).reset_index()
-    frame["ok"] = frame["status"] == "ok"
-    frame["width"] = frame["high"] - frame["low"]
-    frame["held"], frame["error"] = hits(frame, "low", "value", "high")
-    frame["naive_held"], frame["naive_error"] = hits(frame, "naive_low", "naive", "naive_high")
-    whole = summary(frame, "metric")
-    cells = summary(frame, ["metric", *CELL])
-    by_metric = cells.groupby("metric")
-    whole["lowest_cell"] = by_metric["coverage"].min()
-    whole["highest_cell"] = by_metric["coverage"].max()
-    whole["bias_se"] = by_metric["bias_se"].mean()
-    whole["worst_bias_se"] = by_metric["bias_se"].agg(lambda ratios: ratios.abs().max())
-    print(whole.round(3).to_string())
-    print(cells.loc[list(FLOORS)].round(3).to_string())
-    return [
-        f"{name}: coverage {whole.loc[name, 'coverage']:.3f}, bias {whole.loc[name, 'bias_se']:.2f}"
-        for name, (low, high, bias) in FLOORS.items()
-        if not low <= whole.loc[name, "coverage"] <= high or abs(whole.loc[name, "bias_se"]) > bias
-    ]
-
-
-def main(repetitions, size):
-    """Run all cells; exit 1 when a floor is missed."""
-    start = time.perf_counter()
-    tasks = [(seed, cell) for cell in CELLS for seed in range(repetitions)]
-    with ProcessPoolExecutor(2) as pool:
-        runs = pool.map(
-            repetition,
-            [10_000 * CELLS.index(cell) + seed for seed, cell in tasks],
-            [size] * len(tasks),
-            [cell for _, cell in tasks],
-            chunksize=10,
-        )
-        frame = pd.concat(runs)
-    missed = report(frame)
-    print(
-        f"{len(tasks):,} windows of {DAYS} days of {size:,} comments,"
-        f" {time.perf_counter() - start:.0f} s; floors missed: {', '.join(missed) or 'none'}"
+    """Print the summary by metric and by cell; return the floors missed."""
+    frame = frame[frame["truth"].notna()].reset_index()
+    ends = [*(f"{p}{e}" for p in ("", "first_", "infallible_") for e in ("low", "high"))]
+    ends += ["shared_low", "shared_high", "value", "truth"]
+    frame = frame.reindex(columns=[*frame.columns, *(each for each in ends if each not in frame)])
+    frame = frame.astype(dict.fromkeys(ends, float))
+    frame["ok"], frame["held"] = frame["status"] == "ok", held(frame)
+    frame["first_held"], frame["infallible_held"] = (
+        held(frame, "first_"),
+        held(frame, "infallible_"),
     )
-    return bool(missed)
+    frame["band_held"], frame["error"] = held(frame, "shared_"), frame["value"] - frame["truth"]
+    frame["width"] = frame["high"] - frame["low"]
+    frame["infallible_width"] = frame["infallible_high"] - frame["infallible_low"]
+    alone, alike = frame[frame["shared"] == 0], frame[frame["shared"] > 0]
+    cells = summary(alone, ["metric", *CELL])
+    print(summary(alone, ["metric", "errors"]).drop(columns="band").round(3).to_string())
+    print(cells.loc[list(FLOORS)].drop(columns="band").round(3).to_string())
+    shared = summary(alike, ["metric", "prevalence", "errors"]) if len(alike) else None
+    if shared is not None:
+        print(shared.loc[[name for name in FLOORS if name in shared.index]].round(3).to_string())
+    return [*missed(alone, cells), *([] if shared is None else band_missed(shared))]
+
+
+def missed(frame, cells):
+    """Yield the floors missed over all cells, and which cells stray from them."""
+    whole = summary(frame, "metric")
+    for name, (low, high, bias) in FLOORS.items():
+        coverage = whole.loc[name, "coverage"]
+        mean_bias = cells.loc[name, "bias_se"].mean()
+        if not low <= coverage <= high or abs(mean_bias) > bias:
+            yield f"{name}: coverage {coverage:.3f}, bias {mean_bias:.2f}"
+        errors = cells.index.get_level_values("errors")
+        for rates, most in (("0/0", WIDTH_WITHOUT), ("2/20", WIDTH_WITH)):
+            wider = cells[errors == rates]
+            wider = wider.loc[name, "wider"].median() if name in wider.index else 0
+            if wider > most:
+                yield f"{name}: {wider:.2f} times as wide at {rates}"
+        often = cells.loc[name]
+        often = often[often.index.get_level_values("prevalence") >= 0.05]["figures"]
+        if len(often) and often.mean() < FIGURES:
+            yield f"{name}: figures in {often.mean():.3f} of the windows"
+    labels = cells["labels"].max()
+    if labels > MOST_LABELS:
+        yield f"labels: {labels:.3f} in one cell"
+
+
+def band_missed(shared):
+    """Yield where the band holds the true value less often than promised."""
+    for name in FLOORS:
+        if name in shared.index and shared.loc[name, "band"].mean() < BAND:
+            yield f"{name}: band {shared.loc[name, 'band'].mean():.3f}"
+
+
+def main():
+    """Run the cells; exit 1 when a floor is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--comments", type=int, default=5000)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--cells", type=int, nargs="*", help="numbers of cells; default: all")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    cells = list(enumerate(CELLS))
+    cells = [cells[i] for i in options.cells] if options.cells else cells
+    tasks = [(10_000 * i + seed, cell) for i, cell in cells for seed in range(options.repetitions)]
+    seeds, chosen = zip(*tasks, strict=True)
+    with ProcessPoolExecutor(options.processes) as pool:
+        runs = pool.map(repetition, seeds, [options.comments] * len(tasks), chosen, chunksize=10)
+        frame = pd.concat(runs)
+    floors = list(report(frame))
+    print(
+        f"{len(tasks):,} windows of {DAYS} days of {options.comments:,} comments,"
+        f" {time.perf_counter() - start:.0f} s; floors missed: {'; '.join(floors) or 'none'}"
+    )
+    return bool(floors)
 
 
 if __name__ == "__main__":
-    arguments = [int(argument) for argument in sys.argv[1:]]
-    sys.exit(main(*arguments, *(100, 5000)[len(arguments) :]))
+    sys.exit(main())

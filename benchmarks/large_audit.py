@@ -17,9 +17,9 @@ import resource
 import sys
 import tempfile
 import time
-from types import SimpleNamespace
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa

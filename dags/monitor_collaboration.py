@@ -13,7 +13,7 @@ its labels have changed. Every task can be cleared and run again at any time.
 | task | reads | writes |
 |---|---|---|
 | `verify_log` | the decision log, its last witness | a new witness, `log_verifications` |
-| `collect_labels` | the decision log | `labels`, `second_labels`, `check_answers` |
+| `collect_labels` | the decision log | `labels`, `confirmations`, `check_answers` |
 | `measure` | scores, design, labels | `measurements`; for the window `window_measurements`, \
 `reliability`, `moderator_error` |
 | `detect_drift` | `profiles`, `scores`, the queue | `drift` |

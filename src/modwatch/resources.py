@@ -159,7 +159,7 @@ class Resources:
             slice_share=self.settings.slice_share,
             strategy=self.settings.strategy,
             toxic_share=self.settings.toxic_share,
-            second_opinion_share=self.settings.second_opinion_share,
+            confirmation_share=self.settings.confirmation_share,
         )
 
     @property

@@ -41,10 +41,10 @@ def test_two_days_succeed_and_the_third_is_refused(job: DailyJob) -> None:
             assert at.lake.count("routed", day) == at.lake.count("labels", day) == good // 10
         copied = [
             at.lake.count(table, day)
-            for table in ("labels", "second_labels")
+            for table in ("labels", "confirmations")
             for day in (MONDAY, TUESDAY)
         ]
-        # What a lead says of a second opinion that was escalated is no second opinion.
+        # What a lead says of a confirmation that was escalated confirms nothing.
         settled = "SELECT count(*) FROM decision WHERE kind <> 'review' AND action = 'adjudicate'"
         with at.database.connect() as connection:
             assert job.decisions == sum(copied) + connection.scalar(text(settled))
@@ -156,8 +156,8 @@ def _undisturbed(job: DailyJob, folder: Path) -> Installation:
 def _queued(rows: list[dict[str, object]]) -> list[str]:
     """Return what was routed to the queue, without what people did there since."""
     lease = ("lease_digest", "leased_by", "leased_until", "claimed_at")
-    since = ("status", "version", "excluded", *lease)
-    routed = [row for row in rows if row["kind"] in ("review", "second_opinion")]
+    since = ("status", "version", "excluded", "first_label", *lease)
+    routed = [row for row in rows if row["kind"] in ("review", "confirmation")]
     return sorted(repr([(k, v) for k, v in row.items() if k not in since]) for row in routed)
 
 

@@ -131,8 +131,19 @@ def test_labels_that_measure_people_or_the_model_are_no_measures(
     assert whole(at) == UNTOUCHED
 
 
-def test_a_second_opinion_changes_nothing(at: Resources) -> None:
-    enqueue(at, item(FLAGGED), item(FLAGGED, "second_opinion"))
+def test_a_confirmation_changes_nothing(at: Resources) -> None:
+    enqueue(
+        at,
+        item(FLAGGED),
+        item(
+            FLAGGED,
+            "confirmation",
+            round=2,
+            confirms=[0, 1],
+            confirmation_probability_0=1.0,
+            confirmation_probability_1=1.0,
+        ),
+    )
     for number, name in enumerate(("ann", "ben")):
         person = create_moderator(at.database, name, "moderator")
         assert len(label_all(at.database, person, lambda _, said=number: said)) == 1

@@ -74,9 +74,9 @@ def test_the_queue_is_summarised_in_a_line(queue_url: str) -> None:
     with open_resources(Settings(database_url=queue_url)) as at:
         assert summary._queue(at.database) == (
             "Review queue: 0 decisions, 0 escalated items adjudicated by a lead. Gold accuracy: "
-            "insufficient (0 pairs of labels; 30 are needed). Agreement of second opinions: "
-            "insufficient (0 pairs of labels; 30 are needed). modwatch queue verify-log: "
-            "no problems."
+            "insufficient (0 pairs of labels; 30 are needed). Agreement of first labels and "
+            "confirmations: insufficient (0 pairs of labels; 30 are needed). modwatch queue "
+            "verify-log: no problems."
         )
 
 

@@ -1,8 +1,10 @@
 import datetime
+from itertools import permutations
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from modwatch.errors import LakeError, SourceError
 from modwatch.lake.delta import Lake
@@ -29,6 +31,13 @@ def labels(ids: list[str], day: datetime.date = DAY) -> pa.RecordBatch:
         ],
         schema=LABELS,
     ).slice(0, n)
+
+
+def scores(shard: int) -> pa.RecordBatch:
+    """Return the only row of a shard of `staged_scores`."""
+    row = {"dt": DAY, "comment_id": "abc"[shard], "model_version": "1", "role": "champion"}
+    row |= {"prob": 0.5, "uncertainty": 0.25, "flagged": False, "shard": shard}
+    return pa.RecordBatch.from_pylist([row], schema=TABLES["staged_scores"])
 
 
 def ids(lake: Lake, day: datetime.date) -> list[str]:
@@ -66,6 +75,17 @@ def test_keys_narrow_what_is_replaced(lake: Lake) -> None:
     lake.replace("labels", DAY, [labels(["it's"])], comment_id="it's")
     lake.replace("labels", DAY, [labels(["a"])], comment_id="a")
     assert sorted(ids(lake, DAY)) == ["a", "it's"]
+
+
+def test_rows_come_in_the_same_order_whichever_shard_was_written_last(lake: Lake) -> None:
+    """Sums of floating-point numbers depend on it, and days are compared digit by digit."""
+    orders = set()
+    for written in permutations(range(3)):
+        for shard in written:
+            lake.replace("staged_scores", DAY, [scores(shard)], shard=shard)
+        rows = lake.table("staged_scores", DAY, columns=["comment_id"])
+        orders.add("".join(rows.column("comment_id").to_pylist()))
+    assert orders == {"abc"}
 
 
 def test_batches_stream_and_reading_is_in_batches(lake: Lake) -> None:
@@ -110,3 +130,22 @@ def test_an_unwritable_lake_names_the_setting(tmp_path: Path) -> None:
 
 def test_every_table_begins_with_its_day() -> None:
     assert all(schema.names[0] == "dt" for schema in TABLES.values())
+
+
+def test_a_table_of_an_earlier_version_is_read_and_gets_the_later_columns(tmp_path: Path) -> None:
+    later = ("confirmation_probability_0", "confirmation_probability_1")
+    row = {
+        "dt": DAY, "comment_id": "c1", "reason": "uncertainty", "stratum": 0,
+        "inclusion_probability": 1.0, "rank": 1, "review_score": 0.2, "model_version": "3",
+    }  # fmt: skip
+    earlier = pa.schema([field for field in TABLES["routed"] if field.name not in later])
+    write_deltalake(
+        str(tmp_path / "routed"), pa.Table.from_pylist([row], schema=earlier), partition_by=["dt"]
+    )
+    lake = Lake(root=str(tmp_path))
+    (old,) = lake.table("routed", DAY).to_pylist()
+    assert old == row | dict.fromkeys(later)
+    new = row | {"dt": NEXT, later[0]: 0.1, later[1]: 1.0}
+    lake.replace("routed", NEXT, [pa.RecordBatch.from_pylist([new], schema=TABLES["routed"])])
+    assert lake.table("routed", NEXT).to_pylist() == [new]
+    assert lake.table("routed", DAY).to_pylist() == [old]

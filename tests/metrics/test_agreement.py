@@ -241,3 +241,61 @@ def test_bad_rows_are_refused():
         krippendorff_alpha([1], [NAN], rng=rng)
     with pytest.raises(MetricInputError, match="resamples"):
         krippendorff_alpha([1], [1], rng=rng, resamples=0)
+
+
+def test_equal_weights_are_no_weights():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 2, (2, 50))
+    for measure in (observed_agreement, cohen_kappa):
+        plain = measure(first, second)
+        assert measure(first, second, sample_weight=np.full(50, 7.0)) == plain
+        near = measure(first, second, sample_weight=np.full(50, 7.0) + 1e-7 * np.arange(50))
+        assert near.value == pytest.approx(plain.value)
+        assert (near.low, near.high) == pytest.approx((plain.low, plain.high), abs=2e-3)
+
+
+def test_a_weight_counts_as_so_many_pairs():
+    first, second = np.array([1, 0, 0]), np.array([1, 1, 0])
+    weight = np.array([1.0, 2.0, 5.0])
+    apart = np.repeat(np.arange(3), weight.astype(int))
+    for measure in (observed_agreement, cohen_kappa):
+        one = measure(first, second, sample_weight=weight, minimum=1)
+        many = measure(first[apart], second[apart], minimum=1)
+        assert one.value == pytest.approx(many.value)
+        assert one.low <= many.low
+        assert one.high >= many.high
+
+
+@pytest.mark.parametrize("weight", [[1.0], [-1.0, 1.0], [np.nan, 1.0]])
+def test_impossible_weights_are_refused(weight):
+    with pytest.raises(MetricInputError):
+        observed_agreement([0, 1], [0, 1], sample_weight=weight, minimum=1)
+
+
+@pytest.mark.parametrize("error", [0.02, 0.15])
+def test_agreement_of_an_uneven_sample_is_that_of_all(error):
+    """Labels 1 and those of a small part are compared far more often than others."""
+    rng = np.random.default_rng(1)
+    size, runs = 3000, 600
+    toxic = rng.random(size) < 0.25
+    hard = rng.random(size) < 0.1  # where people differ more
+    rate = np.where(hard, 3 * error, error)
+    first, second = (toxic ^ (rng.random(size) < rate) for _ in range(2))
+    chance = np.where(hard, 0.5, np.where(first, 0.1, 0.03))
+    truth = [measure(first, second).value for measure in (observed_agreement, cohen_kappa)]
+    found = []
+    for _ in range(runs):
+        drawn = rng.random(size) < chance
+        pairs = (first[drawn], second[drawn])
+        weighted = {"sample_weight": 1 / chance[drawn]}
+        figures = [m(*pairs, **weighted) for m in (observed_agreement, cohen_kappa)]
+        plain = [m(*pairs).value for m in (observed_agreement, cohen_kappa)]
+        found.append([(f.value, f.low, f.high, p) for f, p in zip(figures, plain, strict=True)])
+    values = np.array(found)  # (runs, 2, 4)
+    for which, true in enumerate(truth):
+        value, low, high, unweighted = values[:, which].T
+        error_of_mean = value.std() / np.sqrt(runs)
+        assert abs(value.mean() - true) < max(4 * error_of_mean, 0.15 * value.std())
+        assert abs(unweighted.mean() - true) > 10 * error_of_mean
+        assert ((low <= true) & (true <= high)).mean() >= 0.93
+        assert (high - low).mean() <= 6 * value.std()  # 3.92 of a normal estimate

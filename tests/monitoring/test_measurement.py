@@ -1,9 +1,13 @@
 """What a day's measuring plans and finds, on a whole installation."""
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, known_labels, review
 
+from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import CHECK_ANSWERS
+from modwatch.monitoring.measurement import gold_answers
 from modwatch.pipeline.daily import plan_slice
 from modwatch.resources import open_resources
 from modwatch.review.people import create_moderator
@@ -22,20 +26,19 @@ def test_the_slice_is_planned_from_the_labels_of_the_window(install):
     review(home)
     home.run(*FROM_THE_QUEUE[:2])
     with open_resources(home.settings) as at:
-        plan = plan_slice(at, MONDAY, widths=[0.9, 0.001])
+        plan = plan_slice(at, MONDAY, widths=[1.0, 0.001])
         design = at.lake.table("routing_design", MONDAY).to_pandas()
     accuracy = plan[plan["metric"] == "accuracy"].set_index("width")
-    assert accuracy.loc[0.9, "labels_now"] == design.loc[design["stratum"] > 0, "sample"].sum()
-    assert accuracy.loc[0.9, "labels"] <= accuracy.loc[0.9, "labels_now"]
+    assert accuracy.loc[1.0, "labels_now"] == design.loc[design["stratum"] > 0, "sample"].sum()
+    assert accuracy.loc[1.0, "labels"] <= accuracy.loc[1.0, "labels_now"]
     assert pd.isna(accuracy.loc[0.001, "labels"])  # not even sixteen times as many would do
 
 
-def test_gold_enters_the_table_of_moderator_error_and_is_measured_once(install):
+def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measured_once(install):
     home = install(gold_share=0.5, retest_share=0, review_fraction=0.3)
     home.run(*TO_THE_QUEUE)
     review(home)
     home.run(*FROM_THE_QUEUE[:2])
-    assert "gold" not in sources(home, MONDAY)
     panel = [
         GoldComment(comment_id=f"g{k}", text=f"invented {k}", label=k % 2, source="panel")
         for k in range(40)
@@ -47,13 +50,30 @@ def test_gold_enters_the_table_of_moderator_error_and_is_measured_once(install):
         answered = answer(at, {gold.comment_id: gold.label for gold in panel} | {"g0": 1, "g1": 0})
     assert answered == 40
     assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
-    assert sources(home, TUESDAY)["gold"] == pytest.approx(2 / 40)
-    assert "retest" not in sources(home, TUESDAY)
+    wrong = rates(home, TUESDAY)
     assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 0
     with open_resources(home.settings) as at:
-        assert retire_gold(at.database, ["g0"]) == 1
+        assert retire_gold(at.database, ["g0", "g1"]) == 2
     assert home.run(*FROM_THE_QUEUE[:2], day=TUESDAY)[1] == 1
-    assert sources(home, TUESDAY)["gold"] == pytest.approx(1 / 39)
+    right = rates(home, TUESDAY)
+    for metric, value in wrong.items():
+        assert right[metric] < value
+
+
+def test_wrongly_keyed_gold_is_left_out(tmp_path, caplog):
+    lake = Lake(root=str(tmp_path))
+    rows = {"dt": MONDAY, "kind": "gold", "moderator": "ann", "stratum": None}
+    for contradicted, used in ((2, True), (30, False)):
+        answers = [
+            {**rows, "comment_id": f"g{k}", "label": k % 2, "known": k % 2 ^ (k < contradicted)}
+            for k in range(60)
+        ]
+        lake.replace(
+            "check_answers", MONDAY, [pa.RecordBatch.from_pylist(answers, schema=CHECK_ANSWERS)]
+        )
+        found = gold_answers(lake, [MONDAY])
+        assert (found.toxic + found.other == 60) == used
+    assert "gold_contradicted" in [record.event for record in caplog.records]
 
 
 def answer(at, gold):
@@ -70,8 +90,9 @@ def answer(at, gold):
     return met
 
 
-def sources(home, day):
-    """Return the error rate of each source in the table of moderator error."""
+def rates(home, day):
+    """Return the estimated error rates of the window that ends with the day."""
     with open_resources(home.settings) as at:
-        table = at.lake.table("moderator_error", day).to_pandas()
-    return dict(zip(table["source"], table["error_rate"], strict=True))
+        table = at.lake.table("window_measurements", day).to_pandas().set_index("metric")
+    names = ["annotator_false_positive_rate", "annotator_false_negative_rate"]
+    return table.loc[names, "value"].to_dict()

@@ -11,7 +11,15 @@ import pytest
 from modwatch.errors import DesignError
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import COMMENTS, LABELS, MEASUREMENTS, ROUTED, ROUTING_DESIGN, SCORES
+from modwatch.lake.schemas import (
+    COMMENTS,
+    CONFIRMATIONS,
+    LABELS,
+    MEASUREMENTS,
+    ROUTED,
+    ROUTING_DESIGN,
+    SCORES,
+)
 from modwatch.metrics.estimation.measure import measure_days
 from modwatch.monitoring import tables
 from modwatch.pipeline import routed as routing_rows
@@ -63,29 +71,44 @@ def scored(lake: Lake) -> Callable[[int], DayScores]:
     return publish
 
 
-def route(lake: Lake, scores: DayScores) -> pa.RecordBatch:
+def route(lake: Lake, scores: DayScores, policy: RoutingPolicy = POLICY) -> pa.RecordBatch:
     """Route the day as the pipeline does; return the routed rows."""
-    keys = routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
-    routing = design_routing(scores.prob, keys, POLICY)
-    routed = routing_rows.routed_rows(DAY, scores, routing)
-    lake.replace("routing_design", DAY, [routing_rows.design_rows(DAY, scores, POLICY, routing)])
+    keys = routing_rows.sampling_keys(scores, day=DAY, policy=policy, salt="salt")
+    routing = design_routing(scores.prob, keys, policy)
+    recent = routing_rows.recent_labels(lake, [DAY])
+    routed = routing_rows.routed_rows(DAY, scores, policy, routing, toxic_labels=recent)
+    routed = routing_rows.as_routed_before(lake, DAY, routed)
+    lake.replace("routing_design", DAY, [routing_rows.design_rows(DAY, scores, policy, routing)])
     lake.replace("routed", DAY, [routed])
     return routed
 
 
-def label(
-    lake: Lake, labels: dict[str, int], *, table: str = "labels", moderator: str = "ann"
-) -> None:
-    rows = batch(
-        LABELS,
+def label(lake: Lake, labels: dict[str, int], *, moderator: str = "ann") -> None:
+    lake.replace("labels", DAY, [label_rows(LABELS, labels, moderator)])
+
+
+def confirm(lake: Lake, *rounds: tuple[str, dict[str, int]]) -> None:
+    """Write the labels of further people: name and labels of each round from the second."""
+    rows = [
+        label_rows(CONFIRMATIONS, labels, moderator, round=number, first_label=1)
+        for number, (moderator, labels) in enumerate(rounds, start=2)
+    ]
+    lake.replace("confirmations", DAY, rows)
+
+
+def label_rows(
+    schema: pa.Schema, labels: dict[str, int], moderator: str, **more: int
+) -> pa.RecordBatch:
+    return batch(
+        schema,
         dt=DAY,
         comment_id=list(labels),
         label=list(labels.values()),
         moderator=moderator,
         decided_at=NOON,
         seconds=1.0,
+        **more,
     )
-    lake.replace(table, DAY, [rows])
 
 
 def test_scores_come_back_as_arrays(scored: Callable[[int], DayScores]) -> None:
@@ -168,60 +191,75 @@ def test_queue_items_carry_the_texts_of_the_routed(
         assert item.inclusion_probability == row["inclusion_probability"]
 
 
-def test_second_opinions_of_the_routed_come_beside_them(
+def test_confirmations_of_the_routed_come_beside_them(
     lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
-    scores = scored(40)
+    scores, policy = scored(40), replace(POLICY, confirmation_share=0.5)
     comments = batch(COMMENTS, dt=DAY, comment_id=ids(40), created_at=NOON, text="invented")
     lake.replace("comments", DAY, [comments])
-    routed = route(lake, scores)
-    policy = replace(POLICY, second_opinion_share=0.5)
-    again = routing_rows.second_opinions(DAY, routed, policy=policy, salt="salt")
-    assert again == routing_rows.second_opinions(DAY, routed, policy=policy, salt="salt")
-    assert again != routing_rows.second_opinions(DAY, routed, policy=policy, salt="other")
-    assert (
-        routing_rows.second_opinions(
-            DAY, routed, policy=replace(POLICY, second_opinion_share=0), salt="salt"
-        )
-        == {}
-    )
+    routed = route(lake, scores, policy)
+    again = routing_rows.confirmations(DAY, routed, policy=policy, salt="salt")
+    assert again == routing_rows.confirmations(DAY, routed, policy=policy, salt="salt")
+    assert again != routing_rows.confirmations(DAY, routed, policy=policy, salt="other")
     items = list(routing_rows.queue_items(lake, DAY, routed, scores, again))
-    second = {item.comment_id: item for item in items if item.kind == "second_opinion"}
     first = {item.comment_id: item for item in items if item.kind == "review"}
-    assert len(items) == 30
-    assert second.keys() == again.keys()
-    assert len(first) == 20
-    for comment, item in second.items():
-        assert item.rank > first[comment].rank
-        assert 0 < item.inclusion_probability < first[comment].inclusion_probability
-        same = {"kind": "review", "rank": 0, "inclusion_probability": 1.0}
-        assert replace(item, **same) == replace(first[comment], **same)
+    for number in routing_rows.ROUNDS:
+        later = {item.comment_id: item for item in items if item.round == number}
+        assert later.keys() == again.keys()
+        for comment, item in later.items():
+            assert item.rank > first[comment].rank
+            assert item.confirms
+            own = {"kind", *again[comment][0]}
+            same = {name: getattr(first[comment], name) for name in own}
+            assert replace(item, **same) == replace(first[comment], **same)
+        first |= later
+    assert len(items) == 20 + 2 * len(again)
 
 
-def test_label_pairs_stand_for_what_was_routed(
+def test_without_a_share_nothing_is_confirmed(
+    lake: Lake, scored: Callable[[int], DayScores]
+) -> None:
+    policy = replace(POLICY, confirmation_share=0)
+    routed = route(lake, scored(40), policy)
+    assert routing_rows.confirmations(DAY, routed, policy=policy, salt="salt") == {}
+
+
+def test_labels_that_came_in_since_do_not_change_what_is_confirmed(
+    lake: Lake, scored: Callable[[int], DayScores]
+) -> None:
+    scores, policy = scored(200), replace(POLICY, confirmation_share=0.5)
+    before = route(lake, scores, policy)
+    every = before.column("comment_id").to_pylist()
+    label(lake, dict.fromkeys(every, 0))
+    assert route(lake, scores, policy) == before
+    off = route(lake, scores, replace(policy, confirmation_share=0))
+    assert off != before
+    on = route(lake, scores, policy)
+    assert on not in (off, before)  # the labels count now
+    label(lake, dict.fromkeys(every, 1))
+    assert route(lake, scores, policy) == on
+
+
+def test_confirmations_count_beside_a_first_label_by_somebody_else(
     lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     scores = scored(40)
-    assert len(tables.label_pairs(lake, [DAY]).first) == 0
-    rows = route(lake, scores).to_pylist()
-    top = [row["comment_id"] for row in rows if row["stratum"] == 0]
-    in_slice = [row for row in rows if row["stratum"] != 0]
-    every = [row["comment_id"] for row in rows]
-    label(lake, dict.fromkeys([*every, "stray"], 1))
-    assert len(tables.label_pairs(lake, [DAY]).first) == 0
-    asked = [*top[:3], *(row["comment_id"] for row in in_slice[:4])]
-    label(lake, {**dict.fromkeys(asked, 0), "stray": 0}, table="second_labels", moderator="ben")
-    pairs = tables.label_pairs(lake, [DAY])
-    assert pairs.first.tolist() == [1] * 7
-    assert pairs.second.tolist() == [0] * 7
-    assert pairs.top.sum() == 3
-    assert pairs.weight[pairs.top] == pytest.approx(len(top) / 3)
-    assert pairs.weight[~pairs.top].sum() == pytest.approx(len(in_slice))
-    chance = np.array([row["inclusion_probability"] for row in rows if row["comment_id"] in asked])
-    ratio = pairs.weight * chance
-    assert ratio[~pairs.top] == pytest.approx(ratio[~pairs.top][0])
-    label(lake, dict.fromkeys(asked, 0), table="second_labels", moderator="ann")
-    assert len(tables.label_pairs(lake, [DAY]).first) == 0
+    a, b, c, d = route(lake, scores).column("comment_id").to_pylist()[:4]
+    label(lake, {a: 1, b: 1, c: 0})
+    none = tables.labelled_day(lake, DAY, scores).confirmations
+    assert none is not None
+    assert none.row.size == 0
+    # d has no first label, and ann gave the first one of c: of b, ben answered twice.
+    confirm(lake, ("ben", {a: 0, b: 0, d: 1}), ("cem", {a: 1}))
+    rows = lake.table("confirmations", DAY).to_batches()
+    twice = label_rows(CONFIRMATIONS, {b: 1}, "ben", round=3, first_label=1)
+    own = label_rows(CONFIRMATIONS, {c: 1}, "ann", round=2, first_label=0)
+    lake.replace("confirmations", DAY, [*rows, twice, own])
+    day = tables.labelled_day(lake, DAY, scores)
+    at = {comment: number for number, comment in enumerate(ids(40))}
+    given, toxic = day.given(np.array([at[a], at[b], at[c]]))
+    assert given.tolist() == [3, 2, 1]
+    assert toxic.tolist() == [2, 1, 0]
 
 
 def test_a_labelled_day_is_the_whole_population(
@@ -268,7 +306,7 @@ def test_the_digest_changes_with_all_that_is_measured_and_nothing_else(
         label(lake, labels)
         digests.append(tables.labels_digest(lake, DAY))
     for labels in ({routed[0]: 1}, {routed[0]: 0}):
-        label(lake, labels, table="second_labels", moderator="ben")
+        confirm(lake, ("ben", labels))
         digests.append(tables.labels_digest(lake, DAY))
     assert len(set(digests)) == 6
     rows = lake.table("routed", DAY)

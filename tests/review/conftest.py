@@ -9,6 +9,7 @@ import pytest
 from databases import empty, owner_url
 from sqlalchemy import Engine, text
 
+from modwatch.lake.schemas import CONFIRMATION_PROBABILITIES
 from modwatch.review import people, queue
 from modwatch.review.database import connect
 from modwatch.review.embedded import APPLICATION, EmbeddedServer, embedded
@@ -71,6 +72,9 @@ def new_item() -> Callable[..., NewItem]:
             "uncertainty": 0.21,
             "model_version": "1",
         }
+        if fields.get("kind") == "confirmation":  # of any first label, for sure
+            probabilities = dict.fromkeys(CONFIRMATION_PROBABILITIES, 1.0)
+            content |= {"round": 2, "confirms": [0, 1], **probabilities}
         return NewItem(**(content | fields))  # type: ignore[arg-type]
 
     return make

@@ -1,7 +1,7 @@
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,9 @@ from modwatch.review import migrations, queue
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer
 from modwatch.review.log.hashing import GENESIS
+from modwatch.review.log.labels import confirming_labels
 from modwatch.review.migrate import VERSION_TABLE, upgrade
+from modwatch.review.quality_control.agreement import agreement_report
 from modwatch.review.tables import decision, metadata
 
 
@@ -56,16 +58,19 @@ def test_several_processes_may_migrate_at_once(postgres: EmbeddedServer) -> None
     engine.dispose()
 
 
-#: What the software of revision 3 left: one of three decided, its second opinion waiting.
+#: What the software of revision 3 left: one of three decided, its second opinion waiting, and one
+#: whose second opinion was given, of a fifth of the top.
 OLD_ROWS = """
 INSERT INTO moderator (pseudonym, role) VALUES ('ann', 'moderator'), ('ben', 'moderator');
 INSERT INTO review_item (dt, comment_id, kind, text, reason, stratum, inclusion_probability, rank,
     review_score, prob, uncertainty, model_version, status, version)
-SELECT '2026-01-01', id, kind, 'invented ' || id, 'uncertainty', 0, 1, rank, 0.2, 0.3, 0.21, '1',
-    status, CASE status WHEN 'decided' THEN 2 ELSE 1 END
+SELECT '2026-01-01', id, kind, 'invented ' || id, 'uncertainty', 0,
+    CASE kind WHEN 'review' THEN 1 ELSE 0.2 END, rank, 0.2, 0.3, 0.21, '1', status,
+    CASE status WHEN 'decided' THEN 2 ELSE 1 END
 FROM (VALUES ('c1', 'review', 1, 'decided'), ('c1', 'second_opinion', 1, 'waiting'),
     ('c2', 'review', 2, 'waiting'), ('c2', 'second_opinion', 2, 'waiting'),
-    ('c3', 'review', 3, 'waiting')) AS old (id, kind, rank, status);
+    ('c3', 'review', 3, 'waiting'), ('c4', 'review', 4, 'decided'),
+    ('c4', 'second_opinion', 4, 'decided')) AS old (id, kind, rank, status);
 """
 
 
@@ -76,9 +81,8 @@ def test_a_log_that_older_tables_hold_survives_the_upgrade(postgres: EmbeddedSer
         connection.execute(text(OLD_ROWS))
         _log_as_before(connection, item_id=1, action="label", label=1)
         _log_as_before(connection, item_id=5, action="skip", label=None)
-        connection.execute(
-            text("INSERT INTO decision_chain VALUES (2, 0, :none)"), {"none": GENESIS}
-        )
+        _log_as_before(connection, item_id=6, action="label", label=1)
+        _log_as_before(connection, item_id=7, action="label", label=0, moderator_id=2)
         log = [tuple(row) for row in connection.execute(text("SELECT * FROM decision"))]
     upgrade(engine)
     with engine.connect() as connection:
@@ -86,10 +90,13 @@ def test_a_log_that_older_tables_hold_survives_the_upgrade(postgres: EmbeddedSer
         kept = [tuple(row) for row in connection.execute(text(f"SELECT {columns} FROM decision"))]
     assert sorted(map(str, kept[0])) == sorted(map(str, log[0]))
     report = queue.verify_log(engine)
-    assert (report.decisions, report.problems) == (2, ())
-    # The second opinion of c1 is for ben alone, that of c2 waits for its label; ann skipped c3.
+    assert (report.decisions, report.problems) == (4, ())
+    # Open second opinions are withdrawn; ann skipped c3.
     assert _served(engine, 1) == ["c2"]
-    assert _served(engine, 2) == ["c1", "c2", "c3"]
+    assert _served(engine, 2) == ["c2", "c3"]
+    compared = agreement_report(engine, date(2026, 1, 2), date(2026, 1, 2), minimum=1)
+    assert (compared.confirmations.value, compared.confirmations.n) == (0, 1)
+    assert list(confirming_labels(engine, date(2026, 1, 1))) == []  # of no known probability
     engine.dispose()
 
 
@@ -98,12 +105,13 @@ NEW = {
 }  # fmt: skip
 
 
-def _log_as_before(connection: Connection, **said: object) -> None:
-    """Append to the chain of moderator 1 as the software of revision 3 did."""
+def _log_as_before(connection: Connection, *, moderator_id: int = 1, **said: object) -> None:
+    """Append to the chain of a moderator as the software of revision 3 did."""
     item = connection.execute(
         text("SELECT dt, comment_id, kind, version FROM review_item WHERE id = :item_id"), said
     ).one()
-    before = connection.execute(text("SELECT length, hash FROM decision_chain")).one_or_none()
+    chain = text("SELECT length, hash FROM decision_chain WHERE moderator_id = :moderator_id")
+    before = connection.execute(chain, {"moderator_id": moderator_id}).one_or_none()
     row = {
         "position": before.length + 1 if before else 1,
         "item_id": said["item_id"],
@@ -111,7 +119,7 @@ def _log_as_before(connection: Connection, **said: object) -> None:
         "comment_id": item.comment_id,
         "kind": item.kind,
         "item_version": item.version,
-        "moderator_id": 1,
+        "moderator_id": moderator_id,
         "action": said["action"],
         "label": said["label"],
         "policy_code": None,
@@ -130,7 +138,7 @@ def _log_as_before(connection: Connection, **said: object) -> None:
     connection.execute(text(f"INSERT INTO decision ({names}) VALUES ({places})"), row)
     connection.execute(
         text(
-            "INSERT INTO decision_chain VALUES (1, :position, :hash) "
+            "INSERT INTO decision_chain VALUES (:moderator_id, :position, :hash) "
             "ON CONFLICT (moderator_id) DO UPDATE SET length = :position, hash = :hash"
         ),
         row,

@@ -8,6 +8,7 @@ from sqlalchemy import Engine, select
 from modwatch.errors import AccessDeniedError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.console.server import listen, server
+from modwatch.review.log.labels import confirming_labels
 from modwatch.review.queue.items import NewItem
 from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.review.tables import decision
@@ -136,10 +137,10 @@ def test_escalations_are_as_frequent_as_asked_and_change_no_label() -> None:
     assert all(person.label(name, 0) == frank.label(name, 0) for name in names[:500])
 
 
-def test_a_team_gives_second_opinions_too(
+def test_a_team_gives_confirmations_too(
     engine: Engine, base_url: str, new_item: Callable[..., NewItem], day: date
 ) -> None:
-    kinds = ("review", "second_opinion")
+    kinds = ("review", "confirmation")
     items = [new_item(f"c{i}", i + 1, kind=kind) for i in range(20) for kind in kinds]
     queue.enqueue(engine, items, day)
     team = [simulated(engine, name) for name in ("a", "b")]
@@ -149,6 +150,30 @@ def test_a_team_gives_second_opinions_too(
         (batch,) = queue.current_labels(engine, day, kind=kind)
         assert set(batch.column("moderator").to_pylist()) == {name}
         assert batch.num_rows == 20
+
+
+def test_a_team_that_errs_labels_every_round(
+    engine: Engine, base_url: str, new_item: Callable[..., NewItem], day: date
+) -> None:
+    """A round opens with the labels before it: people ask until nothing is left for anybody."""
+    rounds = ({}, *({"kind": "confirmation", "round": number} for number in (2, 3)))
+    items = [new_item(f"c{i}", i + 1, **more) for i in range(60) for more in rounds]
+    queue.enqueue(engine, items, day)
+    team = [
+        simulated(engine, name, false_positive_rate=0.3, false_negative_rate=0.3, seed=seed)
+        for seed, name in enumerate("abc")
+    ]
+    report = work(base_url, team, truth(60))
+    given = [row for part in confirming_labels(engine, day) for row in part.to_pylist()]
+    second = {row["comment_id"]: row for row in given if row["round"] == 2}
+    third = {row["comment_id"]: row for row in given if row["round"] == 3}
+    assert len(second) == 60
+    differ = {name for name, row in second.items() if row["label"] != row["first_label"]}
+    assert third.keys() == differ
+    assert 60 * 0.42 - 4 * 3.9 < len(differ) < 60 * 0.42 + 4 * 3.9  # 2 · 0.3 · 0.7
+    assert report.decisions == 120 + len(differ)
+    state = queue.counts(engine)
+    assert (state.waiting, state.blocked) == (0, 60 - len(differ))
 
 
 def test_work_is_bounded(engine: Engine, base_url: str, fill: Fill) -> None:

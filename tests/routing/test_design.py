@@ -165,9 +165,9 @@ def test_allocation_respects_floor_and_population():
         ({"strategy": "chance"}, "uncertainty"),
         ({"strata": 0}, "strata"),
         ({"minimum": 0}, "minimum"),
-        ({"second_opinion_share": -0.1}, "second_opinion_share"),
-        ({"second_opinion_share": 1.1}, "second_opinion_share"),
-        ({"second_opinion_share": float("nan")}, "second_opinion_share"),
+        ({"confirmation_share": -0.1}, "confirmation_share"),
+        ({"confirmation_share": 1.1}, "confirmation_share"),
+        ({"confirmation_share": float("nan")}, "confirmation_share"),
     ],
 )
 def test_an_impossible_policy_is_refused(change, told):

@@ -18,6 +18,6 @@ def test_every_value_that_decides_who_is_reviewed_changes_the_digest():
     assert len({policy.digest, *(other.digest for other in others)}) == 7
 
 
-def test_second_opinions_come_on_top_and_move_no_slice():
+def test_confirmations_come_on_top_and_move_no_slice():
     policy = RoutingPolicy(review_fraction=0.1)
-    assert replace(policy, second_opinion_share=0.5).digest == policy.digest
+    assert replace(policy, confirmation_share=0.5).digest == policy.digest

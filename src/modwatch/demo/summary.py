@@ -67,12 +67,16 @@ def _day(at: Resources, day: datetime.date) -> list[str]:
 
 
 def _all_days(at: Resources, days: Sequence[datetime.date]) -> list[list[str]]:
-    """Return the cells of all days together, and corrected for the annotator error rate."""
+    """Return the cells of all days together, and those that take every first label as true."""
     window = at.lake.table("window_measurements", days[-1]).to_pandas()
+    errors = at.lake.table("label_errors", days[-1]).to_pandas()
+    plain = errors.drop(columns=["value", "low", "high"]).rename(
+        columns={f"uncorrected{end}": end.lstrip("_") or "value" for end in ("", "_low", "_high")}
+    )
     truth = _measured(at, [_truth(at, day) for day in days])
     return [
         ["all days", *_counts(at, days), *_cells(window, truth, at)],
-        ["… corrected", "", "", "", *_cells(window, truth, at, suffix="_corrected")],
+        ["… uncorrected", "", "", "", *_cells(plain, truth, at)],
     ]
 
 
@@ -82,13 +86,9 @@ def _counts(at: Resources, days: Sequence[datetime.date]) -> list[str]:
     return [f"{sum(at.lake.count(table, day) for day in days):,}" for table in counted]
 
 
-def _cells(
-    measured: pd.DataFrame, truth: pd.DataFrame, at: Resources, suffix: str = ""
-) -> list[str]:
+def _cells(measured: pd.DataFrame, truth: pd.DataFrame, at: Resources) -> list[str]:
     """Return the cells of the metrics."""
-    return [
-        _cell(measured, truth, at, metric, by_alpha, suffix) for _, metric, by_alpha in _COLUMNS
-    ]
+    return [_cell(measured, truth, at, metric, by_alpha) for _, metric, by_alpha in _COLUMNS]
 
 
 def _measured(at: Resources, days: Sequence[LabelledDay]) -> pd.DataFrame:
@@ -123,14 +123,13 @@ def _cell(
     at: Resources,
     metric: str,
     by_alpha: bool,
-    suffix: str = "",
 ) -> str:
-    """Return `estimate [low, high] (true value)`; `suffix` selects a variant of the estimate."""
-    estimate = _pick(measured, at, metric + suffix, by_alpha)
+    """Return `estimate [low, high] (true value)`."""
+    estimate = _pick(measured, at, metric, by_alpha)
     true = _pick(truth, at, metric, by_alpha)
     known = "" if true is None or pd.isna(true["value"]) else f" ({true['value']:.3f})"
     if estimate is None or pd.isna(estimate["value"]):
-        return f"{'not corrected' if suffix else 'insufficient'}{known}"
+        return f"insufficient{known}"
     return f"{estimate['value']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]{known}"
 
 
@@ -148,19 +147,28 @@ def _legend(at: Resources) -> str:
     return (
         f"Estimates with 95 % confidence intervals from the moderators' labels at α = "
         f"{at.settings.review_fraction:g} ({at.settings.strategy}; {at.settings.slice_share:.0%} "
-        "of it a random slice); in parentheses the true value, from the labels of the source. The "
-        f"last row is corrected for the error rate of the simulated moderators: {_error_rate(at)}."
+        "of it a random slice); in parentheses the true value, from the labels of the source. They "
+        f"allow for the moderators' errors: {_error_rates(at)}. The last row takes every first "
+        "label as true."
     )
 
 
-def _error_rate(at: Resources) -> str:
-    """Return the annotator error rate, estimated from second opinions."""
+def _error_rates(at: Resources) -> str:
+    """Return what the confirmations tell of the moderators' errors."""
     window = at.lake.table("window_measurements", at.lake.days("window_measurements")[-1])
-    row = _pick(window.to_pandas(), at, "moderator_error", by_alpha=False)
-    if row is None or pd.isna(row["value"]):
-        return "not estimated, too few second opinions"
-    ends = f"{row['low']:.1%} to {row['high']:.1%}"
-    return f"{row['value']:.1%} ({ends}), estimated from {row['n']} second opinions"
+    rows = {row["metric"]: row for row in window.to_pylist()}
+    names = {"false positives": "annotator_false_positive_rate"}
+    names["false negatives"] = "annotator_false_negative_rate"
+    if not all(metric in rows for metric in names.values()):
+        return "not known, no comment was labelled"
+    rates = [
+        f"{name} {rows[metric]['value']:.1%} ({rows[metric]['low']:.1%} to "
+        f"{rows[metric]['high']:.1%})"
+        for name, metric in names.items()
+    ]
+    confirmed = rows[names["false positives"]]["n"]
+    overturned = round(confirmed * rows["overturned"]["value"]) if "overturned" in rows else 0
+    return f"{', '.join(rates)}, from {confirmed} confirmed labels, {overturned} of them overturned"
 
 
 def _queue(engine: Engine) -> str:
@@ -173,8 +181,8 @@ def _queue(engine: Engine) -> str:
         escalations = connection.execute(adjudicated).scalar_one()
     return (
         f"Review queue: {log.decisions:,} decisions, {escalations} escalated items adjudicated by "
-        f"a lead. Gold accuracy: {_agreement(report.gold_accuracy)}. Agreement of second opinions: "
-        f"{_agreement(report.second_opinions)}. modwatch queue verify-log: "
+        f"a lead. Gold accuracy: {_agreement(report.gold_accuracy)}. Agreement of first labels and "
+        f"confirmations: {_agreement(report.confirmations)}. modwatch queue verify-log: "
         f"{'no problems' if log.intact else f'{len(log.problems)} problems'}."
     )
 

@@ -6,6 +6,7 @@ and written in batches: memory does not grow with the size of a day.
 
 import datetime
 import logging
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable, WriterProperties, write_deltalake
+from deltalake import DeltaTable, Schema, WriterProperties, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from modwatch.errors import LakeError
@@ -93,7 +94,7 @@ class Lake:
         columns: Sequence[str] | None = None,
         **keys: Key,
     ) -> Iterator[pa.RecordBatch]:
-        """Return the rows of `day` in batches of at most 10,000 rows.
+        """Return the rows of `day` in batches of at most 10,000 rows, always in the same order.
 
         Raises:
             LakeError: the table cannot be read.
@@ -148,7 +149,15 @@ class Lake:
         delta = self._open(table)
         if delta is None:
             return iter(())
-        return self._batches(table, delta.to_pyarrow_dataset(), condition, columns)
+        stored = delta.to_pyarrow_dataset()
+        # A table of an earlier version lacks later columns, which are null there.
+        later = [field for field in TABLES[table] if field.name not in stored.schema.names]
+        schema = pa.schema([*stored.schema, *later])
+        # Delta lists the part that was written last first, whichever of two writers that was, and
+        # sums of floating-point numbers depend on the order of the rows. Hence by folder.
+        files = sorted(stored.get_fragments(), key=lambda file: posixpath.dirname(file.path))
+        dataset = ds.FileSystemDataset(files, schema, stored.format, stored.filesystem)
+        return self._batches(table, dataset, condition, columns)
 
     def _batches(
         self,
@@ -190,6 +199,13 @@ class Lake:
             partition_by=PARTITIONS.get(table, ["dt"]),
             mode="ignore",
         )
+        delta = DeltaTable(self._uri(table))
+        stored = {field.name for field in delta.schema().fields}
+        later = [
+            field for field in Schema.from_arrow(TABLES[table]).fields if field.name not in stored
+        ]
+        if later:
+            delta.alter.add_columns(later)
 
     def _uri(self, table: str) -> str:
         if "://" in self.root:

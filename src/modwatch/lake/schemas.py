@@ -97,6 +97,9 @@ ROUTING_DESIGN = pa.schema(
     ]
 )
 
+#: Columns of ROUTED, by the first label 0, 1.
+CONFIRMATION_PROBABILITIES = ("confirmation_probability_0", "confirmation_probability_1")
+
 #: One comment sent to review.
 ROUTED = pa.schema(
     [
@@ -107,6 +110,8 @@ ROUTED = pa.schema(
         *_required(pa.int64(), "rank"),  # 1 is reviewed first
         *_required(pa.float64(), "review_score"),
         *_required(pa.string(), "model_version"),
+        # Probability in [0, 1] that a first label 0, 1 is confirmed; null: routed before 0.5.
+        *_columns(pa.float64(), *CONFIRMATION_PROBABILITIES),
     ]
 )
 
@@ -122,8 +127,17 @@ LABELS = pa.schema(
     ]
 )
 
-#: Second opinions: labels of a second person, who did not see the first. Not used in estimates.
-SECOND_LABELS = LABELS
+#: One confirmation of a routed comment that has a current label: the label of a second person
+#: (round 2) or, where two differ, of a third (round 3), as given and without knowledge of others.
+CONFIRMATIONS = pa.schema(
+    [
+        *LABELS,
+        *_required(pa.int8(), "round"),  # 2 | 3
+        # The first label as it was given, whose `confirmation_probability` of `routed` applies:
+        # that of `labels` may have been corrected since.
+        *_required(pa.int8(), "first_label"),
+    ]
+)
 
 #: One label of a retest or gold item, beside the known label: the first label by the same person,
 #: or the gold label. Not used in estimates.
@@ -242,20 +256,22 @@ RELIABILITY = pa.schema(
     ]
 )
 
-#: Estimates of a window, corrected for the annotator error rate: as estimated from second opinions
-#: (measured), retests and gold items, and for assumed rates.
-MODERATOR_ERROR = pa.schema(
+#: The estimates of a window at the deployed setting, beside those that take every first label as
+#: true, and the band that allows for errors which everybody makes alike
+#: (`metrics.estimation.label_errors`). Numbers are null where insufficient.
+LABEL_ERRORS = pa.schema(
     [
         *_required(pa.date32(), "dt"),  # last day of the window
-        *_required(pa.string(), "source"),  # measured | retest | gold | assumed
-        *_required(pa.float64(), "error_rate"),
         *_required(pa.string(), "metric"),
         ("strategy", pa.string()),
         ("alpha", pa.float64()),
         *_ESTIMATE,
-        *_columns(pa.float64(), "corrected", "corrected_low", "corrected_high"),
-        *_required(pa.string(), "status"),  # ok | insufficient | not_corrected
-        *_required(pa.string(), "note"),
+        *_columns(pa.float64(), "uncorrected", "uncorrected_low", "uncorrected_high"),
+        *_columns(pa.float64(), "shared_low", "shared_high"),
+        # Largest shares of shared errors in the band.
+        *_required(pa.float64(), "shared_false_positive", "shared_false_negative"),
+        *_required(pa.int64(), "n"),
+        *_required(pa.string(), "status", "reason"),  # ok | insufficient
     ]
 )
 
@@ -279,14 +295,14 @@ TABLES: dict[str, pa.Schema] = {
     "routing_design": ROUTING_DESIGN,
     "routed": ROUTED,
     "labels": LABELS,
-    "second_labels": SECOND_LABELS,
+    "confirmations": CONFIRMATIONS,
     "check_answers": CHECK_ANSWERS,
     "measurements": MEASUREMENTS,
     # Over the trailing window; `dt` is its last day.
     "window_measurements": MEASUREMENTS,
     "profiles": PROFILES,
     "reliability": RELIABILITY,
-    "moderator_error": MODERATOR_ERROR,
+    "label_errors": LABEL_ERRORS,
     "drift": DRIFT,
     "alerts": ALERTS,
     "log_verifications": LOG_VERIFICATIONS,

@@ -16,9 +16,7 @@ Functions by topic; `docs/metrics.md` explains each metric:
     no labels             expected_performance
     agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
                           observed_disagreement
-    annotator error       annotator_error_rate, assumed_error_rates, error_rates_from_gold,
-                          error_rates_from_pairs, gold_error_rate
-    its correction        corrected_rows, corrected_table, sensitivity_table
+    annotator error       annotator_error_rate, label_error_table, true_labels
     distances             jensen_shannon, mean_shift, population_stability_index, wasserstein
 
 Parameters that the metrics share. Columns may be lists, numpy arrays or pandas Series.
@@ -43,17 +41,7 @@ from modwatch.metrics.agreement import (
     observed_agreement,
     observed_disagreement,
 )
-from modwatch.metrics.annotator_error import (
-    ErrorRate,
-    ErrorRates,
-    GoldAnswers,
-    LabelPairs,
-    annotator_error_rate,
-    assumed_error_rates,
-    error_rates_from_gold,
-    error_rates_from_pairs,
-    gold_error_rate,
-)
+from modwatch.metrics.annotator_error import ErrorRate, annotator_error_rate
 from modwatch.metrics.calibration import (
     brier_score,
     calibration_auprc,
@@ -79,28 +67,27 @@ from modwatch.metrics.distance import (
     wasserstein,
 )
 from modwatch.metrics.estimate import Estimate
-from modwatch.metrics.estimation.labelled_day import LabelledDay, fully_labelled
+from modwatch.metrics.estimation.annotators import (
+    GivenLabels,
+    KnownAnswers,
+    TrueLabels,
+    true_labels,
+)
+from modwatch.metrics.estimation.label_errors import label_error_table
+from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay, fully_labelled
 from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
 from modwatch.metrics.estimation.sample_size import labels_for_width, plan_slice
-from modwatch.metrics.rogan_gladen import (
-    PopulationCounts,
-    corrected_rows,
-    corrected_table,
-    sensitivity_table,
-)
 from modwatch.metrics.strategies import STRATEGIES, review_scores
 from modwatch.metrics.what_if import what_if_table
 
 __all__ = [
-    "REVIEW_FRACTIONS", "STRATEGIES", "ErrorRate", "ErrorRates", "Estimate", "GoldAnswers",
-    "LabelPairs", "LabelledDay", "PopulationCounts", "accuracy", "annotator_error_rate",
-    "assumed_error_rates", "auprc", "auroc", "brier_score", "calibration_auprc",
-    "calibration_auroc", "cohen_kappa", "collaboration_curve", "corrected_rows", "corrected_table",
-    "error_rates_from_gold", "error_rates_from_pairs", "expected_calibration_error",
-    "expected_performance", "fully_labelled", "gold_error_rate", "jensen_shannon",
-    "krippendorff_alpha", "labels_for_width", "mean_shift", "measure_days", "observed_agreement",
-    "observed_disagreement", "oc_accuracy", "oc_auprc", "oc_auroc", "plan_slice",
-    "population_stability_index", "precision", "prevalence", "recall", "reliability_curve",
-    "reliability_estimates", "review_effectiveness", "review_efficiency", "review_scores",
-    "sensitivity_table", "wasserstein", "what_if_table",
+    "REVIEW_FRACTIONS", "STRATEGIES", "Confirmations", "ErrorRate", "Estimate", "GivenLabels",
+    "KnownAnswers", "LabelledDay", "TrueLabels", "accuracy", "annotator_error_rate", "auprc",
+    "auroc", "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa",
+    "collaboration_curve", "expected_calibration_error", "expected_performance", "fully_labelled",
+    "jensen_shannon", "krippendorff_alpha", "label_error_table", "labels_for_width", "mean_shift",
+    "measure_days", "observed_agreement", "observed_disagreement", "oc_accuracy", "oc_auprc",
+    "oc_auroc", "plan_slice", "population_stability_index", "precision", "prevalence", "recall",
+    "reliability_curve", "reliability_estimates", "review_effectiveness", "review_efficiency",
+    "review_scores", "true_labels", "wasserstein", "what_if_table",
 ]  # fmt: skip

@@ -51,6 +51,8 @@ class PartialTotal:
     unknown: float = 0.0
     #: Event rate assumed for the unknown mass.
     supposed: float = 0.0
+    #: Factor ≥ 1 of the standard error: events that are inferred from others vary with these.
+    spread: float = 1.0
 
     @property
     def value(self) -> float:
@@ -72,7 +74,7 @@ class PartialTotal:
         0.5
         """
         rate = float(np.dot(self.share, self.event))
-        return self.span**2 * self._variance(self.event) * max(1 - rate, 0.0)
+        return (self.spread * self.span) ** 2 * self._variance(self.event) * max(1 - rate, 0.0)
 
     def confidence(self) -> Floats:
         """Return the mid-P confidence distribution of the total, as an ascending sample.
@@ -95,6 +97,10 @@ class PartialTotal:
         if self._whole:  # of two unobserved comments none or both may be events
             lower, upper = np.floor(lower), np.ceil(upper)
         points = np.concatenate([lower, np.minimum(upper, self.span) + self.unknown])
+        if self.spread > 1:
+            middle = self.value - self.seen
+            points = middle + self.spread * (points - middle)
+            points = np.clip(points, 0, self.span + self.unknown)
         return np.sort(self.seen + points)
 
     @cached_property
@@ -184,7 +190,7 @@ def share_confidence(events: float, trials: float) -> Floats:
 def convolved(confidence: Floats, deviation: Floats, generator: np.random.Generator) -> Floats:
     """Return a sample of the sum of two independent quantities, given as samples.
 
-    >>> convolved(np.array([1.0]), np.array([0.5, 0.5]), np.random.default_rng(0)).max()
+    >>> float(convolved(np.array([1.0]), np.array([0.5, 0.5]), np.random.default_rng(0)).max())
     1.5
     """
     size = _TIMES * max(confidence.size, deviation.size)

@@ -1,85 +1,94 @@
 """Measures days, and windows of days, from the tables of the lake."""
 
 import datetime
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Sequence
 
 import pandas as pd
 
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import MODERATOR_ERROR, RELIABILITY, as_batch
-from modwatch.metrics.annotator_error import (
-    ErrorRates,
-    error_rates_from_gold,
-    error_rates_from_pairs,
-)
+from modwatch.lake.schemas import LABEL_ERRORS, RELIABILITY, as_batch
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
+from modwatch.metrics.estimation.annotators import RATE_BOUNDS, KnownAnswers
+from modwatch.metrics.estimation.label_errors import label_error_table
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
 from modwatch.metrics.estimation.sample_size import WIDTHS, plan_slice
-from modwatch.metrics.rogan_gladen import PopulationCounts, corrected_rows, sensitivity_table
+from modwatch.metrics.intervals import mid_p
 from modwatch.metrics.strategies import STRATEGIES
 from modwatch.monitoring import tables
 from modwatch.monitoring.windows import Window, windows
 from modwatch.routing.policy import RoutingPolicy
-from modwatch.tracking.keys import deployed_rows
+
+logger = logging.getLogger(__name__)
 
 
 def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
-    """Measure one day by itself."""
+    """Measure one day by itself.
+
+    A day has few confirmations: what the window before told of people's error rates counts too.
+    """
     digest = tables.labels_digest(lake, day)  # before the labels: newer ones are measured again
     strategy, fraction = tables.deployed(lake, day)
     strategies = tuple(dict.fromkeys(("uncertainty", "toxicity", policy.strategy, strategy)))
     labelled, scores = _labelled(lake, [day])
-    table = _estimates(labelled, scores, policy, strategies=strategies, fraction=fraction)
+    known = gold_answers(lake, [day]) + tables.error_evidence(lake, day - datetime.timedelta(1))
+    table = _estimates(
+        labelled, scores, policy, strategies=strategies, fraction=fraction, known=known
+    )
     lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])
 
 
 def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
-    """Measure the days of a window together, unless that was done before.
-
-    A window has enough labels to estimate the annotator error rate and its effect on the estimates.
-    """
+    """Measure the days of a window together, unless that was done before."""
     if tables.measured_digest(lake, window.last, "window_measurements") == window.digest:
         return
     if window.digest is None:
-        for name in ("reliability", "moderator_error", "window_measurements"):
+        for name in ("reliability", "label_errors", "window_measurements"):
             lake.replace(name, window.last, [])
         return
     labelled, scores = _labelled(lake, window.days)
     strategy, fraction = tables.deployed(lake, window.last)
-    table = _estimates(labelled, scores, policy, strategies=STRATEGIES, fraction=fraction)
-    pairs = tables.label_pairs(lake, window.days)
-    totals = PopulationCounts.of(labelled, threshold=scores.threshold, strategy=strategy)
-    deployed = deployed_rows(table, strategy, fraction).reset_index(drop=True)
-    others = check_errors(lake, window.days, prevalence=_prevalence(table))
-    sensitivity = sensitivity_table(deployed, pairs, totals, others=others)
-    errors = corrected_rows(table, pairs, totals, review_fraction=fraction)
-    curve = reliability_estimates(labelled)
+    gold = gold_answers(lake, window.days)
+    table = _estimates(
+        labelled, scores, policy, strategies=STRATEGIES, fraction=fraction, known=gold
+    )
+    errors = label_error_table(
+        labelled,
+        review_fraction=fraction,
+        strategy=strategy,
+        threshold=scores.threshold,
+        toxic_share=policy.toxic_share,
+        known=gold,
+        gold=gold,
+    )
+    curve = reliability_estimates(labelled, known=gold)
     for name, frame, schema in (
         ("reliability", curve, RELIABILITY),
-        ("moderator_error", sensitivity, MODERATOR_ERROR),
+        ("label_errors", errors, LABEL_ERRORS),
     ):
         lake.replace(name, window.last, [as_batch(frame.assign(dt=window.last), schema)])
-    rows = tables.measurement_rows(window.last, pd.concat([table, errors]), window.digest)
+    rows = tables.measurement_rows(window.last, table, window.digest)
     lake.replace("window_measurements", window.last, [rows])
 
 
-def check_errors(
-    lake: Lake, days: Sequence[datetime.date], *, prevalence: float | None
-) -> Mapping[str, ErrorRates]:
-    """Return the error rates that the checks of `days` tell, by source; some may be insufficient.
+def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> KnownAnswers:
+    """Return the answers to gold items, or none where the keys of these must be wrong.
 
-        source  is
-        retest  a lower bound: a person may repeat a misreading
-        gold    of comments that are no sample of the routed ones; `prevalence` as seen
-
-    They are never pooled with second opinions, nor with each other.
+    Nobody errs more often than `RATE_BOUNDS`; where the answers say so for certain, it is the
+    gold items whose labels are wrong.
     """
-    return {
-        "retest": error_rates_from_pairs(tables.retest_pairs(lake, days)),
-        "gold": error_rates_from_gold(tables.gold_answers(lake, days), prevalence=prevalence),
-    }
+    answers = tables.gold_answers(lake, days)
+    kinds = ((answers.other_wrong, answers.other), (answers.toxic_wrong, answers.toxic))
+    for (wrong, given), bound in zip(kinds, RATE_BOUNDS, strict=True):
+        if given and mid_p(wrong, given)[0] > bound:
+            logger.warning(
+                "Gold items are left out: people contradict too many of them.",
+                extra={"event": "gold_contradicted", "answers": given, "contradicted": wrong},
+            )
+            return KnownAnswers()
+    return answers
 
 
 def slice_plan(
@@ -103,12 +112,6 @@ def slice_plan(
     )
 
 
-def _prevalence(table: pd.DataFrame) -> float | None:
-    """Return the prevalence among the labels; None when that is insufficient."""
-    values = table.loc[table["metric"] == "prevalence", "value"].dropna()
-    return float(values.iloc[0]) if len(values) else None
-
-
 def _labelled(lake: Lake, days: Sequence[datetime.date]) -> tuple[list[LabelledDay], DayScores]:
     """Return the days with their labels, and the scores of the last."""
     labelled = []
@@ -125,6 +128,7 @@ def _estimates(
     *,
     strategies: Sequence[str],
     fraction: float,
+    known: KnownAnswers,
 ) -> pd.DataFrame:
     """Return every metric of these days together, which one model scored.
 
@@ -136,4 +140,5 @@ def _estimates(
         strategies=strategies,
         threshold=scores.threshold,
         toxic_share=policy.toxic_share,
+        known=known,
     )

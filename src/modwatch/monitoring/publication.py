@@ -141,7 +141,7 @@ def _read(lake: Lake, checks: CheckStore, day: datetime.date, window: Days) -> _
         drift=pd.concat(
             [lake.table("drift", past).to_pandas() for past in window], ignore_index=True
         ),
-        moderator_error=lake.table("moderator_error", day).to_pandas(),
+        label_errors=lake.table("label_errors", day).to_pandas(),
     )
     return _Content(tables=tables, validation=status, alerts=alerts)
 

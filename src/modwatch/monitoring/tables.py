@@ -17,8 +17,8 @@ from modwatch.errors import DesignError
 from modwatch.lake.day_scores import DayScores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import MEASUREMENTS, as_batch
-from modwatch.metrics.annotator_error import GoldAnswers, LabelPairs
-from modwatch.metrics.estimation.labelled_day import LabelledDay
+from modwatch.metrics.estimation.annotators import KnownAnswers
+from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay
 
 
 def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledDay:
@@ -30,7 +30,7 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
     design = lake.table("routing_design", day, columns=["stratum", "population", "sample"])
     design = design.sort_by("stratum")
     routed = lake.table("routed", day, columns=["comment_id", "stratum"])
-    labels = lake.table("labels", day, columns=["comment_id", "label"])
+    labels = lake.table("labels", day, columns=["comment_id", "label", "moderator"])
     if not pc.all(pc.is_in(routed.column("comment_id"), scores.comment_id), min_count=0).as_py():
         raise DesignError(
             f"other comments of {day} are scored than were routed; route that day again"
@@ -50,73 +50,58 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
         labelled=labelled,
         population=design.column("population").to_numpy(),
         sample=design.column("sample").to_numpy(),
+        confirmations=_confirmations(lake, day, scores, labels),
     )
 
 
-def label_pairs(lake: Lake, days: Sequence[datetime.date]) -> LabelPairs:
-    """Return both labels of the comments of `days`, one at least, that two people labelled."""
-    routed = pd.concat([_twice_labelled(lake, day) for day in days], ignore_index=True)
-    top, paired = routed["stratum"] == 0, routed["paired"]
-    weight = (1 / routed["inclusion_probability"]).where(paired, 0.0)
-    weight *= weight.groupby(top).transform("size") / weight.groupby(top).transform("sum")
-    pairs = routed[paired]
-    return LabelPairs(
-        first=pairs["label"].to_numpy(np.int8),
-        second=pairs["label_second"].to_numpy(np.int8),
-        top=top[paired].to_numpy(np.bool_),
-        weight=weight[paired].to_numpy(np.float64),
-    )
+def _confirmations(
+    lake: Lake, day: datetime.date, scores: DayScores, labels: pa.Table
+) -> Confirmations:
+    """Return the further labels of the comments with a first one, each by another person."""
+    first = labels.select(["comment_id", "moderator"]).to_pandas()
+    columns = ["comment_id", "round", "label", "moderator"]
+    given = lake.table("confirmations", day, columns=columns).to_pandas()
+    given = given.merge(first, on="comment_id", suffixes=("", "_first"))
+    # The queue serves nobody a comment twice; two labels by one person are not independent.
+    given = given[given["moderator"] != given["moderator_first"]].sort_values("round")
+    given = given.drop_duplicates(["comment_id", "moderator"])
+    rows = _positions(pa.Table.from_pandas(given[["comment_id"]]), scores)
+    return Confirmations(row=rows, label=given["label"].to_numpy(np.int8))
 
 
-def _twice_labelled(lake: Lake, day: datetime.date) -> pd.DataFrame:
-    """Return the routed comments of a day, with both labels where they are `paired`."""
-    columns = ["comment_id", "stratum", "inclusion_probability"]
-    frame: pd.DataFrame = lake.table("routed", day, columns=columns).to_pandas()
-    for table, suffix in (("labels", ""), ("second_labels", "_second")):
-        given = lake.table(table, day, columns=["comment_id", "label", "moderator"]).to_pandas()
-        frame = frame.merge(given, on="comment_id", how="left", suffixes=("", suffix))
-    # The queue serves nobody a comment twice; a pair by one person would be a retest.
-    labelled = frame["label"].notna() & frame["label_second"].notna()
-    paired = labelled & (frame["moderator"] != frame["moderator_second"])
-    return frame[[*columns[1:], "label", "label_second"]].assign(paired=paired)
-
-
-def retest_pairs(lake: Lake, days: Sequence[datetime.date]) -> LabelPairs:
-    """Return both labels of each retest of `days`.
-
-    Retests are drawn evenly from what was labelled, so weights are 1 on average over the top, and
-    over the rest, where they go with 1/inclusion probability.
-    """
-    answers = _answers(lake, days, "retest")
-    top = (answers["stratum"] == 0).to_numpy(np.bool_)
-    weight = 1 / answers["inclusion_probability"].to_numpy(np.float64)
-    for part in (top, ~top):
-        if part.any():
-            weight[part] *= part.sum() / weight[part].sum()
-    return LabelPairs(
-        first=answers["known"].to_numpy(np.int8),
-        second=answers["label"].to_numpy(np.int8),
-        top=top,
-        weight=weight,
-    )
-
-
-def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> GoldAnswers:
+def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> KnownAnswers:
     """Return how the gold items of `days` were answered, all people together."""
-    answers = _answers(lake, days, "gold")
-    toxic, right = answers["known"] == 1, answers["known"] == answers["label"]
-    return GoldAnswers(
+    columns = ["kind", "label", "known"]
+    frames = [lake.table("check_answers", day, columns=columns).to_pandas() for day in days]
+    every = pd.concat(frames, ignore_index=True)
+    answers = every[every["kind"] == "gold"]
+    toxic, wrong = answers["known"] == 1, answers["known"] != answers["label"]
+    return KnownAnswers(
         toxic=int(toxic.sum()),
-        toxic_right=int((toxic & right).sum()),
+        toxic_wrong=int((toxic & wrong).sum()),
         other=int((~toxic).sum()),
-        other_right=int((~toxic & right).sum()),
+        other_wrong=int((~toxic & wrong).sum()),
     )
 
 
-def _answers(lake: Lake, days: Sequence[datetime.date], kind: str) -> pd.DataFrame:
-    frames = [lake.table("check_answers", day).to_pandas() for day in days]
-    every = pd.concat(frames, ignore_index=True)
-    return pd.DataFrame(every[every["kind"] == kind])
+def error_evidence(lake: Lake, day: datetime.date) -> KnownAnswers:
+    """Return what the window that ended with `day` told of people's error rates.
+
+    Each rate is worth as many known answers as give its interval.
+    """
+    columns = ["metric", "value", "effective_n"]
+    table = lake.table("window_measurements", day, columns=columns).to_pandas()
+    rows = table.set_index("metric")
+    names = ("annotator_false_positive_rate", "annotator_false_negative_rate")
+    if not all(name in rows.index for name in names):
+        return KnownAnswers()
+    (other, toxic) = (rows.loc[name] for name in names)
+    return KnownAnswers(
+        toxic=toxic["effective_n"],
+        toxic_wrong=toxic["value"] * toxic["effective_n"],
+        other=other["effective_n"],
+        other_wrong=other["value"] * other["effective_n"],
+    )
 
 
 def deployed(lake: Lake, day: datetime.date) -> tuple[str, float]:
@@ -132,7 +117,7 @@ def labels_digest(lake: Lake, day: datetime.date) -> str:
         ("routing_design", ["model_version", "stratum", "population", "sample"]),
         ("routed", ["comment_id", "stratum"]),
         ("labels", ["comment_id", "label"]),
-        ("second_labels", ["comment_id", "label"]),
+        ("confirmations", ["comment_id", "round", "label", "moderator"]),
         ("check_answers", ["kind", "comment_id", "moderator", "label", "known"]),
     ):
         rows = sorted(

@@ -126,7 +126,8 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
 def route(resources: "Resources", day: datetime.date) -> int:
     """Send the top of the day and a random slice to the review queue; return how many comments.
 
-    Some of them are queued twice, for a second opinion. Retests and gold items come on top.
+    Confirmations are queued beside them, and open with the first labels that they confirm. Retests
+    and gold items come on top.
 
     Raises:
         DesignError: the routing policy is invalid.
@@ -141,11 +142,13 @@ def route(resources: "Resources", day: datetime.date) -> int:
     scores = day_scores(lake, day)
     keys = routed.sampling_keys(scores, day=day, policy=policy, salt=salt)
     routing = design_routing(scores.prob, keys, policy)
-    rows = routed.routed_rows(day, scores, routing)
-    again = routed.second_opinions(day, rows, policy=policy, salt=salt)
+    recent = routed.recent_labels(lake, _window(resources, day)[:-1])
+    rows = routed.routed_rows(day, scores, policy, routing, toxic_labels=recent)
+    rows = routed.as_routed_before(lake, day, rows)
+    confirmations = routed.confirmations(day, rows, policy=policy, salt=salt)
     lake.replace("routing_design", day, [routed.design_rows(day, scores, policy, routing)])
     lake.replace("routed", day, [rows])
-    items = routed.queue_items(lake, day, rows, scores, again)
+    items = routed.queue_items(lake, day, rows, scores, confirmations)
     enqueue(resources.database, items, day, lanes=resources.lanes)
     queue_quality_control(
         resources.database,
@@ -161,19 +164,21 @@ def route(resources: "Resources", day: datetime.date) -> int:
 def collect_labels(resources: "Resources", day: datetime.date) -> int:
     """Copy the moderators' labels of the trailing window; return how many there are.
 
-    Second opinions and answers to retests and gold items are copied beside them; open ones of
-    earlier days are withdrawn.
+    Confirmations and answers to retests and gold items are copied beside them; open ones of earlier
+    days are withdrawn.
     """
 
+    from modwatch.review.log.labels import confirming_labels
     from modwatch.review.quality_control.comparisons import day_answers
     from modwatch.review.queue import current_labels
+    from modwatch.review.queue.confirmations import settle_days
     from modwatch.review.queue.intake import withdraw_expired
 
     lake, database, window = resources.lake, resources.database, _window(resources, day)
     routed = [past for past in window if lake.count("routed", past)]
+    settle_days(database, routed)
     for past in routed:
-        again = current_labels(database, past, kind="second_opinion", unaware=True)
-        lake.replace("second_labels", past, again)
+        lake.replace("confirmations", past, confirming_labels(database, past))
         lake.replace("check_answers", past, day_answers(database, past))
     withdraw_expired(database, window[0])
     return sum(lake.replace("labels", past, current_labels(database, past)) for past in routed)
@@ -189,12 +194,14 @@ def measure(resources: "Resources", day: datetime.date) -> int:
     from modwatch.monitoring.windows import windows
 
     lake, policy, window = resources.lake, resources.policy, _window(resources, day)
-    changed = [past for past in window if is_unmeasured(lake, past)]
-    for past in changed:
-        measure_day(lake, past, policy)
-    for each in windows(lake, (_window(resources, past) for past in window)):
-        measure_window(lake, each, policy)
-    return len(changed)
+    measured = windows(lake, (_window(resources, past) for past in window))
+    changed = 0
+    for past in window:  # in order: a window tells the next day of people's error rates
+        if is_unmeasured(lake, past):
+            measure_day(lake, past, policy)
+            changed += 1
+        measure_window(lake, next(measured), policy)
+    return changed
 
 
 def detect_drift(resources: "Resources", day: datetime.date) -> int:

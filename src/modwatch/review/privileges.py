@@ -23,7 +23,7 @@ PRIVILEGES = {
     "known_origin": ("INSERT", "UPDATE", "DELETE"),
     "event": ("INSERT",),
     "event_chain": ("UPDATE -id",),
-    "review_item": ("INSERT", "UPDATE -dt -comment_id -kind -audit"),
+    "review_item": ("INSERT", "UPDATE -dt -comment_id -kind -round -audit"),
     "lane": ("INSERT",),
     "bulk_close": ("INSERT", "UPDATE -id -moderator_id -criteria -reason -started_at"),
     "decision": ("INSERT",),

@@ -195,12 +195,21 @@ event_chain = Table(
     CheckConstraint("id = 1", name="id"),
 )
 
-#: What an item is for; only `review` enters the estimates of the day. A `second_opinion` is the
-#: comment of a `review` item once more, for somebody else; `imported` came from another tool.
-KINDS = ("review", "retest", "gold", "audit", "second_opinion", "imported")
+#: What an item is for. A `confirmation` is the comment of a `review` item once more, for somebody
+#: else; `imported` came from another tool.
+KINDS = ("review", "confirmation", "retest", "gold", "audit", "imported")
+
+#: Before 0.5 a uniform share of first labels had a `second_opinion`: a confirmation of round 2.
+_EARLIER_KINDS = ("second_opinion",)
 
 #: The kinds that `route` queues.
-ROUTED_KINDS = ("review", "second_opinion")
+ROUTED_KINDS = ("review", "confirmation")
+
+#: The kinds of all items that `route` queues or ever queued.
+EVER_ROUTED_KINDS = (*ROUTED_KINDS, *_EARLIER_KINDS)
+
+#: The second and the third person who label a comment.
+CONFIRMATION_ROUNDS = (2, 3)
 
 #: The kinds whose labels the platform acts on: leads may correct and dismiss them.
 ACTIONABLE_KINDS = ("review", "imported")
@@ -243,9 +252,18 @@ review_item = Table(
     Column("due_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     #: Deadline of an escalation for a severe reason, which is served before all others.
     Column("severe_due_at", DateTime(timezone=True)),
-    #: Audits: the first labels that a second person confirms, and a third if these differ; null: as
-    #: many people label it as `labels_wanted` says from the start.
+    #: The how-manieth person labels the comment: 2 or 3 for confirmations, 1 for all other kinds.
+    Column("round", SmallInteger, nullable=False, server_default="1"),
+    #: Confirmations: the first labels that are confirmed. Audits: the first labels that a second
+    #: person confirms, and a third if these differ; null: as many people label it as
+    #: `labels_wanted` says from the start.
     Column("confirms", ARRAY(SmallInteger)),
+    #: Confirmations: the probability that a first label 0, 1 is confirmed, given that the comment
+    #: is routed.
+    Column("confirmation_probability_0", Double),
+    Column("confirmation_probability_1", Double),
+    #: Confirmations: the first label, as it was given, that this item was opened for; null: none.
+    Column("first_label", SmallInteger),
     #: How many people label it, independently of each other.
     Column("labels_wanted", SmallInteger, nullable=False, server_default="1"),
     #: People who are not served it: they decided or skipped it or another item of the comment.
@@ -262,10 +280,26 @@ review_item = Table(
     Column("bulk_close_id", ForeignKey("bulk_close.id")),
     Column("version", Integer, nullable=False, server_default="1"),
     UniqueConstraint(
-        "dt", "comment_id", "kind", "reserved_for", "audit", postgresql_nulls_not_distinct=True
+        "dt",
+        "comment_id",
+        "kind",
+        "round",
+        "reserved_for",
+        "audit",
+        postgresql_nulls_not_distinct=True,
     ),
-    _one_of("kind", KINDS),
+    _one_of("kind", (*KINDS, *_EARLIER_KINDS)),
     _one_of("status", STATUSES),
+    CheckConstraint(
+        "CASE WHEN kind = 'confirmation' THEN round IN (2, 3) AND confirms <@ '{0,1}' "
+        "AND confirms IS NOT NULL "
+        "AND confirmation_probability_0 BETWEEN 0 AND 1 "
+        "AND confirmation_probability_0 IS NOT NULL "
+        "AND confirmation_probability_1 BETWEEN 0 AND 1 "
+        "AND confirmation_probability_1 IS NOT NULL ELSE round = 1 END",
+        name="round",
+    ),
+    CheckConstraint("first_label IN (0, 1)", name="first_label"),
     CheckConstraint(
         "inclusion_probability > 0 AND inclusion_probability <= 1", name="inclusion_probability"
     ),

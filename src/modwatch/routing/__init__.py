@@ -9,21 +9,28 @@
 RoutingPolicy          how many comments are reviewed, and by which strategy
 random_keys            permanent random numbers, one per comment
 design_routing         the top by review score and a random slice of the rest: a `Routing`
-draw_second_opinions   the routed comments that a second person labels: `SecondOpinions`
 allocate               sample sizes of strata
+confirmation_probabilities
+                       how likely the first label of a routed comment is confirmed
+draw_confirmations     which first labels are confirmed by further people: a `ConfirmationDraw`
 """
 
+from modwatch.routing.confirmations import (
+    ConfirmationDraw,
+    confirmation_probabilities,
+    draw_confirmations,
+)
 from modwatch.routing.design import Routing, allocate, design_routing
 from modwatch.routing.keys import random_keys
 from modwatch.routing.policy import RoutingPolicy
-from modwatch.routing.second_opinions import SecondOpinions, draw_second_opinions
 
 __all__ = [
+    "ConfirmationDraw",
     "Routing",
     "RoutingPolicy",
-    "SecondOpinions",
     "allocate",
+    "confirmation_probabilities",
     "design_routing",
-    "draw_second_opinions",
+    "draw_confirmations",
     "random_keys",
 ]

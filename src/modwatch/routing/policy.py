@@ -28,8 +28,8 @@ class RoutingPolicy:
     strata: int = 5
     #: Minimum number of comments drawn from a stratum that has as many; at least 1.
     minimum: int = 2
-    #: Share in [0, 1] of the routed comments with a second opinion, in addition to α.
-    second_opinion_share: float = 0.05
+    #: Expected number of confirmations over that of the routed comments, in [0, 1]; on top of α.
+    confirmation_share: float = 0.13
 
     def __post_init__(self) -> None:
         _reject(
@@ -40,14 +40,14 @@ class RoutingPolicy:
         _reject(self.strategy not in STRATEGIES, "strategy", self.strategy, str(STRATEGIES))
         _reject(self.strata < 1, "strata", self.strata, "[1, ∞)")
         _reject(self.minimum < 1, "minimum", self.minimum, "[1, ∞)")
-        again = self.second_opinion_share
-        _reject(not 0 <= again <= 1, "second_opinion_share", again, "[0, 1]")
+        share = self.confirmation_share
+        _reject(not 0 <= share <= 1, "confirmation_share", share, "[0, 1]")
 
     @property
     def digest(self) -> str:
         """Hash of the policy, part of the random keys.
 
-        Changes with every value except the share of second opinions, which can be enabled without
+        Changes with every value except the share of confirmations, which can be changed without
         drawing another slice.
 
         >>> policy = RoutingPolicy(review_fraction=0.1)
@@ -55,7 +55,7 @@ class RoutingPolicy:
         True
         """
         values = asdict(self)
-        del values["second_opinion_share"]
+        del values["confirmation_share"]
         return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

@@ -168,12 +168,12 @@ class Settings(BaseSettings):
     slice_share: float = Field(
         0.1, ge=0, lt=1, description="ρ: share of the capacity for the random slice"
     )
-    second_opinion_share: float = Field(
-        0.05,
+    confirmation_share: float = Field(
+        0.13,
         ge=0,
         le=1,
-        description="Share of the reviewed comments that a second person also labels, to estimate "
-        "the annotator error rate; 0 turns it off",
+        description="Expected number of confirmations, as a share of the reviewed capacity, in "
+        "[0, 1]; 0 turns them off",
     )
     gold_share: float = Field(
         0.02,

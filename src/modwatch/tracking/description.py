@@ -22,16 +22,18 @@ _MAX_TAG_ALERTS = 30
 def describe_day(
     day: date, facts: DayFacts, estimates: DeployedEstimates, drift: tuple[str, str]
 ) -> str:
-    """Return the description of one day in five lines of Markdown, with 95 % intervals.
+    """Return the description of one day in six lines of Markdown, with 95 % intervals.
 
-    Volume, validation, drift and alerts; significant changes; links; the main estimates; the queue
-    and what could not be estimated, with reasons. `drift` is what `effects.drift_status` returns.
+    Volume, validation, drift and alerts; significant changes; links; the main estimates; people's
+    errors, which these allow for; the queue and what could not be estimated, with reasons. `drift`
+    is what `effects.drift_status` returns.
     """
     lines = [
         _status(day, facts, drift),
         _changed(day, estimates),
         _links(facts),
         _quality(estimates, facts),
+        _people(estimates),
         _queue(facts) + _missing(estimates),
     ]
     return "  \n".join(line for line in lines if line)  # Markdown breaks a line at two spaces
@@ -126,6 +128,27 @@ def _quality(estimates: DeployedEstimates, facts: DayFacts) -> str:
     if rows is None:
         rows, over = estimates.day, "the day"
     return f"With review ({over}): {_listed(rows, _TOGETHER)} Model alone: {_listed(rows, _ALONE)}"
+
+
+def _people(estimates: DeployedEstimates) -> str:
+    """Tell how many labels were confirmed and overturned, and how often people err."""
+    rows = estimates.day if estimates.window is None else estimates.window
+    names = ("annotator_false_positive_rate", "annotator_false_negative_rate")
+    if not all(name in rows for name in names):
+        return ""
+    false_positive, false_negative = (_percent(rows[name]) for name in names)
+    confirmed = int(rows[names[0]]["n"])
+    overturned = round(confirmed * rows["overturned"]["value"]) if "overturned" in rows else 0
+    noun = "label" if confirmed == 1 else "labels"
+    return (
+        f"Allowing for moderators' errors: {confirmed:,} {noun} confirmed by further people, "
+        f"{overturned:,} of them overturned; false-positive rate {false_positive}, "
+        f"false-negative rate {false_negative}."
+    )
+
+
+def _percent(row: Row) -> str:
+    return f"{row['value']:.1%} ({row['low']:.1%} to {row['high']:.1%})"
 
 
 def _queue(facts: DayFacts) -> str:

@@ -117,8 +117,8 @@ class DayTables:
     drift: pd.DataFrame = field(default_factory=_empty(DRIFT))
     #: Costs and outcomes of other settings: `metrics.what_if.COLUMNS`.
     what_if: pd.DataFrame | None = None
-    #: The window's estimates corrected for annotator error: `lake.schemas.MODERATOR_ERROR`.
-    moderator_error: pd.DataFrame | None = None
+    #: The window's estimates with and without people's errors: `lake.schemas.LABEL_ERRORS`.
+    label_errors: pd.DataFrame | None = None
     #: None on a day without comments.
     scores: ScoreHistogram | None = None
     #: One row a bin with the columns `mean_prob`, `positive_rate`, `count` and, where known,

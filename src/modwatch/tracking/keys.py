@@ -4,7 +4,7 @@
     day/            alerts, volume, quarantined and flagged comments
     drift/          the day compared with the days before and with the first days
     model/          the model alone over the trailing window; CBPE of the day
-    review/         the queue and the annotator error rate
+    review/         the queue and people's error rates
     single_day/     estimates from the day's own labels, with wider intervals than the window's
     within_95/      ends of the 95 % intervals of all estimates
 
@@ -48,8 +48,10 @@ _WINDOW = {
     "precision_flagged": "model",
     "prevalence": "model",
     "recall_flagged": "model",
-    "moderator_error": "review",
 }
+
+#: Estimates of the window about the labels, in the group `review`, without keys for intervals.
+_PEOPLE = ("annotator_false_negative_rate", "annotator_false_positive_rate", "overturned")
 
 _COUNTS = (
     *("day/alerts", "day/comments", "day/flagged_share", "day/quarantined"),
@@ -106,7 +108,13 @@ _ESTIMATES = (
 )
 
 #: Every key that a day's run or the timeline may have.
-KEYS = (*_COUNTS, *_DRIFT, *_ESTIMATES, *(end for key in _ESTIMATES for end in interval_keys(key)))
+KEYS = (
+    *_COUNTS,
+    *_DRIFT,
+    *_ESTIMATES,
+    *(f"review/{metric}" for metric in _PEOPLE),
+    *(end for key in _ESTIMATES for end in interval_keys(key)),
+)
 
 _TITLES = {
     "oc_accuracy": "OC-Acc",
@@ -121,6 +129,9 @@ _TITLES = {
     "auroc": "AUROC",
     "auprc": "AUPRC",
     "accuracy": "Accuracy",
+    "annotator_false_positive_rate": "Moderators' false-positive rate",
+    "annotator_false_negative_rate": "Moderators' false-negative rate",
+    "overturned": "Confirmed labels overturned",
     "precision_flagged": "Precision of flagged",
     "recall_flagged": "Recall of flagged",
     "score_psi": "Score PSI, trailing",
@@ -216,6 +227,9 @@ def day_metrics(
         metrics |= _estimate(f"{DAY_GROUP}/{metric}", estimates.day.get(metric))
     for metric, group in _WINDOW.items():
         metrics |= _estimate(f"{group}/{metric}", (estimates.window or {}).get(metric))
+    for metric in _PEOPLE:
+        if row := (estimates.window or {}).get(metric):
+            metrics[f"review/{metric}"] = float(row["value"])
     return metrics | _drift(drift)
 
 

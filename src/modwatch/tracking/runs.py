@@ -154,7 +154,7 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
         "window_measurements": tables.window,
         "drift": drift,
         "what_if": tables.what_if,
-        "moderator_error": tables.moderator_error,
+        "label_errors": tables.label_errors,
     }.items():
         if table is not None and (len(table) or name == "measurements"):
             # log_table detects columns of objects in a way that pandas deprecated for strings.

@@ -76,7 +76,7 @@ def stream(engine: Engine, new_item: Make) -> Callable[..., None]:
 def test_nothing_compared_is_insufficient_throughout(engine: Engine) -> None:
     found = report(engine)
     figures = (
-        found.second_opinions, found.second_opinions_kappa, found.several_labels_alpha,
+        found.confirmations, found.confirmations_kappa, found.several_labels_alpha,
         found.gold_accuracy, found.retest_consistency, found.retest_disagreement,
     )  # fmt: skip
     assert {(each.status, each.value, each.n) for each in figures} == {("insufficient", None, 0)}
@@ -85,28 +85,28 @@ def test_nothing_compared_is_insufficient_throughout(engine: Engine) -> None:
         agreement_report(engine, TODAY, TODAY - timedelta(1))
 
 
-def test_first_and_second_opinion_are_compared(
+def test_first_labels_and_confirmations_are_compared(
     engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
 ) -> None:
-    stream(40, "review", "second_opinion")
-    stream(7)  # without a second opinion
+    stream(40, "review", "confirmation")
+    stream(7)  # without a confirmation
     label_all(engine, ann, truth)
     wrong = iter([True] * 10 + [False] * 30)
     label_all(engine, ben, lambda comment_id: truth(comment_id) ^ next(wrong))
     found = report(engine)
-    assert (found.second_opinions.value, found.second_opinions.n) == (0.75, 40)
-    assert 0 < found.second_opinions_kappa.value < 0.75
+    assert (found.confirmations.value, found.confirmations.n) == (0.75, 40)
+    assert 0 < found.confirmations_kappa.value < 0.75
     assert found.several_labels_alpha.n == 0
     before = agreement_report(engine, TODAY - timedelta(9), TODAY - timedelta(2))
-    assert before.second_opinions.n == 0
-    assert report(engine, queues=["general"]).second_opinions.n == 40
-    assert report(engine, queues=["another"]).second_opinions.n == 0
+    assert before.confirmations.n == 0
+    assert report(engine, queues=["general"]).confirmations.n == 40
+    assert report(engine, queues=["another"]).confirmations.n == 0
 
 
 def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_said(
     engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
 ) -> None:
-    stream(3, "review", "second_opinion")
+    stream(3, "review", "confirmation")
     first, second, _ = label_all(engine, ann, lambda _: 1)
     lease = undo(engine, moderator_id=ann.id, decision_id=first.id, idempotency_key="undo")
     queue.decide(
@@ -118,7 +118,7 @@ def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_s
         idempotency_key="corrected", reason="slip",
     )  # fmt: skip
     label_all(engine, ben, lambda _: 1)
-    found = report(engine, minimum=1).second_opinions
+    found = report(engine, minimum=1).confirmations
     # The one said anew differs; the corrected one was the same at first.
     assert (found.value, found.n) == (pytest.approx(2 / 3), 3)
 
@@ -253,7 +253,7 @@ def test_agreement_and_error_cover_what_is_true(
     """Two people who err at 10 %: κ, α, r and the error rate behind them."""
     error, toxic = 0.1, 1 / 3
     judges = {ann.id: erring(error, 11), ben.id: erring(error, 12)}
-    stream(250, "review", "second_opinion")
+    stream(250, "review", "confirmation")
     stream(250, labels_wanted=2)
     for person in (ann, ben):
         label_all(engine, person, judges[person.id])
@@ -264,7 +264,7 @@ def test_agreement_and_error_cover_what_is_true(
     r, said = 2 * error * (1 - error), toxic * (1 - error) + (1 - toxic) * error
     kappa = 1 - r / (2 * said * (1 - said))
     true = {
-        "second_opinions": 1 - r, "second_opinions_kappa": kappa, "several_labels_alpha": kappa,
+        "confirmations": 1 - r, "confirmations_kappa": kappa, "several_labels_alpha": kappa,
         "retest_consistency": 1 - r, "retest_disagreement": r,
     }  # fmt: skip
     for name, value in true.items():

@@ -115,7 +115,9 @@ def test_what_two_people_said_alike_becomes_gold(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
     item = new_item("c1", language="en", platform="news", parent_text="the parent")
-    second = new_item("c1", kind="second_opinion", language="en", platform="news")
+    second = new_item(
+        "c1", kind="confirmation", language="en", platform="news", parent_text="the parent"
+    )
     queue.enqueue(engine, [item, second], day)
     first = label_next(engine, ann).item_id
     with pytest.raises(QueueError, match="neither a unanimous label"):

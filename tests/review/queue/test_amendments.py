@@ -7,6 +7,7 @@ from sqlalchemy import Engine, text
 from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
+from modwatch.review.log.labels import confirming_labels
 from modwatch.review.people import Moderator
 from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
@@ -124,28 +125,28 @@ def test_an_undo_cannot_be_undone(engine: Engine, ann: Moderator, fill: Fill) ->
     label(engine, ann, back, 1)
 
 
-def second_opinions(engine: Engine, new_item: Make, day: date) -> None:
-    items = [new_item("c0"), new_item("c0", kind="second_opinion")]
+def confirmations(engine: Engine, new_item: Make, day: date) -> None:
+    items = [new_item("c0"), new_item("c0", kind="confirmation")]
     queue.enqueue(engine, items, day)
 
 
-def test_a_second_opinion_waits_for_the_first_label_and_for_somebody_else(
+def test_a_confirmation_waits_for_the_first_label_and_for_somebody_else(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
-    second_opinions(engine, new_item, day)
+    confirmations(engine, new_item, day)
     first = held(engine, ann)
     assert queue.lease(engine, ben.id) is None
     label(engine, ann, first, 1)
     assert queue.lease(engine, ann.id) is None
     label(engine, ben, held(engine, ben), 0)
     assert standing(engine, day) == {"c0": (1, "ann")}
-    assert standing(engine, day, "second_opinion") == {"c0": (0, "ben")}
+    assert standing(engine, day, "confirmation") == {"c0": (0, "ben")}
 
 
-def test_a_second_opinion_waits_again_when_the_first_label_is_undone(
+def test_a_confirmation_waits_again_when_the_first_label_is_undone(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
-    second_opinions(engine, new_item, day)
+    confirmations(engine, new_item, day)
     back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
     assert queue.lease(engine, ben.id) is None
     label(engine, ann, back, 0)
@@ -153,10 +154,10 @@ def test_a_second_opinion_waits_again_when_the_first_label_is_undone(
     assert held(engine, ben).item.comment_id == "c0"
 
 
-def test_who_reads_the_second_opinion_is_not_served_the_first_that_came_back(
+def test_who_reads_the_confirmation_is_not_served_the_first_that_came_back(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
-    second_opinions(engine, new_item, day)
+    confirmations(engine, new_item, day)
     done = label(engine, ann, held(engine, ann), 1)
     reading = held(engine, ben)
     back = undone(engine, ann, done)
@@ -174,7 +175,7 @@ def test_who_skipped_the_first_is_no_stranger(
     if late:
         queue.enqueue(engine, [new_item("c0")], day)
     else:
-        second_opinions(engine, new_item, day)
+        confirmations(engine, new_item, day)
     lease = held(engine, ben)
     queue.skip(
         engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
@@ -182,27 +183,27 @@ def test_who_skipped_the_first_is_no_stranger(
     )  # fmt: skip
     label(engine, ann, held(engine, ann), 1)
     if late:
-        second_opinions(engine, new_item, day)
+        confirmations(engine, new_item, day)
     assert queue.lease(engine, ben.id) is None
     assert held(engine, people.create_moderator(engine, "cai", "moderator")).item.text
 
 
-def test_a_second_opinion_that_is_routed_late_knows_who_labelled_the_first(
+def test_a_confirmation_that_is_routed_late_knows_who_labelled_the_first(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
     queue.enqueue(engine, [new_item("c0")], day)
     label(engine, ann, held(engine, ann), 1)
-    second_opinions(engine, new_item, day)
+    confirmations(engine, new_item, day)
     assert queue.lease(engine, ann.id) is None
     assert held(engine, ben).item.comment_id == "c0"
 
 
-def test_a_second_opinion_of_another_text_waits(
+def test_a_confirmation_of_another_text_waits(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
-    second_opinions(engine, new_item, day)
+    confirmations(engine, new_item, day)
     label(engine, ann, held(engine, ann), 1)
-    items = [new_item("c0", text="edited"), new_item("c0", kind="second_opinion", text="edited")]
+    items = [new_item("c0", text="edited"), new_item("c0", kind="confirmation", text="edited")]
     queue.enqueue(engine, items, day)
     assert queue.lease(engine, ben.id) is None
 
@@ -406,10 +407,10 @@ def test_an_old_escalation_says_nothing_of_what_was_routed_again(
     assert label(engine, ann, back, 1).action == "label"
 
 
-def test_a_second_opinion_counts_as_it_was_first_given(
+def test_a_confirmation_counts_as_it_was_first_given(
     engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
 ) -> None:
-    second_opinions(engine, new_item, day)
+    confirmations(engine, new_item, day)
     label(engine, ann, held(engine, ann), 1)
     item = held(engine, ben).item
     queue.release(engine, ben.id, item.id, "")
@@ -420,6 +421,6 @@ def test_a_second_opinion_counts_as_it_was_first_given(
         engine, moderator_id=ben.id, item_id=item.id, label=1, version=item.version + 1,
         reason="slip", idempotency_key="c",
     )  # fmt: skip
-    assert standing(engine, day, "second_opinion") == {"c0": (1, "ben")}
-    unaware = queue.current_labels(engine, day, kind="second_opinion", unaware=True)
-    assert [row["label"] for part in unaware for row in part.to_pylist()] == [0]
+    assert standing(engine, day, "confirmation") == {"c0": (1, "ben")}
+    given = confirming_labels(engine, day)
+    assert [row["label"] for part in given for row in part.to_pylist()] == [0]

@@ -231,19 +231,19 @@ def test_people_decide_while_a_closing_runs(
     assert queue.verify_log(engine).intact
 
 
-def test_second_opinions_go_and_come_with_their_items(
+def test_confirmations_go_and_come_with_their_items(
     engine: Engine, cora: Moderator, new_item: New, day: date
 ) -> None:
-    items = [new_item("c1", kind=kind) for kind in ("review", "second_opinion")]
+    items = [new_item("c1", kind=kind) for kind in ("review", "confirmation")]
     queue.enqueue(engine, [*items, new_item("c2", 2)], day)
     done = close(engine, cora, Criteria(comment_ids=("c1",)))
     assert statuses(engine) == {
         "c1 review": "closed",
-        "c1 second_opinion": "withdrawn",
+        "c1 confirmation": "withdrawn",
         "c2 review": "waiting",
     }
     cancel(engine, cora.id, done.id)
-    assert statuses(engine)["c1 second_opinion"] == "blocked"
+    assert statuses(engine)["c1 confirmation"] == "blocked"
 
 
 @pytest.mark.parametrize(

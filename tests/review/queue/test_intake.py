@@ -132,7 +132,7 @@ def test_hostile_text_comes_back_as_it_went_in(
         ({"inclusion_probability": float("nan")}, "inclusion probability"),
         ({"comment_id": "x" * 3_000}, "3000"),
         ({"comment_id": "good"}, "'good' was routed twice"),
-        ({"kind": "gold"}, "comment 'bad' is of kind 'gold', expected review, second_opinion"),
+        ({"kind": "gold"}, "comment 'bad' is of kind 'gold', expected review, confirmation"),
     ],
 )
 def test_one_bad_item_leaves_the_queue_untouched(
@@ -174,7 +174,7 @@ def test_unknown_kinds_are_refused(engine: Engine, day: date) -> None:
 def test_both_kinds_of_a_comment_are_queued_and_counted(
     engine: Engine, new_item: Make, day: date
 ) -> None:
-    items = [new_item("c1"), new_item("c1", 2, kind="second_opinion"), new_item("c2", 2)]
+    items = [new_item("c1"), new_item("c1", 2, kind="confirmation"), new_item("c2", 2)]
     assert queue.enqueue(engine, items, day) == Enqueued(routed=3, changed=3, withdrawn=0)
     before = rows(engine)
     assert queue.enqueue(engine, items[::-1], day) == Enqueued(routed=3, changed=0, withdrawn=0)

@@ -72,7 +72,7 @@ def test_comments_that_the_model_is_least_sure_of_go_to_several_people(new_item)
     lanes = Lanes(low_confidence=LowConfidence(uncertainty_from=0.24, labels=3))
     assert place(new_item("c", uncertainty=0.245), lanes).labels_wanted == 3
     assert place(new_item("c", uncertainty=0.23), lanes).labels_wanted == 1
-    assert place(new_item("c", uncertainty=0.245, kind="second_opinion"), lanes).labels_wanted == 1
+    assert place(new_item("c", uncertainty=0.245, kind="confirmation"), lanes).labels_wanted == 1
     assert place(new_item("c", labels_wanted=2), lanes).labels_wanted == 2
 
 

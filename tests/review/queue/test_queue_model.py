@@ -1,6 +1,6 @@
 """Whatever people do in whatever order, the queue does what a few Python sets say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from sqlalchemy import Engine, func, select
 from modwatch.errors import LeaseConflictError
 from modwatch.review import people, queue
 from modwatch.review.log.decision_log import Decision
+from modwatch.review.log.labels import confirming_labels
 from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
 from modwatch.review.tables import decision
@@ -33,6 +34,9 @@ class ModelItem:
     name: str
     kind: str = "review"
     wanted: int = 1
+    round: int = 1
+    #: Of a confirmation: the first labels that it confirms.
+    confirms: tuple[int, ...] | None = None
     status: str = "waiting"
     #: People, by their number, who are not served it.
     excluded: set[int] = field(default_factory=set)
@@ -40,6 +44,10 @@ class ModelItem:
     labels: dict[int, int] = field(default_factory=dict)
     final: tuple[int, int] | None = None  # label, who gave it
     changes: int = 0
+    #: The label as it was given, until it is undone.
+    given: int | None = None
+    #: Of round 2: the first label that it was opened for.
+    first_label: int | None = None
 
 
 def model_items(run: int) -> list[ModelItem]:
@@ -47,9 +55,17 @@ def model_items(run: int) -> list[ModelItem]:
     return [
         ModelItem(f"{run}-plain"),
         ModelItem(f"{run}-twin"),
-        ModelItem(f"{run}-twin", kind="second_opinion", status="blocked"),
+        *confirmations(f"{run}-twin", (1,)),
         ModelItem(f"{run}-two", wanted=2),
+        *confirmations(f"{run}-two", (0, 1)),
         ModelItem(f"{run}-three", wanted=3),
+    ]
+
+
+def confirmations(name: str, confirms: tuple[int, ...]) -> list[ModelItem]:
+    return [
+        ModelItem(name, kind="confirmation", status="blocked", round=n, confirms=confirms)
+        for n in (2, 3)
     ]
 
 
@@ -75,21 +91,16 @@ class QueueModel(RuleBasedStateMachine):
     engine: Engine
     new_item: Callable[..., NewItem]
     runs = 0
+    #: What is queued.
+    plan = staticmethod(model_items)
 
     def __init__(self) -> None:
         super().__init__()
         run = type(self).runs = type(self).runs + 1
         self.day = date(2026, 1, 1) + timedelta(days=run)
         queue.enqueue(self.engine, [], self.day - timedelta(days=1))  # what the last run left
-        self.items = model_items(run)
-        queue.enqueue(
-            self.engine,
-            [
-                self.new_item(each.name, rank + 1, kind=each.kind, labels_wanted=each.wanted)
-                for rank, each in enumerate(self.items)
-            ],
-            self.day,
-        )
+        self.items = self.plan(run)
+        self._route()
         self.people = [
             people.create_moderator(self.engine, f"{run}-{i}", role).id
             for i, role in enumerate(("moderator", "moderator", "moderator", "lead"))
@@ -97,6 +108,46 @@ class QueueModel(RuleBasedStateMachine):
         self.held: list[Held] = []
         self.done: list[Done] = []
         self.logged = self._logged()
+
+    def _route(self) -> queue.Enqueued:
+        items = [
+            self.new_item(
+                each.name, rank + 1, kind=each.kind, labels_wanted=each.wanted,
+                **({"round": each.round, "confirms": list(each.confirms)} if each.confirms else {}),
+            )
+            for rank, each in enumerate(self.items)
+        ]  # fmt: skip
+        return queue.enqueue(self.engine, items, self.day)
+
+    @rule()
+    def route_again(self) -> None:
+        assert self._route() == queue.Enqueued(routed=len(self.items), changed=0, withdrawn=0)
+        for item in self.items:
+            self._settle(item)
+
+    def _of(self, item: ModelItem, number: int) -> ModelItem:
+        """Return the item of a round of the same comment."""
+        return next(each for each in [item, *self._twins(item)] if each.round == number)
+
+    def _opens(self, item: ModelItem) -> bool | None:
+        """Return whether a confirmation should be open; None: labels before it are missing."""
+        first = self._of(item, 1).given
+        if first is None:
+            return None
+        if item.round == 2:
+            return first in (item.confirms or ())
+        second = self._of(item, 2).given
+        return None if second is None else first != second
+
+    def _settle(self, item: ModelItem) -> None:
+        if item.kind != "confirmation" or item.status not in ("waiting", "blocked"):
+            return
+        if self._opens(item):
+            item.status = "waiting"
+            item.first_label = self._of(item, 1).given
+            item.excluded.update(*(each.excluded for each in self._twins(item)))
+        elif item.status == "waiting" and item.holder is None:
+            item.status, item.first_label = "blocked", None
 
     def _logged(self) -> int:
         with self.engine.connect() as connection:
@@ -142,20 +193,21 @@ class QueueModel(RuleBasedStateMachine):
         sent=st.integers(1, 2),
     )
     def settle(self, which: int, action: str, value: int, sent: int) -> None:
-        held = self.held.pop(which % len(self.held))
+        held = self.held[which % len(self.held)]
         act = {"label": queue.decide, "skip": queue.skip, "escalate": queue.escalate}[action]
-        more = {"label": value} if action == "label" else {}
-        answers = [
-            act(
-                self.engine,
-                moderator_id=self.people[held.who],
-                item_id=held.lease.item.id,
-                lease_token=held.lease.token,
-                idempotency_key=held.lease.token,
-                **more,
-            )
-            for _ in range(sent)
-        ]
+        request = {
+            "moderator_id": self.people[held.who],
+            "item_id": held.lease.item.id,
+            "lease_token": held.lease.token,
+            "idempotency_key": held.lease.token,
+            **({"label": value} if action == "label" else {}),
+        }
+        if held.who in held.item.excluded:  # the lead has corrected the first label since
+            with pytest.raises(LeaseConflictError):
+                act(self.engine, **request)
+            return
+        self.held.remove(held)
+        answers = [act(self.engine, **request) for _ in range(sent)]
         assert len({each.id for each in answers}) == 1
         before = held.item.status
         self._settled(held.item, held.who, action, value)
@@ -174,16 +226,27 @@ class QueueModel(RuleBasedStateMachine):
             return
         if item.status == "escalated":
             item.status, item.final = "decided", (value, who)
+            # What a lead says of an escalated confirmation confirms nothing.
+            item.given = value if item.kind == "review" else None
         else:
             item.labels[who] = value
             if len(item.labels) >= item.wanted:
                 agree = len(set(item.labels.values())) == 1
                 item.status = "decided" if agree else "escalated"
                 item.final = (value, who) if agree else None
-        if item.status == "decided" and item.kind == "review":
+                item.given = value if agree else None
+        if item.status == "decided" and item.given is not None:
             for each in self._twins(item):
-                if each.status == "blocked":
-                    each.status = "waiting"
+                if each.round > item.round:
+                    self._follow(each)
+
+    def _follow(self, item: ModelItem) -> None:
+        """Do what the label of an earlier round does to a confirmation."""
+        opens = self._opens(item)
+        if opens and item.status in ("blocked", "waiting"):
+            item.status, item.first_label = "waiting", self._of(item, 1).given
+        elif opens is False and item.status == "waiting" and item.holder is None:
+            item.status = "blocked"
 
     @precondition(lambda self: self.done)
     @rule(which=st.integers(0, 8))
@@ -196,7 +259,7 @@ class QueueModel(RuleBasedStateMachine):
             "idempotency_key": f"undo {done.decision.id}",
         }
         gone_on = item.changes != done.at or item.holder is not None
-        if gone_on or item.status == "blocked":  # what it is the second opinion of was taken back
+        if gone_on or item.status == "blocked":  # the label that it confirms was undone
             with pytest.raises(LeaseConflictError):
                 undo(self.engine, **request)
             return
@@ -205,21 +268,21 @@ class QueueModel(RuleBasedStateMachine):
         self.logged += 1
         item.changes += 1
         item.status = done.before
-        item.final = None
+        item.final = item.given = None
         if done.decision.action == "label":
             del item.labels[done.who]
         item.excluded.discard(done.who)
         for each in self._twins(item):
             if each.holder is not None:
                 item.excluded.add(each.holder)
-            elif each.kind == "second_opinion" and each.status == "waiting":
-                each.status = "blocked"
+        for each in self._twins(item):
+            self._settle(each)
         item.holder = done.who
         self.held.append(Held(item, back, done.who))
 
-    @rule(which=st.integers(0, 4), value=st.integers(0, 1), stale=st.booleans())
+    @rule(which=st.integers(0, 7), value=st.integers(0, 1), stale=st.booleans())
     def correct(self, which: int, value: int, stale: bool) -> None:
-        item = self.items[which]
+        item = self.items[which % len(self.items)]
         if item.status != "decided" or item.kind != "review":
             return
         last = max(
@@ -242,27 +305,67 @@ class QueueModel(RuleBasedStateMachine):
         self.logged += 1
         item.changes += 1
         item.final = (value, LEAD)
+        for each in self._twins(item):
+            each.excluded.add(LEAD)
 
     @invariant()
     def the_database_says_the_same(self) -> None:
         assert self._logged() == self.logged
-        found = {
-            (row["comment_id"], kind): (row["label"], row["moderator"].rpartition("-")[2])
-            for kind in ("review", "second_opinion")
+        found = sorted(
+            (row["comment_id"], kind, row["label"], row["moderator"].rpartition("-")[2])
+            for kind in ("review", "confirmation")
             for part in queue.current_labels(self.engine, self.day, kind=kind)
             for row in part.to_pylist()
-        }
-        expected = {
-            (each.name, each.kind): (each.final[0], str(each.final[1]))
+        )
+        expected = sorted(
+            (each.name, each.kind, each.final[0], str(each.final[1]))
             for each in self.items
             if each.final
-        }
+        )
         assert found == expected
+        confirmed = sorted(
+            (
+                *(row[name] for name in ("comment_id", "round", "label", "first_label")),
+                row["moderator"].rpartition("-")[2],
+            )
+            for part in confirming_labels(self.engine, self.day)
+            for row in part.to_pylist()
+        )
+        assert confirmed == sorted(self._confirmed())
+        for name in {item.name for item in self.items}:
+            people = [row[4] for row in confirmed if row[0] == name]
+            assert len(set(people)) == len(people)
+            assert not any(self._labelled_first(name, who) for who in people)
+
+    def _confirmed(self) -> Iterator[tuple[str, int, int, int, str]]:
+        """Yield comment, round, label, first label and person of what counts."""
+        for item in self.items:
+            if item.kind != "confirmation" or item.given is None:
+                continue
+            first, second = self._of(item, 1), self._of(item, 2)
+            if first.given is not None and second.given is not None:
+                assert second.first_label is not None
+                (who,) = item.labels
+                yield item.name, item.round, item.given, second.first_label, str(who)
+
+    def _labelled_first(self, name: str, who: str) -> bool:
+        firsts = (item for item in self.items if item.name == name and item.round == 1)
+        return any(int(who) in item.labels for item in firsts)
 
 
+def one_comment(run: int) -> list[ModelItem]:
+    return [ModelItem(f"{run}-one"), *confirmations(f"{run}-one", (0, 1))]
+
+
+@pytest.mark.parametrize("plan", [model_items, one_comment])
 def test_the_queue_agrees_with_a_simple_model(
-    engine: Engine, new_item: Callable[..., NewItem]
+    engine: Engine,
+    new_item: Callable[..., NewItem],
+    plan: Callable[[int], list[ModelItem]],
 ) -> None:
-    machine = type("Queue", (QueueModel,), {"engine": engine, "new_item": staticmethod(new_item)})
+    given = {
+        "engine": engine, "new_item": staticmethod(new_item), "plan": staticmethod(plan), "runs": 0
+    }  # fmt: skip
+    machine = type("Queue", (QueueModel,), given)
     run_state_machine_as_test(machine, settings=settings(max_examples=40, stateful_step_count=25))
     assert queue.verify_log(engine).intact

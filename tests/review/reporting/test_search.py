@@ -229,7 +229,7 @@ def test_whoever_holds_a_blind_item_sees_no_label_of_its_comment(
 ) -> None:
     cora = people.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
-    both = [new_item("a", kind=kind) for kind in ("review", "second_opinion")]
+    both = [new_item("a", kind=kind) for kind in ("review", "confirmation")]
     queue.enqueue(engine, both, day)
     label_next(engine, ann)
     assert search.history(engine, viewer, comment_id="a").items[0].label == 1

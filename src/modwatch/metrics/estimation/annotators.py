@@ -20,7 +20,8 @@ The posterior is drawn by importance sampling from a multivariate t about its mo
 on the number of comments.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from modwatch.metrics.inputs import Floats
 
 Ints = NDArray[np.int64]
 
-#: Confirmed comments below which the labels do not tell the error rates: they may then have any
+#: Confirmed comments below which the labels do not tell the error rates: these may then have any
 #: value up to `RATE_BOUNDS`.
 MINIMUM_CONFIRMED = 30
 
@@ -81,14 +82,24 @@ class KnownAnswers:
     """Answers to comments whose true label is known, as gold items are."""
 
     #: Answers to toxic comments, and how many of them are wrong; the same for other comments.
-    toxic: int = 0
-    toxic_wrong: int = 0
-    other: int = 0
-    other_wrong: int = 0
+    #: Fractional numbers are evidence worth so many answers.
+    toxic: float = 0
+    toxic_wrong: float = 0
+    other: float = 0
+    other_wrong: float = 0
 
     def __post_init__(self) -> None:
         if not (0 <= self.toxic_wrong <= self.toxic and 0 <= self.other_wrong <= self.other):
             raise MetricInputError("more answers are wrong than were given")
+
+    def __add__(self, other: "KnownAnswers") -> "KnownAnswers":
+        """Return the answers of both.
+
+        >>> (KnownAnswers(toxic=2) + KnownAnswers(toxic=3)).toxic
+        5
+        """
+        mine, theirs = asdict(self), asdict(other)
+        return KnownAnswers(**{name: mine[name] + theirs[name] for name in mine})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +108,8 @@ class TrueLabels:
 
     #: (m,) cell of each comment: its score, group, and labels.
     cell: Ints
+    #: (m,) group of each comment.
+    group: Ints
     #: (d, c) probability that a comment of the cell is toxic, before and after its labels are seen.
     prior: Floats
     prob: Floats
@@ -123,6 +136,13 @@ class TrueLabels:
         noise = np.sqrt(max(float(chance), 0.0)) * generator.standard_normal(len(self.prob))
         return np.asarray((self.prob - mean) @ sums + noise)
 
+    def rates(self) -> Iterator[tuple[str, Floats]]:
+        """Yield name and draws (d,) of either error rate over all groups, by their comments."""
+        comments = np.bincount(self.group, minlength=self.false_positive.shape[1])
+        share = comments / comments.sum()
+        yield "annotator_false_positive_rate", np.asarray(self.false_positive @ share)
+        yield "annotator_false_negative_rate", np.asarray(self.false_negative @ share)
+
     def with_shared_errors(self, *, false_positive: float, false_negative: float) -> "TrueLabels":
         """Return the true labels if these shares of the errors are made by everybody alike.
 
@@ -137,10 +157,9 @@ class TrueLabels:
             shares.append(share / (1 - share))
         up = np.minimum(shares[0] * self.false_positive.mean(axis=1, keepdims=True), 0.5)
         down = np.minimum(shares[1] * self.false_negative.mean(axis=1, keepdims=True), 0.5)
-        seen = np.clip(self.prior, _NEAR_ZERO, 1 - _NEAR_ZERO)
-        true = np.clip((seen - up) / np.maximum(1 - up - down, _NEAR_ZERO), 0, 1)
-        if_toxic = np.clip(true * (1 - down) / seen, 0, 1)
-        if_other = np.clip(true * down / (1 - seen), 0, 1)
+        true = np.clip((self.prior - up) / np.maximum(1 - up - down, _NEAR_ZERO), 0, 1)
+        if_toxic = _share(true * (1 - down), (1 - true) * up)
+        if_other = _share(true * down, (1 - true) * (1 - up))
         prob = self.prob * if_toxic + (1 - self.prob) * if_other
         return replace(self, prior=true, prob=prob)
 
@@ -154,8 +173,8 @@ def true_labels(
 ) -> TrueLabels:
     """Return the posterior of the true labels of comments that people labelled.
 
-    With fewer than `MINIMUM_CONFIRMED` comments of two labels or more the error rates may be
-    anything up to `RATE_BOUNDS`. `known` answers are a group of comments of their own.
+    With fewer than `MINIMUM_CONFIRMED` comments of two labels or more, known answers included, the
+    error rates may be anything up to `RATE_BOUNDS`. `known` answers are a group of their own.
 
     >>> prob, one = np.full(1000, 0.1), np.ones(1000, np.int64)
     >>> labels = GivenLabels(prob=prob, group=0 * one, given=3 * one, toxic=0 * one)
@@ -169,6 +188,7 @@ def true_labels(
     groups = slice(0, posterior.groups)
     return TrueLabels(
         cell=posterior.cell,
+        group=labels.group,
         prior=prior,
         prob=prob,
         false_positive=special.expit(posterior.logits(draws, 0))[:, groups],
@@ -209,8 +229,8 @@ class _Posterior:
             self._design = np.column_stack([self._design, jumps, np.zeros(means.size)])
         self._hidden = labels.score_may_mislead
         self._known = known
-        confirmed = int(self._count[given > 1].sum())
-        self._rates_prior = _PRIOR if confirmed >= MINIMUM_CONFIRMED else _VAGUE
+        evidence = int(self._count[given > 1].sum()) + min(known.toxic, known.other)
+        self._rates_prior = _PRIOR if evidence >= MINIMUM_CONFIRMED else _VAGUE
         width = self._design.shape[1]
         self._centre = np.array([-2.0, 0.8 * spread, *np.zeros(width - 2)])
         self._scale = np.array(
@@ -223,7 +243,10 @@ class _Posterior:
     @property
     def start(self) -> Floats:
         """A point from which to search for the mode."""
-        return np.concatenate([self._centre, [-3.5, -2.0], np.zeros(2 * (self.groups + 1))])
+        width = self._design.shape[1]
+        spline = np.zeros(width)
+        spline[:2] = self._centre[0], 0.5
+        return np.concatenate([spline, [-3.5, -2.0], np.zeros(2 * (self.groups + 1))])
 
     def logits(self, at: Floats, kind: int) -> Floats:
         """Return the logits (d, G + 1) of f (`kind` 0) or g (1) by group; the last of the known."""
@@ -266,6 +289,12 @@ class _Posterior:
         if_toxic = log(log_odds) + toxic * log(-down) + other * log(down)
         if_other = log(-log_odds) + toxic * log(up) + other * log(-up)
         return if_toxic, if_other, log_odds
+
+
+def _share(part: Floats, rest: Floats) -> Floats:
+    """Return part/(part + rest); 0 where there is neither."""
+    whole = part + rest
+    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=whole > 0)
 
 
 def _sampled(posterior: _Posterior, generator: np.random.Generator) -> tuple[Floats, float]:

@@ -36,9 +36,14 @@ class Areas:
         *,
         seed: int,
         deviations: Deviations | None = None,
+        evident: Floats | None = None,
     ) -> None:
-        """`positive` are probabilities if labels are uncertain; `deviations` their errors."""
+        """`positive` are probabilities if labels are uncertain; `deviations` their errors.
+
+        `evident` (m,) is the part of `positive` that a label shows.
+        """
         self._sample = sample
+        self._evident = evident
         self._positive = positive
         self._deviations = deviations
         self._rows = _Rows(score)
@@ -89,7 +94,12 @@ class Areas:
         """Return the positives of the domain with a `pull` (m,) on the area."""
         reach = pull / max(float(pull.max(initial=0.0)), np.finfo(np.float64).tiny)
         return Side(
-            total=self._sample.total(self._positive * reach, domain, reach=reach),
+            total=self._sample.total(
+                self._positive * reach,
+                domain,
+                reach=reach,
+                evident=None if self._evident is None else self._evident * reach,
+            ),
             positive=self._positive * (reach > 0),
             credit=credit,
             seen=self._positive * domain.part * (reach > 0),

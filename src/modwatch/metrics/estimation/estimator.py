@@ -1,7 +1,7 @@
 """All estimates of one sample: the statistic, the conditions and the interval of each metric."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -52,6 +52,8 @@ class _Outcome:
     value: Floats
     #: (m,) its derivative in the probability that the comment is toxic.
     slope: Floats
+    #: (m,) the part of the value that a label shows; None where labels are the truth.
+    evident: Floats | None = None
 
 
 class Estimator:
@@ -67,8 +69,9 @@ class Estimator:
         self._everything = sample.everything()
         self._flagged = sample.flagged(threshold)
         toxic = sample.label if labels is None else labels.mean
-        self._toxic = _Outcome(value=toxic, slope=np.ones(toxic.size))
-        self._wrong = _wrong(toxic, self._flagged.part > 0)
+        evident = None if labels is None else toxic * sample.said()[0]
+        self._toxic = _Outcome(value=toxic, slope=np.ones(toxic.size), evident=evident)
+        self._wrong = self._wrong_decision(self._flagged.part > 0)
         self._by_prob = self._curves(self._toxic, sample.prob)
 
     def of_the_model(self) -> Iterator[MetricEstimate]:
@@ -78,7 +81,7 @@ class Estimator:
         yield self._mean("prevalence", self._toxic, everything)
         yield self._mean("precision_flagged", self._toxic, flagged)
         yield self._share("recall_flagged", self._toxic, flagged, "toxic comment")
-        yield self._mean("brier", _squared_error(self._toxic.value, sample.prob), everything)
+        yield self._mean("brier", self._squared_error(), everything)
         yield self._calibration_error()
         nothing = sample.without(everything)
         ranks = sample.ranks(np.asarray)
@@ -103,9 +106,14 @@ class Estimator:
         yield self._share("review_effectiveness", self._wrong, reviewed, "wrong decision", **at)
         yield from self._areas("oc_", self._by_prob, self._toxic, reviewed, ranks, **at)
 
-    def in_the_bin(self, domain: Domain) -> MetricEstimate:
-        """Return the share of toxic comments in a part of the population."""
-        return self._mean("positive_rate", self._toxic, domain)
+    def positive_rate(self, domain: Domain) -> MetricEstimate:
+        """Return the share of toxic comments in a part of the population.
+
+        `effective_n` is that of the comments which the labels represent, labelled ones included.
+        """
+        masses = self._sample.masses(domain)
+        effective = float(masses.sum() ** 2 / (masses**2).sum()) if masses.any() else 0.0
+        return replace(self._mean("positive_rate", self._toxic, domain), effective_n=effective)
 
     def _mean(
         self,
@@ -131,7 +139,7 @@ class Estimator:
 
     def _total(self, outcome: _Outcome, domain: Domain) -> tuple[float, Floats]:
         """Return the total of an outcome over a domain, with its confidence distribution."""
-        total = self._sample.total(outcome.value, domain)
+        total = self._sample.total(outcome.value, domain, evident=outcome.evident)
         likely = total.confidence()
         if self._labels is not None:
             masses = self._sample.masses(domain)
@@ -147,7 +155,7 @@ class Estimator:
             return self._insufficient(metric, reason, self._everything, **at)
         sides = [
             Side(
-                total=self._sample.total(outcome.value, side),
+                total=self._sample.total(outcome.value, side, evident=outcome.evident),
                 positive=outcome.value,
                 credit=np.full(outcome.value.size, credit),
                 seen=outcome.value * side.part,
@@ -210,7 +218,7 @@ class Estimator:
             return self._insufficient("ece", reason, domain)
         generator = np.random.default_rng(self._seed)
         value, gap, high = 0.0, 0.0, np.zeros(1)
-        wrong = _wrong(self._toxic.value, self._sample.prob > 0.5)
+        wrong = self._wrong_decision(self._sample.prob > 0.5)
         for confidence, in_bin in self._sample.bins(_confidence, _BINS):
             total, likely = self._total(wrong, in_bin)
             missed = in_bin.mass - confidence  # wrong decisions of a calibrated model
@@ -230,7 +238,33 @@ class Estimator:
 
     def _curves(self, positive: _Outcome, score: Floats) -> Areas:
         deviations = None if self._labels is None else partial(self._deviations, positive)
-        return Areas(self._sample, positive.value, score, seed=self._seed, deviations=deviations)
+        return Areas(
+            self._sample,
+            positive.value,
+            score,
+            seed=self._seed,
+            deviations=deviations,
+            evident=positive.evident,
+        )
+
+    def _wrong_decision(self, flagged: NDArray[np.bool_]) -> _Outcome:
+        """Return whether the decision on each comment (m,) is wrong."""
+        toxic = self._toxic.value
+        value = np.asarray(np.where(flagged, 1 - toxic, toxic), np.float64)
+        evident = None
+        if self._labels is not None:
+            as_toxic, as_other = self._sample.said()
+            evident = value * np.where(flagged, as_other, as_toxic)
+        return _Outcome(value=value, slope=np.where(flagged, -1.0, 1.0), evident=evident)
+
+    def _squared_error(self) -> _Outcome:
+        """Return (y − p)², which is p² + (1 − 2p) y since y² = y."""
+        prob, toxic = self._sample.prob, self._toxic
+        slope = 1 - 2 * prob
+        value = prob**2 + slope * toxic.value
+        # What does not depend on the label is as sure as what is evident.
+        evident = None if toxic.evident is None else prob**2 + slope * toxic.evident
+        return _Outcome(value=value, slope=slope, evident=evident)
 
     def _deviations(self, outcome: _Outcome, effect: Floats) -> Floats:
         """Return a sample of a statistic's error from uncertain labels.
@@ -291,18 +325,6 @@ class Estimator:
             "effective_n": self._effective(domain),
             "completion": self._completed,
         }
-
-
-def _wrong(toxic: Floats, flagged: NDArray[np.bool_]) -> _Outcome:
-    """Return whether the decision on each comment (m,) is wrong."""
-    value, slope = np.where(flagged, 1 - toxic, toxic), np.where(flagged, -1.0, 1.0)
-    return _Outcome(value=np.asarray(value, np.float64), slope=slope)
-
-
-def _squared_error(toxic: Floats, prob: Floats) -> _Outcome:
-    """Return (y − p)², which is p² + (1 − 2p) y since y² = y."""
-    slope = 1 - 2 * prob
-    return _Outcome(value=prob**2 + slope * toxic, slope=slope)
 
 
 def _uncertainty(prob: Floats) -> Floats:

@@ -9,15 +9,16 @@ Missing labels are assumed to be missing at random within a stratum. If the labe
 estimate is `insufficient` with a reason and without a value.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from modwatch.metrics import inputs
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
-from modwatch.metrics.estimation.annotators import KnownAnswers
+from modwatch.metrics.estimation.annotators import KnownAnswers, TrueLabels
 from modwatch.metrics.estimation.estimator import Estimator, MetricEstimate
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.population import Domain
@@ -45,7 +46,12 @@ def measure_days(
 
     Columns: `metric`, `strategy`, `alpha` (the review fraction), `value`, `low`, `high` (95 %
     interval), `n` labels, `effective_n`, `status` (ok or insufficient), `reason`. Value and
-    interval are missing if insufficient, and equal if every comment is labelled.
+    interval are missing if insufficient, and equal if every comment has its true label.
+
+    Where people gave the labels (`LabelledDay.confirmations` is not None), the estimates are of the
+    true labels, the intervals allow for people's errors, and three rows tell of these:
+    `annotator_false_positive_rate` and `annotator_false_negative_rate` of one label, and
+    `overturned`, the share of the `n` confirmed labels that most people contradict.
 
     Args:
         days: each with its own design and capacity; strata are day × stratum.
@@ -53,6 +59,7 @@ def measure_days(
         strategies: see `review_scores`.
         threshold: in [0, 1]; the model flags prob > threshold.
         toxic_share: of the strategy `hybrid`, in [0, 1].
+        known: further evidence of people's error rates, such as answers to gold items.
         seed: of the draws behind the intervals.
 
     Raises:
@@ -63,33 +70,33 @@ def measure_days(
     >>> table.set_index("metric").loc["accuracy", ["value", "low", "high"]].tolist()
     [0.5, 0.5, 0.5]
     """
+    sample = Sample(days)
+    labels = sample.true_labels(known, seed=seed)
     estimates = sample_estimates(
-        Sample(days),
+        sample,
+        labels,
         review_fractions=review_fractions,
         strategies=strategies,
         threshold=threshold,
         toxic_share=toxic_share,
-        known=known,
         seed=seed,
     )
-    frame = pd.DataFrame([asdict(estimate) for estimate in estimates])[list(COLUMNS)]
-    return frame.astype(dict.fromkeys(("alpha", "value", "low", "high"), "Float64"))
+    return estimates_table([*estimates, *_people(sample, labels)])
 
 
 def sample_estimates(
     sample: Sample,
+    labels: TrueLabels | None,
     *,
     review_fractions: Sequence[float],
     strategies: Sequence[str],
     threshold: float,
     toxic_share: float,
     seed: int,
-    known: KnownAnswers | None = None,
 ) -> list[MetricEstimate]:
-    """Return every estimate of a sample; arguments as in `measure_days`."""
+    """Return every estimate of a sample with these true labels; arguments as in `measure_days`."""
     alphas = [inputs.fraction("review_fraction", alpha) for alpha in review_fractions]
     threshold = inputs.fraction("threshold", threshold)
-    labels = sample.true_labels(known, seed=seed)
     estimator = Estimator(sample, threshold=threshold, seed=seed, labels=labels)
     estimates = list(estimator.of_the_model())
     for strategy in strategies:
@@ -99,7 +106,48 @@ def sample_estimates(
     return estimates
 
 
-def reliability_estimates(days: Sequence[LabelledDay], *, n_bins: int = 10) -> pd.DataFrame:
+def estimates_table(estimates: Sequence[MetricEstimate]) -> pd.DataFrame:
+    """Return the estimates as rows with the columns of `measure_days`."""
+    frame = pd.DataFrame([asdict(estimate) for estimate in estimates])[list(COLUMNS)]
+    return frame.astype(dict.fromkeys(("alpha", "value", "low", "high"), "Float64"))
+
+
+def _people(sample: Sample, labels: TrueLabels | None) -> Iterator[MetricEstimate]:
+    """Yield what the labels tell of the people who gave them."""
+    if labels is None:
+        return
+    confirmed, overturned = sample.confirmations()
+    about: dict[str, Any] = {"strategy": None, "alpha": None, "completion": 1.0}
+    for metric, drawn in labels.rates():
+        spread = float(drawn.var())
+        value = float(drawn.mean())
+        yield MetricEstimate.of(
+            value,
+            interval(drawn),
+            n=confirmed,
+            metric=metric,
+            effective_n=value * (1 - value) / spread if spread else float(confirmed),
+            **about,
+        )
+    if confirmed:
+        share = overturned / confirmed
+        yield MetricEstimate.of(
+            share,
+            (share, share),
+            n=confirmed,
+            metric="overturned",
+            effective_n=float(confirmed),
+            **about,
+        )
+
+
+def reliability_estimates(
+    days: Sequence[LabelledDay],
+    *,
+    n_bins: int = 10,
+    known: KnownAnswers | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Return the reliability diagram of a window: one row per equal bin of prob, closed above.
 
     Columns: `lower`, `upper`; `mean_prob` of all comments of the bin, which is known;
@@ -115,9 +163,12 @@ def reliability_estimates(days: Sequence[LabelledDay], *, n_bins: int = 10) -> p
     [<NA>, 0.5]
     """
     sample = Sample(days)
+    estimator = Estimator(
+        sample, threshold=0.5, seed=seed, labels=sample.true_labels(known, seed=seed)
+    )
     edges = np.linspace(0, 1, n_bins + 1)
     rows = [
-        {"lower": lower, "upper": upper, **_observed(sample, total, domain)}
+        {"lower": lower, "upper": upper, **_observed(estimator, total, domain)}
         for lower, upper, (total, domain) in zip(
             edges[:-1], edges[1:], sample.bins(np.asarray, n_bins), strict=bool(days)
         )
@@ -129,24 +180,20 @@ def reliability_estimates(days: Sequence[LabelledDay], *, n_bins: int = 10) -> p
 _OBSERVED = ("mean_prob", "positive_rate", "low", "high", "count", "weight", "status")
 
 
-def _observed(sample: Sample, prob: float, domain: Domain) -> dict[str, object]:
+def _observed(estimator: Estimator, prob: float, domain: Domain) -> dict[str, object]:
     """Return the columns of one bin, whose probabilities sum to `prob`."""
     known = {
         "mean_prob": prob / domain.mass if domain.mass else None,
         "count": int((domain.part > 0).sum()),
         "weight": domain.mass,
     }
-    if not known["count"] or sample.lacks(domain):
+    rate = estimator.positive_rate(domain) if known["count"] else None
+    if rate is None or rate.value is None or rate.low is None or rate.high is None:
         return known | {"status": "insufficient"}
-    total = sample.total(sample.label, domain)
-    ends = (total.value, *interval(total.confidence()))
-    rate, low, high = (min(max(end / domain.mass, 0.0), 1.0) for end in ends)
-    mass = sample.masses(domain)
-    effective = float(mass.sum() ** 2 / (mass**2).sum())
-    least, most = mid_p(rate * effective, effective)
+    least, most = mid_p(rate.value * rate.effective_n, rate.effective_n)
     return known | {
-        "positive_rate": rate,
-        "low": min(low, rate, least),
-        "high": max(high, rate, most),
+        "positive_rate": rate.value,
+        "low": min(rate.low, least),
+        "high": max(rate.high, most),
         "status": "ok",
     }

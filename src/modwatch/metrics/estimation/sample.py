@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.metrics.estimation.annotators import (
+    RATE_BOUNDS,
     GivenLabels,
     KnownAnswers,
     TrueLabels,
@@ -32,6 +33,9 @@ TOLERATED = 0.05
 POST_STRATUM, MOST_POST_STRATA = 20, 20
 
 _ROUNDING = 1e-12
+
+#: At the largest false-negative rate that is believed, so much is inferred for each event shown.
+_MOST_SPREAD = 1 / (1 - RATE_BOUNDS[1])
 
 
 class Sample:
@@ -88,6 +92,16 @@ class Sample:
             prob=self.prob, group=(~self.top).astype(np.int64), given=self._given, toxic=self._toxic
         )
         return true_labels(labels, known, seed=seed)
+
+    def said(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which rows (m,) anybody called toxic, and which anybody called otherwise."""
+        return self._toxic > 0, self._toxic < self._given
+
+    def confirmations(self) -> tuple[int, int]:
+        """Return how many rows have several labels, and of how many most contradict the first."""
+        confirmed = self._given > 1
+        first = np.where(self.label == 1, self._toxic, self._given - self._toxic)
+        return int(confirmed.sum()), int((confirmed & (2 * first < self._given)).sum())
 
     @property
     def complete(self) -> bool:
@@ -157,12 +171,18 @@ class Sample:
         return np.asarray(domain.part + self._shares(domain)[0])
 
     def total(
-        self, outcome: Floats, domain: Domain, *, reach: Floats | float = 1.0
+        self,
+        outcome: Floats,
+        domain: Domain,
+        *,
+        reach: Floats | float = 1.0,
+        evident: Floats | None = None,
     ) -> PartialTotal:
         """Return the total of `outcome` (m,) in [0, 1] over a domain; check `lacks` first.
 
-        `reach` (m,) is the maximum outcome of each row. The unlabelled mass of top and of rest is
-        known, so each has its own ratio estimate (Hájek).
+        `reach` (m,) is the maximum outcome of each row; `evident` (m,) the part of the outcome that
+        a label shows, while the rest is inferred and varies with it. The unlabelled mass of top and
+        of rest is known, so each has its own ratio estimate (Hájek).
         """
         share, unknown = self._shares(domain)
         span = float(share.sum())
@@ -179,6 +199,7 @@ class Sample:
             reach=reach,
             unknown=unknown,
             supposed=self._supposed(outcome, domain) if unknown else 0.0,
+            spread=1.0 if evident is None else _spread(share * outcome, share * evident),
         )
 
     def _shares(self, domain: Domain) -> tuple[Floats, float]:
@@ -206,6 +227,12 @@ class Sample:
         """Return the mass of the domain's top or rest that has no label."""
         unseen = mass - float(domain.part[inside].sum())
         return unseen if unseen > _ROUNDING * self.size else 0.0
+
+
+def _spread(whole: Floats, evident: Floats) -> float:
+    """Return how much more a total varies than its evident part."""
+    shown = float(evident.sum())
+    return min(max(float(whole.sum()) / shown, 1.0), _MOST_SPREAD) if shown > 0 else 1.0
 
 
 def _join(parts: Sequence[NDArray[np.generic]]) -> Floats:

@@ -128,7 +128,9 @@ def _trial(sample: Sample, **options: Any) -> tuple[int, dict[str, float]]:
     """Return the slice labels of a sample, and the width of every interval by metric."""
     widths = {
         estimate.metric: estimate.high - estimate.low
-        for estimate in sample_estimates(sample, **options)
+        for estimate in sample_estimates(
+            sample, sample.true_labels(seed=options["seed"]), **options
+        )
         if estimate.high is not None and estimate.low is not None
     }
     return int((~sample.top).sum()), widths

@@ -21,6 +21,7 @@ DISPLAY_NAMES: Mapping[str, str] = {
     "retest": N_("retest"),
     "gold": N_("gold comment"),
     "audit": N_("audit"),
+    "confirmation": N_("confirmation"),
     "second_opinion": N_("second opinion"),
     "imported": N_("imported"),
     "review": N_("review"),

@@ -53,7 +53,7 @@ def explain_routing(engine: Engine, item_id: int) -> RoutingExplanation | None:
     compared = exists().where(
         twin.c.dt == review_item.c.dt,
         twin.c.comment_id == review_item.c.comment_id,
-        twin.c.kind == "second_opinion",
+        twin.c.kind == "confirmation",
     )
     query = select(*(review_item.c[name] for name in columns), compared.label("compared")).where(
         review_item.c.id == item_id

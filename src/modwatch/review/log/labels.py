@@ -1,14 +1,14 @@
 """The current labels: those of the log's decisions that were neither undone nor replaced."""
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import ColumnElement, Engine, Select, and_, exists, select, true
+from sqlalchemy import ColumnElement, Engine, Select, and_, exists, select, text, true
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from modwatch.lake.schemas import LABELS
+from modwatch.lake.schemas import CONFIRMATIONS, LABELS
 from modwatch.review.tables import FINAL_ACTIONS, decision, moderator, review_item
 
 
@@ -17,22 +17,49 @@ def current_labels(
     day: dt.date,
     *,
     kind: str = "review",
-    unaware: bool = False,
     batch_size: int = 10_000,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the current labels of `day`, at most one per item, as batches of `records.LABELS`.
 
     An item that several people label has one once it is decided: their unanimous label, or the
-    lead's. Only items of `kind` count; the estimates of a day use the kind `review`. With
-    `unaware`, only independent labels count: no adjudications and no corrections.
+    lead's. Only items of `kind` count; the estimates of a day use the kind `review`.
     """
-    actions = ("label",) if unaware else FINAL_ACTIONS
     with engine.connect() as connection:
-        rows = connection.execution_options(yield_per=batch_size).execute(
-            _current(day, kind, actions)
-        )
+        rows = connection.execution_options(yield_per=batch_size).execute(_current(day, kind))
         for part in rows.mappings().partitions():
             yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=LABELS)
+
+
+def confirming_labels(
+    engine: Engine, day: dt.date, *, batch_size: int = 10_000
+) -> Iterator[pa.RecordBatch]:
+    """Yield the confirmations of `day` that count, as batches of `records.CONFIRMATIONS`.
+
+    A confirmation counts as it was given, without knowledge of other labels: no adjudications and
+    no corrections. It counts while the comment has a first label, of round 3 also one of round 2,
+    and only if its person neither labelled the comment in an earlier round nor corrected a label of
+    it before.
+    """
+    with engine.connect() as connection:
+        rows = connection.execution_options(yield_per=batch_size).execute(_CONFIRMING, {"day": day})
+        for part in rows.mappings().partitions():
+            yield pa.RecordBatch.from_pylist([dict(row) for row in part], schema=CONFIRMATIONS)
+
+
+def first_label_sql(item: str) -> str:
+    """Return the SQL expression of the first label of the comment of `item`, as it was given.
+
+    Null: nobody labelled the same texts, or no longer.
+    """
+    return _given(item, "kind = 'review'", "'label', 'adjudicate'")
+
+
+def second_label_sql(item: str) -> str:
+    """Return the SQL expression of the label of round 2 of the comment of `item`, as it was given.
+
+    Null: there is none; the label of a lead who resolved an escalation does not count.
+    """
+    return _given(item, "kind = 'confirmation' AND earlier.round = 2", "'label'")
 
 
 def undone() -> ColumnElement[bool]:
@@ -71,13 +98,13 @@ def _midnight(day: dt.date) -> dt.datetime:
     return dt.datetime.combine(day, dt.time.min, dt.UTC)
 
 
-def _current(day: dt.date, kind: str, actions: Sequence[str]) -> Select[Any]:
+def _current(day: dt.date, kind: str) -> Select[Any]:
     decided = and_(review_item.c.id == decision.c.item_id, review_item.c.status == "decided")
     latest = (
         select(decision)
         .ext(distinct_on(decision.c.item_id))
         .join(review_item, decided)
-        .where(decision.c.dt == day, decision.c.kind == kind, in_force(*actions))
+        .where(decision.c.dt == day, decision.c.kind == kind, in_force(*FINAL_ACTIONS))
         .order_by(decision.c.item_id, decision.c.id.desc())
         .subquery()
     )
@@ -87,3 +114,51 @@ def _current(day: dt.date, kind: str, actions: Sequence[str]) -> Select[Any]:
         .join(moderator, moderator.c.id == latest.c.moderator_id)
         .order_by(latest.c.item_id)
     )
+
+
+def _given(item: str, kind: str, actions: str) -> str:
+    return f"""(
+        SELECT given.label FROM review_item AS earlier
+        JOIN decision AS given ON given.item_id = earlier.id
+        WHERE earlier.dt = {item}.dt AND earlier.comment_id = {item}.comment_id
+            AND earlier.{kind} AND earlier.status = 'decided' AND earlier.text = {item}.text
+            AND earlier.parent_text IS NOT DISTINCT FROM {item}.parent_text
+            AND given.action IN ({actions}) AND NOT EXISTS (
+                SELECT FROM decision AS undo
+                WHERE undo.refers_to = given.id AND undo.action = 'undo'
+            )
+        ORDER BY given.id DESC LIMIT 1
+    )"""  # noqa: S608 - our own text
+
+
+_CONFIRMING = text(
+    f"""
+    SELECT DISTINCT ON (item.id) item.dt, item.comment_id, item.round, given.label,
+        given.decided_at, given.seconds, moderator.pseudonym AS moderator, second.first_label
+    FROM review_item AS item
+    JOIN review_item AS second ON second.dt = item.dt AND second.comment_id = item.comment_id
+        AND second.kind = 'confirmation' AND second.round = 2
+        AND second.status = 'decided' AND second.first_label IS NOT NULL
+    JOIN decision AS given ON given.item_id = item.id AND given.action = 'label'
+    JOIN moderator ON moderator.id = given.moderator_id
+    WHERE item.dt = :day AND item.kind = 'confirmation' AND item.status = 'decided'
+        AND NOT EXISTS (
+            SELECT FROM decision AS undo WHERE undo.refers_to = given.id AND undo.action = 'undo'
+        )
+        AND {first_label_sql("item")} IS NOT NULL
+        AND (item.round = 2 OR {second_label_sql("item")} IS NOT NULL)
+        AND NOT EXISTS (
+            SELECT FROM review_item AS earlier JOIN decision AS known ON known.item_id = earlier.id
+            WHERE earlier.dt = item.dt AND earlier.comment_id = item.comment_id
+                AND earlier.kind IN ('review', 'confirmation') AND earlier.round < item.round
+                AND known.moderator_id = given.moderator_id
+                AND (known.action IN ('label', 'adjudicate')
+                    OR known.action = 'correct' AND known.id < given.id)
+                AND NOT EXISTS (
+                    SELECT FROM decision AS undo
+                    WHERE undo.refers_to = known.id AND undo.action = 'undo'
+                )
+        )
+    ORDER BY item.id, given.id DESC
+    """  # noqa: S608 - our own text
+)

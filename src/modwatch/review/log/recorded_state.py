@@ -53,6 +53,22 @@ _ITEMS = text(
     """  # noqa: S608 - our own text
 )
 
+#: Confirmations that say that they were opened for a label which nobody gave the comment: the
+#: probability of a confirmation is that of this label.
+_CONFIRMATIONS = text(
+    """
+    SELECT item.id FROM review_item AS item
+    WHERE item.kind = 'confirmation' AND item.round = 2 AND item.status = 'decided'
+        AND NOT EXISTS (
+            SELECT FROM review_item AS first JOIN decision ON decision.item_id = first.id
+            WHERE first.dt = item.dt AND first.comment_id = item.comment_id
+                AND first.kind = 'review' AND decision.action IN ('label', 'adjudicate')
+                AND decision.label = item.first_label
+        )
+    ORDER BY item.id
+    """
+)
+
 
 @dataclass(kw_only=True)
 class Told:
@@ -101,6 +117,8 @@ def state_problems(connection: Connection, told: Told) -> Iterator[str]:
                 f"item {row.id} is {row.status}, but its last decision left it "
                 f"{row.outcome or 'as it was'}"
             )
+    for id_ in connection.scalars(_CONFIRMATIONS):
+        yield f"item {id_} confirms a label that nobody gave the comment"
 
 
 def _account_problems(connection: Connection, told: Told) -> Iterator[str]:

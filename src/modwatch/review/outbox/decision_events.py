@@ -1,7 +1,7 @@
 """Decision events: messages to the platform, one for each change of a comment's current decision.
 
 `delivery` sends them, and `feed` serves them to platforms that poll. Only reviews and imported
-items count: labels that measure people or the model (retests, gold, audits, second opinions) are
+items count: labels that measure people or the model (retests, gold, audits, confirmations) are
 never sent, and neither are notes, pseudonyms and texts.
 
 The current decision follows from the log alone, for any moment of the past; the queue stores the

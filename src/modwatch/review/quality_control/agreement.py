@@ -1,8 +1,10 @@
 """Agreement of moderators with each other, with gold labels, and with their own earlier labels.
 
 Every figure is an `Estimate`: a value with n and a 95 % interval, or insufficient with the reason.
-`comparisons` says which judgements count. The figures are about the comments that were compared:
-unsure comments that several people label are harder than others.
+`comparisons` says which judgements count. First labels and confirmations are weighted by the
+inverse of the probability that the label was confirmed, so their agreement is that of all reviewed
+comments. The other figures are about the comments that were compared: unsure comments that several
+people label are harder than others.
 """
 
 import datetime as dt
@@ -53,10 +55,10 @@ class AgreementReport:
 
     first: dt.date
     last: dt.date
-    #: First and second opinion are the same.
-    second_opinions: Estimate
-    #: Cohen's κ of first and second opinion.
-    second_opinions_kappa: Estimate
+    #: First and second label are the same, over all comments that are reviewed.
+    confirmations: Estimate
+    #: Cohen's κ of first and second label, over the same comments.
+    confirmations_kappa: Estimate
     #: Krippendorff's α of the items that several people label.
     several_labels_alpha: Estimate
     gold_accuracy: Estimate
@@ -92,15 +94,16 @@ def agreement_report(
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         twice, several, gold, retests = (
             compared(connection, what, first, last, queues)
-            for what in ("second opinions", "several labels", "gold", "retests")
+            for what in ("confirmations", "several labels", "gold", "retests")
         )
-    opinions, again = _columns(twice, "first", "second"), _columns(retests, "first", "again")
+    pairs, again = _columns(twice, "first", "second"), _columns(retests, "first", "again")
+    weight = 1 / _columns(twice, "probability")[0]
     rng, least = np.random.default_rng(seed), {"minimum": minimum}
     return AgreementReport(
         first=first,
         last=last,
-        second_opinions=observed_agreement(*opinions, **least),
-        second_opinions_kappa=cohen_kappa(*opinions, **least),
+        confirmations=observed_agreement(*pairs, sample_weight=weight, minimum=minimum),
+        confirmations_kappa=cohen_kappa(*pairs, sample_weight=weight, minimum=minimum),
         several_labels_alpha=krippendorff_alpha(
             *_columns(several, "item_id", "label"), rng=rng, **least
         ),

@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, TEXT
 
 from modwatch.errors import QueueError
 from modwatch.lake.schemas import CHECK_ANSWERS
+from modwatch.review.tables import EVER_ROUTED_KINDS
 
 #: A label that was not undone.
 _LABELLED = """{0}.action = 'label' AND NOT EXISTS (
@@ -44,16 +45,23 @@ _RETESTS = f"""
 _IN_PERIOD = """d.decided_at >= :begin AND d.decided_at < :end
     AND (:queues IS NULL OR i.queue = ANY (:queues))"""
 
-_SECOND_OPINIONS = f"""
-    SELECT first.label AS first, d.label AS second
+#: First labels and those of round 2; `probability` that the first label was confirmed, given that
+#: the comment was routed. That of an earlier second opinion is part of the item's.
+_CONFIRMATIONS = f"""
+    SELECT first.label AS first, d.label AS second,
+        i.inclusion_probability / first.inclusion_probability * CASE i.first_label
+            WHEN 0 THEN i.confirmation_probability_0
+            WHEN 1 THEN i.confirmation_probability_1 ELSE 1 END AS probability
     FROM decision d JOIN review_item i ON i.id = d.item_id
     CROSS JOIN LATERAL (
-        SELECT other.label FROM review_item r JOIN decision other ON other.item_id = r.id
+        SELECT other.label, r.inclusion_probability
+        FROM review_item r JOIN decision other ON other.item_id = r.id
         WHERE r.dt = d.dt AND r.comment_id = d.comment_id AND r.kind = 'review'
             AND other.moderator_id <> d.moderator_id AND {_LABELLED.format("other")}
         ORDER BY other.id LIMIT 1
     ) AS first
-    WHERE d.kind = 'second_opinion' AND {_LABELLED.format("d")} AND {_IN_PERIOD} ORDER BY d.id
+    WHERE (d.kind = 'confirmation' AND i.round = 2 AND i.first_label IS NOT NULL
+        OR d.kind = 'second_opinion') AND {_LABELLED.format("d")} AND {_IN_PERIOD} ORDER BY d.id
 """  # noqa: S608 - our own text
 
 _SEVERAL_LABELS = f"""
@@ -76,7 +84,7 @@ _RETEST_ANSWERS = f"""
 """
 
 _COMPARISONS = {
-    "second opinions": _SECOND_OPINIONS,
+    "confirmations": _CONFIRMATIONS,
     "several labels": _SEVERAL_LABELS,
     "gold": _GOLD_ANSWERS,
     "retests": _RETEST_ANSWERS,
@@ -105,11 +113,11 @@ def compared(
 ) -> Sequence[RowMapping]:
     """Return the rows of one comparison, in the order of the log.
 
-    `second opinions`: `first`, `second`. `several labels`: `item_id`, `label`, of items that
-    several people label. `gold`: `moderator_id`, `pseudonym`, `label`, `gold`. `retests`:
-    `moderator_id`, `pseudonym`, `first`, `again`. The period is that of the later label, days in
-    UTC, both included; only items of `queues` count, or all if None. Raises `QueueError` if `last`
-    is before `first`.
+    `confirmations`: `first`, `second`, `probability` in (0, 1]. `several labels`: `item_id`,
+    `label`, of items that several people label. `gold`: `moderator_id`, `pseudonym`, `label`,
+    `gold`. `retests`: `moderator_id`, `pseudonym`, `first`, `again`. The period is that of the
+    later label, days in UTC, both included; only items of `queues` count, or all if None. Raises
+    `QueueError` if `last` is before `first`.
     """
     if last < first:
         raise QueueError(f"the period ends on {last}, before its start {first}; swap the days")
@@ -120,7 +128,7 @@ def compared(
         "begin": begin,
         "end": end,
         "queues": None if queues is None else list(queues),
-        "kinds": ["review", "second_opinion"],
+        "kinds": list(EVER_ROUTED_KINDS),
     }
     return _rows(connection, _COMPARISONS[what], values)
 

@@ -20,8 +20,8 @@ from modwatch.review.log.recorded_state import GOLD_DIGEST
 from modwatch.review.queue.intake import withdraw
 from modwatch.review.queue.items import LONGEST_ID, storable
 from modwatch.review.tables import (
+    EVER_ROUTED_KINDS,
     FINAL_ACTIONS,
-    ROUTED_KINDS,
     decision,
     gold_comment,
     moderator,
@@ -108,7 +108,7 @@ def gold_from_decisions(engine: Engine, item_ids: Iterable[int]) -> list[str]:
     """Make the comments of decided items gold, all or none; return the ids of the new ones.
 
     The label of an item that was escalated, or corrected by somebody else, is the final one.
-    Otherwise at least two people must have labelled the comment, including second opinions, and
+    Otherwise at least two people must have labelled the comment, including confirmations, and
     unanimously. Raises `QueueError` for an item without such a label.
     """
     with engine.begin() as connection:
@@ -181,7 +181,7 @@ def _decided_comment(connection: Connection, item_id: int) -> GoldComment:
     decided = select(review_item).where(
         review_item.c.id == item_id,
         review_item.c.status == "decided",
-        review_item.c.kind.in_(ROUTED_KINDS),
+        review_item.c.kind.in_(EVER_ROUTED_KINDS),
     )
     item = connection.execute(decided).mappings().one_or_none()
     if item is None:
@@ -208,7 +208,7 @@ def _final_label(connection: Connection, item: RowMapping) -> tuple[int, str | N
                 and_(
                     review_item.c.dt == item["dt"],
                     review_item.c.comment_id == item["comment_id"],
-                    review_item.c.kind.in_(ROUTED_KINDS),
+                    review_item.c.kind.in_(EVER_ROUTED_KINDS),
                 ),
             ),
             in_force(*FINAL_ACTIONS),

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     RowMapping,
+    all_,
     and_,
     case,
     func,
@@ -23,9 +24,10 @@ from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.digests import digest_of
 from modwatch.review.log.decision_log import COLUMNS, Decision, append, entry_of, made_under
 from modwatch.review.log.labels import current_decision, in_force
+from modwatch.review.queue.confirmations import settle
 from modwatch.review.queue.items import Lease, storable
 from modwatch.review.queue.leases import LEASE_LENGTH, lease_of
-from modwatch.review.tables import ACTIONABLE_KINDS, decision, review_item, unleased
+from modwatch.review.tables import ACTIONABLE_KINDS, decision, review_item
 
 #: How long a decision can be undone; later it can only be corrected.
 UNDO_WITHIN = dt.timedelta(minutes=10)
@@ -109,6 +111,7 @@ def correct(
         connection.execute(
             update(review_item).where(review_item.c.id == item_id).values(version=version + 1)
         )
+        _exclude(connection, item, moderator_id)
     return done[0]
 
 
@@ -171,7 +174,7 @@ def _changed(item_id: int) -> LeaseConflictError:
 
 
 def _restore(connection: Connection, before: RowMapping, item: RowMapping, status: str) -> None:
-    """Restore the item as it was before the decision; its second opinion is blocked again."""
+    """Restore the item as it was before the decision, and block confirmations that it opened."""
     twin = review_item.alias("twin")
     # Whoever reads another item of this comment now must not be served this one.
     readers = select(func.array_agg(twin.c.leased_by)).where(
@@ -191,18 +194,32 @@ def _restore(connection: Connection, before: RowMapping, item: RowMapping, statu
             excluded=func.array_cat(without_me, readers.scalar_subquery()),
         )
     )
-    if item["kind"] == "review":
-        connection.execute(
-            update(review_item)
-            .where(
-                review_item.c.dt == item["dt"],
-                review_item.c.comment_id == item["comment_id"],
-                review_item.c.kind == "second_opinion",
-                review_item.c.status == "waiting",
-                unleased,
-            )
-            .values(status="blocked")
+    settle(connection, item["dt"], [item["comment_id"]], but=item["id"])
+
+
+def _exclude(connection: Connection, item: RowMapping, moderator_id: int) -> None:
+    """Serve the item's comment no more to a person who corrected its label.
+
+    A locked item is being leased or decided: the label of somebody who corrected another one
+    before does not count, see `log.labels`.
+    """
+    other = review_item.c
+    chosen = (
+        select(other.id)
+        .where(
+            other.dt == item["dt"],
+            other.comment_id == item["comment_id"],
+            other.id != item["id"],
+            other.reserved_for.is_(None),
+            literal(moderator_id) != all_(other.excluded),
         )
+        .with_for_update(skip_locked=True)
+    )
+    connection.execute(
+        update(review_item)
+        .where(other.id.in_(chosen))
+        .values(excluded=func.array_append(other.excluded, moderator_id))
+    )
 
 
 def _status_before(connection: Connection, before: RowMapping, item: RowMapping) -> str:

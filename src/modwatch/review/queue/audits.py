@@ -223,7 +223,7 @@ def _insertion() -> Insert:
             due_at=func.now() + bindparam("promised", type_=Interval),
         )
         .on_conflict_do_nothing(
-            index_elements=["dt", "comment_id", "kind", "reserved_for", "audit"]
+            index_elements=["dt", "comment_id", "kind", "round", "reserved_for", "audit"]
         )
     )
 

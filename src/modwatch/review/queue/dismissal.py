@@ -325,8 +325,8 @@ def _lock_items(
 
 def _close(connection: Connection, row: RowMapping, items: Sequence[RowMapping]) -> None:
     _set(connection, items, status="closed", bulk_close_id=row["id"])
-    blocked = review_item.c.status == "blocked"
-    _set_second_opinions(connection, items, blocked, status="withdrawn", bulk_close_id=row["id"])
+    unread = and_(review_item.c.status.in_(["blocked", "waiting"]), unleased)
+    _set_confirmations(connection, items, unread, status="withdrawn", bulk_close_id=row["id"])
     append(
         connection,
         row["moderator_id"],
@@ -338,7 +338,7 @@ def _reopen(connection: Connection, row: RowMapping, items: Sequence[RowMapping]
     closed_by = _close_decisions(connection, row["id"], items)
     _set(connection, items, status="waiting", bulk_close_id=None)
     mine = review_item.c.bulk_close_id == row["id"]
-    _set_second_opinions(connection, items, mine, status="blocked", bulk_close_id=None)
+    _set_confirmations(connection, items, mine, status="blocked", bulk_close_id=None)
     entries = [
         _entry(row, item, "reopen", outcome="waiting", refers_to=closed_by.get(item["id"]))
         for item in items
@@ -366,7 +366,7 @@ def _set(connection: Connection, items: Sequence[RowMapping], **values: Any) -> 
     )
 
 
-def _set_second_opinions(
+def _set_confirmations(
     connection: Connection,
     items: Sequence[RowMapping],
     condition: ColumnElement[bool],
@@ -376,10 +376,10 @@ def _set_second_opinions(
     if comments:
         chosen = select(review_item.c.id).where(
             condition,
-            review_item.c.kind == "second_opinion",
+            review_item.c.kind == "confirmation",
             tuple_(review_item.c.dt, review_item.c.comment_id).in_(comments),
         )
-        # A decision locks an item first and its second opinion later: waiting here could deadlock.
+        # A decision locks an item first and its confirmations later: waiting here could deadlock.
         unlocked = chosen.with_for_update(skip_locked=True)
         connection.execute(
             update(review_item)

@@ -31,9 +31,17 @@ from sqlalchemy.dialects import postgresql
 
 from modwatch.errors import QueueError
 from modwatch.review.database import take_turn
+from modwatch.review.queue.confirmations import settle
 from modwatch.review.queue.items import LONGEST_ID, NewItem, storable
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
-from modwatch.review.tables import KINDS, NO_LEASE, ROUTED_KINDS, is_open, review_item
+from modwatch.review.tables import (
+    CONFIRMATION_ROUNDS,
+    KINDS,
+    NO_LEASE,
+    ROUTED_KINDS,
+    is_open,
+    review_item,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +51,10 @@ _COLUMNS = tuple(field.name for field in fields(NewItem) if field.name != "label
 _PLACED = {"queue": Text, "promised": Interval, "labels_wanted": SmallInteger}
 
 #: No estimate uses answers to these that come later than its window of days.
-_EXPIRING_KINDS = ("second_opinion", "retest", "gold")
+_EXPIRING_KINDS = ("confirmation", "retest", "gold")
+
+#: Columns that name an item of a day.
+_KEY = ("comment_id", "kind", "round")
 
 _incoming = table("incoming", *(column(name) for name in (*_COLUMNS, *_PLACED)))
 
@@ -90,7 +101,7 @@ def enqueue(
         register_lanes(connection, select(_incoming.c.queue, _incoming.c.reason).distinct())
         changed = _upsert(connection, day, lanes)
         withdrawn = _withdraw(connection, day, kinds)
-        _update_second_opinions(connection, day)
+        settle(connection, day)
     done = Enqueued(routed=routed, changed=changed, withdrawn=withdrawn)
     logger.info(
         "Items were queued.",
@@ -109,7 +120,7 @@ def withdraw(connection: Connection, *conditions: Any) -> int:
 
 
 def withdraw_expired(engine: Engine, before: dt.date) -> int:
-    """Withdraw open second opinions, retests and gold items of days before `before`.
+    """Withdraw open confirmations, retests and gold items of days before `before`.
 
     Returns how many. They slow the queue down if they accumulate: every lease passes over those
     that its moderator may not decide.
@@ -157,11 +168,28 @@ def _checked_row(item: NewItem, kinds: Collection[str]) -> tuple[object, ...]:
             f"the inclusion probability of {owner} must be in (0, 1], got "
             f"{item.inclusion_probability}"
         )
+    _check_round(item, owner)
     row = tuple(getattr(item, name) for name in _COLUMNS)
     for name, value in zip(_COLUMNS, row, strict=True):
         if isinstance(value, str):
             storable(value, name, owner)
     return row
+
+
+def _check_round(item: NewItem, owner: str) -> None:
+    if item.kind != "confirmation":
+        if item.round != 1:
+            raise QueueError(f"{owner} is of round {item.round}, which only confirmations have")
+        return
+    if item.round not in CONFIRMATION_ROUNDS or not {0, 1}.issuperset(item.confirms or [None]):
+        raise QueueError(
+            f"a confirmation of {owner} must be of round 2 or 3 and confirm label 0, 1 or both"
+        )
+    for chance in (item.confirmation_probability_0, item.confirmation_probability_1):
+        if chance is None or not 0 <= chance <= 1:  # NaN fails too
+            raise QueueError(
+                f"the confirmation probabilities of {owner} must be in [0, 1], got {chance}"
+            )
 
 
 def _placed_row(item: NewItem, lanes: Lanes) -> tuple[object, ...]:
@@ -170,8 +198,9 @@ def _placed_row(item: NewItem, lanes: Lanes) -> tuple[object, ...]:
 
 
 def _check_duplicates(connection: Connection) -> None:
-    ids, kinds = _incoming.c.comment_id, _incoming.c.kind
-    twice = connection.scalar(select(ids).group_by(ids, kinds).having(func.count() > 1).limit(1))
+    ids = _incoming.c.comment_id
+    same = (ids, _incoming.c.kind, _incoming.c.round)
+    twice = connection.scalar(select(ids).group_by(*same).having(func.count() > 1).limit(1))
     if twice is not None:
         raise QueueError(f"comment {twice!r} was routed twice for one day; route each once")
 
@@ -193,9 +222,9 @@ def _upsert(connection: Connection, day: dt.date, lanes: Lanes) -> int:
     waited = func.now() - review_item.c.queued_at  # deadlines count from the first intake
     return connection.execute(
         insertion.on_conflict_do_update(
-            index_elements=["dt", "comment_id", "kind", "reserved_for", "audit"],
+            index_elements=["dt", "comment_id", "kind", "round", "reserved_for", "audit"],
             set_={
-                **{name: new[name] for name in compared if name not in ("comment_id", "kind")},
+                **{name: new[name] for name in compared if name not in _KEY},
                 **{name: new[name] - waited for name in ("serve_by", "due_at")},
                 # Nobody may decide a text that they have not read.
                 **{name: case((same_text, review_item.c[name])) for name in NO_LEASE},
@@ -224,47 +253,12 @@ def _source(day: dt.date, lanes: Lanes) -> Select[Any]:
         *(_incoming.c[name] for name in (*_COLUMNS, "queue", "labels_wanted")),
         (func.now() + pulled).label("serve_by"),
         (func.now() + _incoming.c.promised).label("due_at"),
-    ).order_by(_incoming.c.rank, _incoming.c.kind)
+    ).order_by(_incoming.c.rank, _incoming.c.kind.desc())
 
 
 def _withdraw(connection: Connection, day: dt.date, kinds: Collection[str]) -> int:
-    still_routed = exists().where(
-        _incoming.c.comment_id == review_item.c.comment_id, _incoming.c.kind == review_item.c.kind
-    )
+    still_routed = exists().where(*(_incoming.c[name] == review_item.c[name] for name in _KEY))
     item = review_item.c
     return withdraw(
         connection, item.dt == day, item.kind.in_(kinds), item.audit.is_(None), ~still_routed
-    )
-
-
-def _update_second_opinions(connection: Connection, day: dt.date) -> None:
-    """Block second opinions until the same text has its first label; exclude those who gave it."""
-    first = review_item.alias("first")
-    first_of_it = (
-        first.c.dt == review_item.c.dt,
-        first.c.comment_id == review_item.c.comment_id,
-        first.c.kind == "review",
-    )
-    labelled = exists().where(
-        *first_of_it, first.c.status == "decided", first.c.text == review_item.c.text
-    )
-    # Whoever labelled or skipped the first item knows the comment.
-    acquainted = select(first.c.excluded).where(*first_of_it).scalar_subquery()
-    excluded = func.array_cat(review_item.c.excluded, func.coalesce(acquainted, text("'{}'")))
-    connection.execute(
-        update(review_item)
-        .where(
-            review_item.c.dt == day,
-            review_item.c.kind == "second_opinion",
-            review_item.c.status.in_(["waiting", "blocked"]),
-            or_(
-                and_(labelled, review_item.c.status == "blocked"),
-                and_(~labelled, review_item.c.status == "waiting"),
-                and_(labelled, ~review_item.c.excluded.contains(acquainted)),
-            ),
-        )
-        .values(
-            status=case((labelled, "waiting"), else_="blocked"),
-            excluded=case((labelled, excluded), else_=review_item.c.excluded),
-        )
     )

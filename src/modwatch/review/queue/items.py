@@ -26,7 +26,7 @@ class NewItem:
     reason: str
     #: 0 is the top stratum.
     stratum: int
-    #: In (0, 1].
+    #: In (0, 1], of the comment.
     inclusion_probability: float
     #: 1 is reviewed first.
     rank: int
@@ -34,10 +34,16 @@ class NewItem:
     prob: float
     uncertainty: float
     model_version: str
-    #: review | retest | gold | audit | second_opinion | imported
+    #: review | confirmation | retest | gold | audit | imported
     kind: str = "review"
-    #: Of an audit: the first labels that a second person confirms; None: see `labels_wanted`.
+    #: 2 and 3 are the rounds of a confirmation; 1 is every other item.
+    round: int = 1
+    #: Of a confirmation: the first labels that it confirms. Of an audit: the first labels that a
+    #: second person confirms; None: see `labels_wanted`.
     confirms: Sequence[int] | None = None
+    #: Of a confirmation, in [0, 1]: the probability that a first label 0, 1 is confirmed.
+    confirmation_probability_0: float | None = None
+    confirmation_probability_1: float | None = None
     #: How many people label it; None: as the queue's rules say.
     labels_wanted: int | None = None
     parent_text: str | None = field(default=None, repr=False)

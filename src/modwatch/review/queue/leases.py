@@ -68,8 +68,8 @@ def lease(
     Reasons take turns, weighted by `lanes`; within a reason the order is by deadline, moved forward
     for a high rank. Only items of `queues` are served, or of all queues if None, and none whose
     reason is in `opt_outs`. Nobody is served an item that they skipped or labelled before, nor
-    another item of the same comment; a second opinion waits for the first label. Concurrent calls
-    never return the same item and never wait for each other. An expired lease ends by itself.
+    another item of the same comment; a confirmation waits for the labels before it. Concurrent
+    calls never return the same item and never wait for each other. An expired lease ends by itself.
     """
     turn = {"order": (lanes or load_lanes()).order(_TURNS), "opt_outs": list(opt_outs)}
     return _take(engine, _LEASE, moderator_id, length, queues=queues, **turn)

@@ -43,7 +43,7 @@ class QueueCounts:
     leased: int
     decided: int
     withdrawn: int
-    #: Waiting for the label of another item.
+    #: Confirmations of labels that nobody gave yet, or that are not confirmed.
     blocked: int
     #: Waiting for a lead.
     escalated: int

@@ -5,12 +5,9 @@ statements, and because `benchmarks/review_queue.py` measures the same text with
 """
 
 from modwatch.review.log.hashing import COVERED, CURRENT, content_sql, text_digest_sql
+from modwatch.review.log.labels import first_label_sql, second_label_sql
+from modwatch.review.queue.confirmations import FREE
 from modwatch.review.queue.items import Item
-
-#: Not leased. A claim in the future (the clock was set back) does not count. `clock_timestamp`,
-#: because another statement may have started and claimed the item after this one started.
-FREE = """(leased_until IS NULL OR leased_until <= now()
-            OR claimed_at > clock_timestamp() + interval '1 minute')"""
 
 #: Leased by the caller. Parameters: item_id, moderator_id, digest.
 HELD = """id = CAST(:item_id AS bigint) AND status IN ('waiting', 'escalated')
@@ -118,9 +115,9 @@ _OTHERS = """(
         ORDER BY moderator_id, id DESC
     ) AS other WHERE other.action <> 'undo'"""
 
-#: How many people label the item, with the label that is recorded now: with confirmations, two if
-#: the first label is confirmed, and three if these two differ. Computed anew with every label,
-#: since labels may have been undone.
+#: How many people label the item, with the label that is recorded now: of an audit with
+#: confirmations, two if the first label is confirmed, and three if these two differ. Computed anew
+#: with every label, since labels may have been undone.
 _WANTED = f"""CASE
         WHEN held.confirms IS NULL OR said.action <> 'label' OR held.status = 'escalated'
             THEN held.labels_wanted
@@ -177,24 +174,41 @@ _VALUES = {
     "previous_hash": "chain.hash",
 }
 
+#: Whether the recorded label opens another item of the comment, which is a confirmation; null: it
+#: changes nothing. See `confirmations`.
+_OPENS = f"""CASE
+        WHEN twin.kind <> 'confirmation' OR recorded.outcome <> 'decided'
+            OR twin.text <> held.text OR twin.parent_text IS DISTINCT FROM held.parent_text
+            THEN NULL
+        WHEN recorded.kind = 'review' AND twin.round = 2
+            THEN recorded.label = ANY (twin.confirms)
+        WHEN recorded.kind = 'review' THEN {second_label_sql("twin")} <> recorded.label
+        WHEN held.round = 2 AND twin.round = 3 AND recorded.action = 'label'
+            THEN {first_label_sql("twin")} <> recorded.label
+    END"""
+
 _COLUMNS = (*COVERED, "format", "previous_hash")
 
 _NEW = ", ".join(f"{_VALUES[name]} AS {name}" for name in _COLUMNS)
 
 #: Records the decision on a leased item and ends the lease. Does nothing and returns no row if the
-#: lease is not valid or the key was used. Parameters: moderator_id, item_id, digest, version (null:
-#: any), action, label, policy_version, policy_code, reason, note, seconds (null: since the claim),
+#: lease is not valid or the key was used. Decisions on items of one comment take turns, because
+#: each changes the others. Parameters: moderator_id, item_id, digest, version (null: any), action,
+#: label, policy_version, policy_code, reason, note, seconds (null: since the claim),
 #: severe_seconds (until an escalation is due; null: it is not severe), idempotency_key.
 DECIDE = f"""
 WITH said AS (
     SELECT CAST(:action AS text) AS action, CAST(:label AS smallint) AS label
+), turn AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock(hashtextextended(comment_id, dt - DATE '2000-01-01'))
+    FROM review_item WHERE id = CAST(:item_id AS bigint)
 ), held AS (
-    SELECT id, dt, comment_id, kind, text, parent_text, status, labels_wanted, confirms, leased_by,
-        claimed_at, version
-    FROM review_item
+    SELECT id, dt, comment_id, kind, round, text, parent_text, status, labels_wanted,
+        CASE kind WHEN 'audit' THEN confirms END AS confirms, leased_by, claimed_at, version
+    FROM review_item CROSS JOIN turn
     WHERE {HELD} AND leased_by <> ALL (excluded)
         AND version = COALESCE(CAST(:version AS integer), version)
-    FOR UPDATE
+    FOR UPDATE OF review_item
 ), wanted AS MATERIALIZED (
     SELECT {_WANTED} AS labels FROM held CROSS JOIN said
 ), chain AS (
@@ -221,16 +235,22 @@ WITH said AS (
         excluded = CASE WHEN recorded.action = 'escalate' THEN excluded
             ELSE array_append(excluded, recorded.moderator_id) END
     FROM recorded CROSS JOIN wanted WHERE review_item.id = recorded.item_id
+), others AS (
+    SELECT twin.id AS other_id, {_OPENS} AS opens, recorded.label, recorded.moderator_id
+    FROM recorded CROSS JOIN held JOIN review_item AS twin
+        ON twin.dt = recorded.dt AND twin.comment_id = recorded.comment_id
+        AND twin.id <> recorded.item_id AND twin.reserved_for IS NULL
 ), twins AS (
     UPDATE review_item SET
-        excluded = array_append(excluded, recorded.moderator_id),
+        excluded = array_append(excluded, others.moderator_id),
         status = CASE
-            WHEN review_item.status = 'blocked' AND recorded.kind = 'review'
-                AND recorded.outcome = 'decided' AND review_item.text = held.text
-            THEN 'waiting' ELSE review_item.status END
-    FROM recorded CROSS JOIN held
-    WHERE review_item.dt = recorded.dt AND review_item.comment_id = recorded.comment_id
-        AND review_item.id <> recorded.item_id AND review_item.reserved_for IS NULL
+            WHEN opens AND status = 'blocked' THEN 'waiting'
+            WHEN NOT opens AND status = 'waiting' AND {FREE} THEN 'blocked'
+            ELSE status END,
+        first_label = CASE
+            WHEN opens AND round = 2 AND status IN ('blocked', 'waiting') THEN others.label
+            ELSE first_label END
+    FROM others WHERE id = other_id
 )
 SELECT * FROM recorded
 """  # noqa: S608 - our own text

@@ -47,7 +47,8 @@ class LaneState:
     leased: int
     #: Waiting for a lead, not leased.
     escalated: int
-    #: Waiting for the label of another item; not included in ages and overdue items.
+    #: Confirmations of labels that nobody gave yet, or that are not confirmed; not included in ages
+    #: and overdue items.
     blocked: int
     #: Waiting, leased or escalated past the deadline.
     overdue: int

@@ -1,21 +1,24 @@
 """A lead who wants to know what the model or others say of a comment before labelling it.
 
 Leads search, read histories and label. What they label must be their own opinion, and nothing may
-tell an ordinary item from a second opinion, whose figures rest on nobody's knowing.
+tell an ordinary item from a confirmation, whose figures rest on nobody's knowing.
 """
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
+from modwatch.routing.confirmations import draw_confirmations
 from review.labelling import label_next
 
 #: What tells the kind of an item apart from its number and its comment.
@@ -51,13 +54,17 @@ def everything(ask: Callable[..., Any], item_id: int, comment_id: str) -> dict[s
     }
 
 
-def test_an_ordinary_item_and_a_second_opinion_look_alike(
-    engine: Engine, ask: Callable[..., Any], lead: Moderator, ann: Moderator,
-    new_item: Callable[..., NewItem], day: date,
+@pytest.mark.parametrize("number", [2, 3])
+def test_an_ordinary_item_and_a_confirmation_look_alike(
+    engine: Engine, ask: Callable[..., Any], lead: Moderator, ann: Moderator, ben: Moderator,
+    new_item: Callable[..., NewItem], day: date, number: int,
 ) -> None:  # fmt: skip
-    twins = [new_item("both", kind=kind, prob=0.345) for kind in ("review", "second_opinion")]
-    queue.enqueue(engine, twins, day)
+    more = [{"kind": "confirmation", "round": each} for each in (2, 3)]
+    items = [new_item("both", prob=0.345, **each) for each in ({}, *more)]
+    queue.enqueue(engine, items, day)
     label_next(engine, ann, 1, note="toxic, clearly")
+    if number == 3:
+        label_next(engine, ben, 0, note="a joke")
     queue.enqueue(engine, [new_item("plain", prob=0.345)], day + dt.timedelta(days=1))
     held = {}
     for _ in range(2):
@@ -103,3 +110,69 @@ def test_a_token_of_fewer_scopes_does_not_show_more(
             assert item["prob"] is None
             assert item["reason"] is None
             assert item["review_score"] is None
+
+
+def test_neither_number_nor_order_tells_a_confirmation(
+    engine: Engine, client: TestClient, new_item: Callable[..., NewItem], day: date
+) -> None:
+    """A team that keeps all that it is served, and looks what confirmations have in common."""
+    kinds = _routed(engine, new_item, day)
+    team = [people.create_moderator(engine, f"p{n}", "moderator") for n in range(4)]
+    tokens = [people.issue_token(engine, person.id) for person in team]
+    rng = np.random.default_rng(5)
+    seen: list[dict[str, Any]] = []
+    highest, idle = [0] * 4, 0
+    while idle < 4:
+        turn = len(seen) % 4 if not idle else (len(seen) + idle) % 4
+        bearer = {"Authorization": f"Bearer {tokens[turn]}"}
+        answer = client.post("/api/v1/leases", json={}, headers=bearer)
+        if answer.status_code == 204:
+            idle += 1
+            continue
+        idle, lease = 0, answer.json()
+        item = lease["item"]
+        seen.append({**item, "back": item["id"] < highest[turn], "kind": kinds(item["id"])})
+        highest[turn] = max(highest[turn], item["id"])
+        body = {"lease_token": lease["token"], "action": "label", "label": int(rng.random() < 0.4)}
+        key = {"Idempotency-Key": lease["token"]}
+        path = f"/api/v1/items/{item['id']}/decisions"
+        assert client.post(path, json=body, headers=bearer | key).status_code == 201
+    part = {
+        kind: [row for row in seen if row["kind"].startswith(kind)]
+        for kind in ("review", "confirmation", "confirmation 3")
+    }
+    assert len(part["review"]) == 240
+    assert len(part["confirmation 3"]) > 20
+    assert len({frozenset(row) for row in seen}) == 1
+    own = {"id", "comment_id", "text", "back", "kind"}
+    for name in set(seen[0]) - own:
+        assert len({str(row[name]) for row in seen}) == 1, name
+    # An item with a lower number than the last one is no sign of a confirmation: lanes take turns.
+    back = {kind: np.mean([row["back"] for row in rows]) for kind, rows in part.items()}
+    assert abs(back["confirmation"] - back["review"]) < 0.15, back
+    assert abs(back["confirmation 3"] - back["review"]) < 0.25, back
+
+
+def _routed(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Callable[[int], str]:
+    """Queue a day as `route` does, half of it confirmed; return what an item is."""
+    size = 240
+    rng = np.random.default_rng(3)
+    keys, rank_keys = rng.integers(0, 2**64, (2, size), dtype=np.uint64)
+    drawn = draw_confirmations(np.full((size, 2), 0.5), keys, rank_keys)
+    items = [
+        new_item(f"c{n}", n + 1, reason=rng.choice(["uncertainty", "random_slice"]))
+        for n in range(size)
+    ]
+    further = [
+        replace(
+            items[row], kind="confirmation", round=number, rank=rank, confirms=[0, 1],
+            confirmation_probability_0=0.5, confirmation_probability_1=0.5,
+        )
+        for row, ranks in zip(drawn.row, drawn.rank.tolist(), strict=True)
+        for number, rank in zip((2, 3), ranks, strict=True)
+    ]  # fmt: skip
+    queue.enqueue(engine, [*items, *further], day)
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT id, kind, round FROM review_item")).all()
+    names = {row.id: row.kind if row.round == 1 else f"{row.kind} {row.round}" for row in rows}
+    return names.__getitem__

@@ -21,17 +21,19 @@ from modwatch.review.queue.items import NewItem
 
 Make = Callable[..., NewItem]
 
-#: Ordinary items, one of another reason, one reserved for ben, second opinions.
-ITEMS = range(1, 13)
+#: Ordinary items, one of another reason, one reserved for ben, confirmations.
+ITEMS = range(1, 15)
 
 
 @pytest.fixture
 def queued(engine: Engine, new_item: Make, day: date, tab: Tab, ben: Moderator) -> None:
-    """Twelve items, which ann may be served in turn, later or never."""
+    """Fourteen items, which ann may be served in turn, later or never."""
     ordinary = [new_item(f"c{n}", n) for n in range(1, 10)]
     queue.enqueue(engine, [*ordinary, new_item("toxic", 10, reason="toxicity")], day)
-    twins = [new_item(f"c{n}", n, kind="second_opinion") for n in (1, 2)]
-    queue.enqueue(engine, twins, day, kinds=["second_opinion"])
+    twins = [
+        new_item(f"c{n}", n, kind="confirmation", round=number) for number in (2, 3) for n in (1, 2)
+    ]
+    queue.enqueue(engine, twins, day, kinds=["confirmation"])
     with engine.begin() as connection:
         reserve = text("UPDATE review_item SET reserved_for = :id WHERE comment_id = 'c9'")
         connection.execute(reserve, {"id": ben.id})

@@ -1,0 +1,261 @@
+"""True labels behind the labels of people who err: closed forms, properties, calibration."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+
+from modwatch.errors import MetricInputError
+from modwatch.metrics.estimation.annotators import (
+    RATE_BOUNDS,
+    GivenLabels,
+    KnownAnswers,
+    TrueLabels,
+    true_labels,
+)
+from modwatch.metrics.estimation.estimator import Estimator
+from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay, fully_labelled
+from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
+from modwatch.metrics.estimation.sample import Sample
+
+
+def team(seed, *, size=4000, errors=(0.02, 0.2), confirmed=0.3, shift=-2.0):
+    """Return what a team said of comments, and the true labels of these."""
+    rng = np.random.default_rng(seed)
+    score = rng.normal(shift, 1.5, size)
+    truth = rng.random(size) < expit(score)
+    wrong = rng.random((size, 3)) < np.where(truth, errors[1], errors[0])[:, None]
+    said = truth[:, None] ^ wrong
+    second = rng.random(size) < np.where(said[:, 0], 3 * confirmed, confirmed / 3)
+    asked = np.column_stack([np.ones(size, bool), second, second & (said[:, 0] != said[:, 1])])
+    given, toxic = (each.sum(axis=1).astype(np.int64) for each in (asked, asked & said))
+    group = (rng.random(size) < 0.2).astype(np.int64)
+    return GivenLabels(prob=expit(score), group=group, given=given, toxic=toxic), truth.astype(int)
+
+
+def sure(label):
+    """Return true labels that are known."""
+    prob = np.array([[0.0, 1.0]])
+    rates = np.zeros((1, 1))
+    return TrueLabels(
+        cell=np.asarray(label, np.int64),
+        group=np.zeros(len(label), np.int64),
+        prior=np.full((1, 2), 0.5),
+        prob=prob,
+        false_positive=rates,
+        false_negative=rates,
+        effective_draws=1.0,
+    )
+
+
+def partly_labelled(seed=0, **more):
+    rng = np.random.default_rng(seed)
+    prob = rng.beta(0.5, 2, 2000)
+    stratum = np.where(prob > 0.5, 0, np.where(rng.random(2000) < 0.3, 1, -1))
+    population = np.array([(prob > 0.5).sum(), (prob <= 0.5).sum()])
+    return LabelledDay(
+        prob=prob,
+        stratum=stratum,
+        label=(rng.random(2000) < prob).astype(int),
+        labelled=stratum >= 0,
+        population=population,
+        sample=np.array([population[0], (stratum == 1).sum()]),
+        **more,
+    )
+
+
+def test_known_true_labels_give_the_plain_estimates():
+    sample = Sample([partly_labelled()])
+    options = {"threshold": 0.5, "seed": 0}
+    plain = Estimator(sample, **options).of_the_model()
+    certain = Estimator(sample, labels=sure(sample.label), **options).of_the_model()
+    for one, other in zip(plain, certain, strict=True):
+        assert other.value == pytest.approx(one.value, abs=1e-12)
+        assert (other.low, other.high) == pytest.approx((one.low, one.high), abs=2e-3)
+        assert (other.n, other.status) == (one.n, one.status)
+
+
+def test_three_equal_labels_of_everything_are_the_truth():
+    rng = np.random.default_rng(3)
+    prob = rng.beta(0.5, 2, 3000)
+    truth = (rng.random(3000) < prob).astype(np.int64)
+    ones = np.ones(3000, np.int64)
+    labels = GivenLabels(prob=prob, group=0 * ones, given=3 * ones, toxic=3 * truth)
+    assert true_labels(labels).mean == pytest.approx(truth, abs=1e-3)
+
+
+@pytest.mark.simulation
+def test_the_posterior_holds_the_truth_as_often_as_it_says():
+    errors = []
+    for seed in range(60):
+        labels, truth = team(seed)
+        found = true_labels(labels, seed=seed)
+        for part in (labels.prob > 0.3, labels.prob <= 0.3, labels.group == 1):
+            effect = part.astype(float)
+            drawn = found.deviations(effect, np.ones(effect.size), np.random.default_rng(seed))
+            errors.append((truth[part].sum() - found.mean[part].sum()) / drawn.std())
+    errors = np.array(errors)
+    assert abs(errors.mean()) < 0.35
+    assert 0.8 < errors.std() < 1.2
+    assert (np.abs(errors) < 1.96).mean() > 0.88
+
+
+def test_few_confirmations_leave_the_rates_anywhere_within_their_bounds():
+    labels, _ = team(1, confirmed=0.0)
+    assert labels.given.max() == 1
+    found = true_labels(labels)
+    low, high = np.quantile(found.false_negative[:, 0], [0.05, 0.95])
+    assert low < 0.25
+    assert high > 0.75 * RATE_BOUNDS[1]
+    confirmed = true_labels(team(1)[0])
+    effect, weight = np.ones(4000), np.ones(4000)
+    wide, narrow = (
+        each.deviations(effect, weight, np.random.default_rng(0)).std()
+        for each in (found, confirmed)
+    )
+    assert wide > 3 * narrow
+
+
+def test_known_answers_tell_the_rates_where_confirmations_do_not():
+    labels, truth = team(1, confirmed=0.0)
+    known = KnownAnswers(toxic=500, toxic_wrong=100, other=2000, other_wrong=40)
+    found = true_labels(labels, known)
+    assert found.false_negative.mean() == pytest.approx(0.2, abs=0.07)
+    assert found.mean.sum() == pytest.approx(truth.sum(), rel=0.2)
+
+
+def test_a_toxic_label_more_makes_toxic_likelier():
+    found = true_labels(labels := team(5)[0])
+    near = np.abs(logit(labels.prob) + 1) < 0.05
+    means = {
+        (given, toxic): found.mean[near & (labels.given == given) & (labels.toxic == toxic)]
+        for given, toxic in ((1, 0), (1, 1), (2, 0), (2, 2), (3, 1), (3, 2))
+    }
+    order = [
+        means[key].mean() for key in ((2, 0), (1, 0), (3, 1), (3, 2), (2, 2)) if means[key].size
+    ]
+    assert order == sorted(order)
+    assert ((found.mean >= 0) & (found.mean <= 1)).all()
+
+
+@examples(20)
+@given(st.permutations(range(40)))
+def test_the_order_of_the_comments_does_not_matter(order):
+    labels, _ = team(2, size=40)
+    moved = GivenLabels(**{name: getattr(labels, name)[list(order)] for name in vars(labels)})
+    # Up to the rounding of sums, which the search for the mode may magnify.
+    expected = true_labels(labels).mean[list(order)]
+    assert true_labels(moved).mean == pytest.approx(expected, abs=0.03)
+
+
+def test_constant_and_extreme_scores_are_estimated():
+    rng = np.random.default_rng(0)
+    truth = rng.random(2000) < 0.3
+    said = np.where(truth[:, None], rng.random((2000, 2)) >= 0.1, rng.random((2000, 2)) < 0.02)
+    for prob in (np.full(2000, 0.5), np.where(rng.random(2000) < 0.5, 0.0, 1.0)):
+        labels = GivenLabels(
+            prob=prob,
+            group=np.zeros(2000, np.int64),
+            given=np.full(2000, 2),
+            toxic=said.sum(axis=1).astype(np.int64),
+        )
+        assert true_labels(labels).mean.mean() == pytest.approx(truth.mean(), abs=0.03)
+
+
+def test_shared_errors_move_the_prevalence_by_the_formula_of_rogan_and_gladen():
+    found = true_labels(team(7)[0])
+    assert found.with_shared_errors(false_positive=0, false_negative=0).mean == pytest.approx(
+        found.mean, abs=1e-9
+    )
+    shared = found.with_shared_errors(false_positive=0.5, false_negative=0.5)
+    up, down = (
+        np.minimum(rate.mean(axis=1), 0.5)[:, None]
+        for rate in (found.false_positive, found.false_negative)
+    )
+    assert shared.prior == pytest.approx(np.clip((found.prior - up) / (1 - up - down), 0, 1))
+    fewer = found.with_shared_errors(false_positive=0.5, false_negative=0)
+    more = found.with_shared_errors(false_positive=0, false_negative=0.5)
+    assert fewer.mean.sum() < found.mean.sum() < more.mean.sum()
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, np.nan])
+def test_impossible_shares_of_shared_errors_are_refused(share):
+    with pytest.raises(MetricInputError, match="shared"):
+        true_labels(team(7, size=50)[0]).with_shared_errors(false_positive=share, false_negative=0)
+
+
+@pytest.mark.parametrize("change", [{"given": 0}, {"toxic": -1}, {"toxic": 2}])
+def test_impossible_labels_are_refused(change):
+    values = {"prob": 0.5, "group": 0, "given": 1, "toxic": 0, **change}
+    with pytest.raises(MetricInputError, match="label"):
+        GivenLabels(**{name: np.array([value]) for name, value in values.items()})
+
+
+@pytest.mark.parametrize("change", [{"toxic_wrong": 2}, {"other_wrong": -1}])
+def test_impossible_answers_are_refused(change):
+    with pytest.raises(MetricInputError, match="wrong"):
+        KnownAnswers(**{"toxic": 1, "other": 1, **change})
+
+
+def test_confirmations_of_unlabelled_comments_are_refused():
+    day = partly_labelled()
+    row = np.flatnonzero(~day.labelled)[:1]
+    with pytest.raises(MetricInputError, match="first label"):
+        replace(day, confirmations=Confirmations(row=row, label=np.array([1])))
+    with pytest.raises(MetricInputError):
+        replace(day, confirmations=Confirmations(row=np.array([0, 1]), label=np.array([1])))
+
+
+def test_people_who_may_err_make_every_interval_wider():
+    day = partly_labelled()
+    people = replace(day, confirmations=Confirmations.none())
+    plain, unsure = (measure_days([each], review_fractions=[0.1]) for each in (day, people))
+    for table in (plain, unsure):
+        table["width"] = table["high"] - table["low"]
+    both = plain.merge(unsure, on=["metric", "strategy", "alpha"], suffixes=("", "_unsure"))
+    both = both[both["status"].eq("ok") & both["status_unsure"].eq("ok")]
+    assert (both["width_unsure"] >= both["width"] - 0.01).all()
+    assert (both["width_unsure"] > both["width"]).mean() > 0.7
+    rates = set(unsure["metric"]) - set(plain["metric"])
+    assert rates == {"annotator_false_positive_rate", "annotator_false_negative_rate"}
+
+
+def test_confirmed_and_overturned_labels_are_counted():
+    day = partly_labelled()
+    first = np.flatnonzero(day.labelled & (day.label == 1))[:40]
+    contradicted = np.concatenate([first[:10], first[:10]])
+    day = replace(
+        day,
+        confirmations=Confirmations(
+            row=np.concatenate([first[10:], contradicted]), label=np.repeat([1, 0], [30, 20])
+        ),
+    )
+    row = measure_days([day]).set_index("metric").loc["overturned"]
+    assert (row["n"], row["value"]) == (40, 0.25)
+
+
+def test_all_overturned_toxic_labels_leave_hardly_any_toxic_comment():
+    day = partly_labelled()
+    first = np.flatnonzero(day.labelled & (day.label == 1))
+    rows = np.concatenate([first, first])
+    overturned = replace(day, confirmations=Confirmations(row=rows, label=np.zeros(rows.size, int)))
+    found = measure_days([overturned]).set_index("metric").loc["prevalence"]
+    assert found["value"] < 0.02
+    assert found["high"] < 0.1
+
+
+def test_the_reliability_diagram_allows_for_errors():
+    day = partly_labelled()
+    plain = reliability_estimates([day])
+    people = reliability_estimates([replace(day, confirmations=Confirmations.none())])
+    wide = (people["high"] - people["low"]) - (plain["high"] - plain["low"])
+    assert wide.iloc[1:6].mean() > 0
+
+
+def test_research_labels_are_the_truth():
+    table = measure_days([fully_labelled([1, 0, 1], [0.9, 0.6, 0.2])])
+    assert "annotator_false_positive_rate" not in set(table["metric"])

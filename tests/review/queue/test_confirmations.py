@@ -1,0 +1,568 @@
+"""Rounds 2 and 3: when they open, for whom, and what of them counts."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from databases import unguarded
+from sqlalchemy import Engine, text
+
+from modwatch.errors import ItemNotFoundError, LeaseConflictError, QueueError
+from modwatch.review import people, queue
+from modwatch.review.log.decision_log import Decision
+from modwatch.review.log.labels import confirming_labels
+from modwatch.review.people import Moderator
+from modwatch.review.queue import dismissal
+from modwatch.review.queue.amendments import correct, undo
+from modwatch.review.queue.confirmations import settle_days
+from modwatch.review.queue.intake import withdraw_expired
+from modwatch.review.queue.items import NewItem
+from modwatch.routing.confirmations import confirmation_probabilities, draw_confirmations
+from review.labelling import cancel, held, label, label_all, label_next
+
+Make = Callable[..., NewItem]
+Route = Callable[..., None]
+
+
+@pytest.fixture
+def cai(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "cai", "moderator")
+
+
+@pytest.fixture
+def lea(engine: Engine) -> Moderator:
+    return people.create_moderator(engine, "lea", "lead")
+
+
+@pytest.fixture
+def route(engine: Engine, new_item: Make, day: date) -> Route:
+    """Queue `c0` with confirmations of these first labels."""
+
+    def put(*confirms: int, **fields: Any) -> None:
+        items = [new_item("c0", **fields)]
+        for number in (2, 3) if confirms else ():
+            more = {"kind": "confirmation", "round": number, "confirms": list(confirms)}
+            items.append(new_item("c0", number, **more, **fields))
+        queue.enqueue(engine, items, day)
+
+    return put
+
+
+def confirmed(engine: Engine, day: date) -> list[tuple[int, int, int, str]]:
+    """Return round, label, first label and person of what counts."""
+    return [
+        (row["round"], row["label"], row["first_label"], row["moderator"])
+        for part in confirming_labels(engine, day)
+        for row in part.to_pylist()
+    ]
+
+
+def statuses(engine: Engine) -> list[str]:
+    """Return the statuses of the rounds."""
+    with engine.connect() as connection:
+        rows = connection.scalars(text("SELECT status FROM review_item ORDER BY dt, round"))
+        return list(rows)
+
+
+def undone(engine: Engine, done: Decision) -> Any:
+    return undo(
+        engine, moderator_id=done.moderator_id, decision_id=done.id,
+        idempotency_key=f"undo {done.id}",
+    )  # fmt: skip
+
+
+def corrected(engine: Engine, person: Moderator, item_id: int, value: int) -> Decision:
+    with engine.connect() as connection:
+        query = text("SELECT version FROM review_item WHERE id = :id")
+        version = connection.scalar(query, {"id": item_id}) or 0
+    return correct(
+        engine, moderator_id=person.id, item_id=item_id, label=value, version=version,
+        reason="slip", idempotency_key=f"correct {item_id} {version}", others_too=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("confirms", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_label_is_confirmed_if_it_is_one_of_those(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, confirms: tuple[int, ...],
+    value: int,
+) -> None:  # fmt: skip
+    route(*confirms)
+    label_next(engine, ann, value)
+    opened = value in confirms
+    assert statuses(engine) == ["decided", "waiting" if opened else "blocked", "blocked"]
+    assert (queue.lease(engine, ben.id) is not None) == opened
+    assert queue.lease(engine, ann.id) is None
+
+
+@pytest.mark.parametrize("second", [0, 1])
+def test_a_third_person_labels_where_two_differ(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date,
+    second: int,
+) -> None:  # fmt: skip
+    route(0, 1)
+    label_next(engine, ann, 1)
+    label_next(engine, ben, second)
+    assert queue.lease(engine, ann.id) is queue.lease(engine, ben.id) is None
+    assert confirmed(engine, day) == [(2, second, 1, "ben")]
+    if second == 1:
+        assert queue.lease(engine, cai.id) is None
+        return
+    label_next(engine, cai, 1)
+    assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 1, 1, "cai")]
+    assert queue.verify_log(engine).intact
+
+
+def test_whoever_skipped_an_earlier_round_is_asked_for_no_later_one(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
+) -> None:
+    route(1)
+    label_next(engine, ann, 1)
+    lease = held(engine, cai)
+    queue.skip(
+        engine, moderator_id=cai.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="s",
+    )  # fmt: skip
+    label_next(engine, ben, 0)
+    for person in (ann, ben, cai):
+        assert queue.lease(engine, person.id) is None
+    dan = people.create_moderator(engine, "dan", "moderator")
+    label_next(engine, dan, 1)
+    assert [row[0] for row in confirmed(engine, day)] == [2, 3]
+
+
+def test_an_undone_first_label_closes_both_rounds_until_it_is_given_again(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
+) -> None:
+    route(1)
+    first = label_next(engine, ann, 1)
+    label_next(engine, ben, 0)
+    assert statuses(engine) == ["decided", "decided", "waiting"]
+    back = undone(engine, first)
+    assert statuses(engine) == ["waiting", "decided", "blocked"]
+    assert confirmed(engine, day) == []  # of no label
+    label(engine, ann, back, 0)
+    assert statuses(engine) == ["decided", "decided", "blocked"]  # both say 0
+    assert confirmed(engine, day) == [(2, 0, 1, "ben")]  # it was opened for label 1
+    assert queue.lease(engine, cai.id) is None
+    assert queue.verify_log(engine).intact
+
+
+def test_a_first_label_given_again_may_be_another_that_is_not_confirmed(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, day: date
+) -> None:
+    route(1)
+    label(engine, ann, undone(engine, label_next(engine, ann, 1)), 0)
+    assert statuses(engine) == ["decided", "blocked", "blocked"]
+    assert queue.lease(engine, ben.id) is None
+    assert confirmed(engine, day) == []
+
+
+def test_an_undone_second_label_closes_round_3(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
+) -> None:
+    route(1)
+    label_next(engine, ann, 1)
+    back = undone(engine, label_next(engine, ben, 0))
+    assert statuses(engine) == ["decided", "waiting", "blocked"]
+    assert queue.lease(engine, cai.id) is None
+    label(engine, ben, back, 1)
+    assert statuses(engine) == ["decided", "decided", "blocked"]
+    assert confirmed(engine, day) == [(2, 1, 1, "ben")]
+
+
+def test_a_third_label_counts_while_there_is_a_second(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
+) -> None:
+    route(1)
+    label_next(engine, ann, 1)
+    second = label_next(engine, ben, 0)
+    label_next(engine, cai, 0)
+    assert len(confirmed(engine, day)) == 2
+    undone(engine, second)
+    assert confirmed(engine, day) == []
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_a_corrected_first_label_keeps_its_confirmations(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, lea: Moderator,
+    day: date, rounds: int,
+) -> None:  # fmt: skip
+    """Its probability is that of the label that was given first, whenever it is corrected."""
+    route(1)
+    first = label_next(engine, ann, 1)
+    people_of = {2: (ben, 0), 3: (cai, 1)}
+    for number in range(2, 4):
+        if number == rounds + 1:
+            corrected(engine, lea, first.item_id, 0)
+        person, said = people_of[number]
+        label_next(engine, person, said)
+    if rounds == 3:
+        corrected(engine, lea, first.item_id, 0)
+    assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 1, 1, "cai")]
+    (labels,) = queue.current_labels(engine, day)
+    assert labels.column("label").to_pylist() == [0]
+
+
+def test_a_correction_opens_nothing(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, lea: Moderator, day: date
+) -> None:
+    """Who corrects a label may know that it is not confirmed; the draw was for the first one."""
+    route(1)
+    corrected(engine, lea, label_next(engine, ann, 0).item_id, 1)
+    settle_days(engine, [day])
+    assert statuses(engine) == ["decided", "blocked", "blocked"]
+    assert queue.lease(engine, ben.id) is None
+
+
+def test_who_corrected_the_first_label_confirms_nothing(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, lea: Moderator, day: date
+) -> None:
+    route(1)
+    first = label_next(engine, ann, 1)
+    reading = held(engine, lea)
+    corrected(engine, lea, first.item_id, 0)
+    with pytest.raises(LeaseConflictError):
+        label(engine, lea, reading, 0)
+    queue.release(engine, lea.id, reading.item.id, reading.token)
+    assert queue.lease(engine, lea.id) is None
+    label_next(engine, ben, 1)
+    assert confirmed(engine, day) == [(2, 1, 1, "ben")]
+
+
+def test_what_the_same_person_said_twice_never_counts(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
+) -> None:
+    """Somebody who takes the queue's protection away, as a faulty merge of accounts would."""
+    route(1)
+    label_next(engine, ann, 1)
+    for person, said in ((ann, 0), (cai, 1)):
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE review_item SET excluded = '{}'"))
+        label_next(engine, person, said)
+    assert statuses(engine) == ["decided"] * 3
+    assert confirmed(engine, day) == [(3, 1, 1, "cai")]
+    with unguarded(engine) as connection:
+        connection.execute(
+            text("UPDATE decision SET moderator_id = :id, position = position + 10 * id"),
+            {"id": ben.id},
+        )
+    assert confirmed(engine, day) == []
+
+
+def test_a_withdrawn_confirmation_takes_no_answer_and_is_not_counted(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, day: date
+) -> None:
+    route(1)
+    label_next(engine, ann, 1)
+    reading = held(engine, ben)
+    withdraw_expired(engine, day + timedelta(days=1))
+    assert statuses(engine) == ["decided", "withdrawn", "withdrawn"]
+    with pytest.raises(ItemNotFoundError, match="withdrawn"):
+        label(engine, ben, reading, 0)
+    assert confirmed(engine, day) == []
+
+
+def test_what_is_routed_no_more_takes_its_confirmations_with_it(
+    engine: Engine, route: Route, day: date
+) -> None:
+    route(0, 1)
+    assert queue.enqueue(engine, [], day).withdrawn == 3
+    route(0, 1)
+    assert statuses(engine) == ["waiting", "blocked", "blocked"]
+
+
+def test_another_draw_withdraws_what_it_does_not_confirm_and_keeps_answers(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, day: date
+) -> None:
+    route(1)
+    label_next(engine, ann, 1)
+    label_next(engine, ben, 1)
+    route()
+    assert statuses(engine) == ["decided", "decided", "withdrawn"]
+    assert confirmed(engine, day) == [(2, 1, 1, "ben")]
+
+
+@pytest.mark.parametrize("done", range(4))
+def test_the_same_day_again_changes_nothing(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date,
+    done: int,
+) -> None:  # fmt: skip
+    def rows() -> list[Any]:
+        with engine.connect() as connection:
+            return connection.execute(text("SELECT * FROM review_item ORDER BY id")).all()
+
+    route(1)
+    for person, said in ((ann, 1), (ben, 0), (cai, 0))[:done]:
+        label_next(engine, person, said)
+    before = rows()
+    route(1)
+    settle_days(engine, [day])
+    assert rows() == before
+
+
+def test_a_dismissed_first_item_takes_and_brings_its_confirmations(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, lea: Moderator,
+    day: date,
+) -> None:  # fmt: skip
+    route(1)
+    first = label_next(engine, ann, 1)
+    label_next(engine, ben, 0)
+    back = undone(engine, first)
+    queue.release(engine, ann.id, back.item.id, back.token)
+    criteria = dismissal.Criteria(comment_ids=("c0",))
+    begun = dismissal.start(engine, lea.id, criteria, "spam", 1)
+    dismissal.resume(engine, begun.id)
+    assert statuses(engine) == ["closed", "decided", "withdrawn"]
+    assert confirmed(engine, day) == []
+    cancel(engine, lea.id, begun.id)
+    assert statuses(engine) == ["waiting", "decided", "blocked"]
+    label_next(engine, ann, 1)
+    label_next(engine, cai, 1)
+    assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 1, 1, "cai")]
+    assert queue.verify_log(engine).intact
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_small_team_is_not_held_up(
+    engine: Engine, new_item: Make, day: date, ann: Moderator, ben: Moderator, size: int
+) -> None:
+    items = [new_item(f"c{n}", n + 1) for n in range(6)]
+    for number in (2, 3):
+        items += [new_item(f"c{n}", n + 2, kind="confirmation", round=number) for n in range(6)]
+    queue.enqueue(engine, items, day)
+    team = (ann, ben)[:size]
+    while sum(len(label_all(engine, person, lambda _, p=person: p.id % 2)) for person in team):
+        pass
+    state = queue.counts(engine)
+    assert state.decided == 6 * size
+    assert state.waiting == 6  # of the next round, for somebody else
+    assert withdraw_expired(engine, day) == 0
+    withdraw_expired(engine, day + timedelta(days=1))
+    state = queue.counts(engine)
+    assert (state.waiting, state.blocked, state.decided) == (0, 0, 6 * size)
+
+
+def test_an_escalated_confirmation_confirms_nothing(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, lea: Moderator, cai: Moderator,
+    day: date,
+) -> None:  # fmt: skip
+    route(1)
+    label_next(engine, ann, 1)
+    lease = held(engine, ben)
+    queue.escalate(
+        engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="e",
+    )  # fmt: skip
+    third = queue.lease_escalated(engine, lea.id)
+    assert third is not None
+    label(engine, lea, third, 0)
+    assert statuses(engine) == ["decided", "decided", "blocked"]
+    assert confirmed(engine, day) == []
+
+
+def test_a_resolved_first_item_is_confirmed_too(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, lea: Moderator, cai: Moderator,
+    day: date,
+) -> None:  # fmt: skip
+    route(1, labels_wanted=None)
+    lease = held(engine, ann)
+    queue.escalate(
+        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="e",
+    )  # fmt: skip
+    assert queue.lease(engine, ben.id) is None
+    third = queue.lease_escalated(engine, lea.id)
+    assert third is not None
+    label(engine, lea, third, 1)
+    assert queue.lease(engine, lea.id) is None
+    assert queue.lease(engine, ann.id) is None
+    label_next(engine, ben, 0)
+    label_next(engine, cai, 0)
+    assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 0, 1, "cai")]
+
+
+def test_an_answer_to_a_first_label_that_is_being_given_again(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
+) -> None:
+    """What somebody reads while the first label is undone, they finish."""
+    route(0, 1)
+    first = label_next(engine, ann, 1)
+    reading = held(engine, ben)
+    back = undone(engine, first)
+    label(engine, ben, reading, 1)
+    assert confirmed(engine, day) == []
+    label(engine, ann, back, 0)
+    assert confirmed(engine, day) == [(2, 1, 1, "ben")]
+    label_next(engine, cai, 0)
+    assert [row[0] for row in confirmed(engine, day)] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"round": 1}, "round 2 or 3"),
+        ({"round": 4}, "round 2 or 3"),
+        ({"confirms": []}, "label 0, 1 or both"),
+        ({"confirms": None}, "label 0, 1 or both"),
+        ({"confirms": [2]}, "label 0, 1 or both"),
+        ({"confirmation_probability_0": None}, r"must be in \[0, 1\], got None"),
+        ({"confirmation_probability_1": 1.1}, r"must be in \[0, 1\], got 1.1"),
+        ({"confirmation_probability_1": float("nan")}, r"must be in \[0, 1\], got nan"),
+        ({"kind": "review", "confirms": None, "round": 2}, "which only confirmations have"),
+    ],
+)
+def test_impossible_confirmations_are_refused(
+    engine: Engine, new_item: Make, day: date, fields: dict[str, Any], problem: str
+) -> None:
+    bad = new_item("c0", **{"kind": "confirmation", **fields})
+    with pytest.raises(QueueError, match=problem):
+        queue.enqueue(engine, [new_item("c1"), bad], day)
+    assert queue.counts(engine).waiting == 0
+
+
+def test_a_forged_first_label_shows(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator
+) -> None:
+    route(1)
+    label_next(engine, ann, 1)
+    label_next(engine, ben, 1)
+    assert queue.verify_log(engine).intact
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET first_label = 0 WHERE round = 2"))
+    (problem,) = queue.verify_log(engine).problems
+    assert problem.endswith("confirms a label that nobody gave the comment")
+
+
+def test_what_simultaneous_changes_leave_is_settled_later(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
+) -> None:
+    """The state after a first label that was recorded while round 2 was, and neither saw it."""
+    route(1)
+    label_next(engine, ann, 1)
+    label_next(engine, ben, 0)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE review_item SET status = 'blocked' WHERE round = 3"))
+    assert queue.lease(engine, cai.id) is None
+    assert settle_days(engine, [day]) == 1
+    assert held(engine, cai).item.comment_id == "c0"
+    assert settle_days(engine, [day]) == 0
+
+
+def test_many_people_at_once_never_label_a_comment_twice(
+    engine: Engine, new_item: Make, day: date
+) -> None:
+    """Six people with two hands each decide, skip and undo at the same time."""
+    n = 25
+    items = [new_item(f"c{k}", k + 1) for k in range(n)]
+    for number in (2, 3):
+        items += [
+            new_item(f"c{k}", k + 2, kind="confirmation", round=number, confirms=[k % 2, 1])
+            for k in range(n)
+        ]
+    queue.enqueue(engine, items, day)
+    team = [people.create_moderator(engine, f"p{k}", "moderator") for k in range(6)]
+
+    def work(seed: int) -> None:
+        person, rng, idle = team[seed % 6], np.random.default_rng(seed), 0
+        while idle < 3:
+            lease = queue.lease(engine, person.id)
+            if lease is None:
+                idle += 1
+            else:
+                _act(engine, person, lease, rng)
+
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(work, range(12)))
+    settle_days(engine, [day])
+    for person in team:  # what the races left
+        label_all(engine, person, lambda _: 1)
+    _check_everything(engine, day)
+
+
+def _act(engine: Engine, person: Moderator, lease: Any, rng: np.random.Generator) -> None:
+    try:
+        if rng.random() < 0.1:
+            queue.skip(
+                engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
+                idempotency_key=lease.token,
+            )  # fmt: skip
+            return
+        done = label(engine, person, lease, int(rng.random() < 0.5))
+        if rng.random() < 0.3:
+            label(engine, person, undone(engine, done), int(rng.random() < 0.5))
+    except (LeaseConflictError, ItemNotFoundError):
+        pass
+
+
+def _check_everything(engine: Engine, day: date) -> None:
+    assert queue.verify_log(engine).intact
+    with engine.connect() as connection:
+        rows = connection.execute(
+            text(
+                """
+                SELECT d.comment_id, i.round, i.status, d.moderator_id, d.label
+                FROM decision d JOIN review_item i ON i.id = d.item_id
+                WHERE d.action = 'label' AND NOT EXISTS (
+                    SELECT FROM decision u WHERE u.refers_to = d.id AND u.action = 'undo')
+                """
+            )
+        ).all()
+    people_of = Counter((row.comment_id, row.moderator_id) for row in rows)
+    assert max(people_of.values()) == 1
+    rounds = Counter((row.comment_id, row.round) for row in rows)
+    assert max(rounds.values()) == 1
+    counted = [row for part in confirming_labels(engine, day) for row in part.to_pylist()]
+    assert {(row["comment_id"], row["round"]) for row in counted} <= set(rounds)
+    assert len({(row["comment_id"], row["round"]) for row in counted}) == len(counted)
+    first = {row.comment_id for row in rows if row.round == 1}
+    assert {row["comment_id"] for row in counted} <= first
+
+
+def test_rounds_open_as_often_as_the_stored_probabilities_say(
+    engine: Engine, new_item: Make, day: date, ann: Moderator, ben: Moderator, cai: Moderator
+) -> None:
+    """Planted labels through the whole queue: by stratum and first label, and where two differ."""
+    size = 600
+    rng = np.random.default_rng(8)
+    stratum, prob = (np.arange(size) % 3 == 0).astype(int), rng.uniform(0.05, 0.95, size)
+    chance = confirmation_probabilities(prob, stratum, threshold=0.7, share=0.45)
+    assert chance.min() > 0
+    keys, rank_keys = rng.integers(0, 2**64, (2, size), dtype=np.uint64)
+    drawn = draw_confirmations(chance, keys, rank_keys)
+    items = [new_item(f"c{k}", k + 1, stratum=int(stratum[k])) for k in range(size)]
+    further = [
+        new_item(
+            f"c{row}", rank, kind="confirmation", round=number, stratum=int(stratum[row]),
+            confirms=np.flatnonzero(confirmed).tolist(),
+            confirmation_probability_0=float(chance[row, 0]),
+            confirmation_probability_1=float(chance[row, 1]),
+        )
+        for row, confirmed, ranks in zip(
+            drawn.row.tolist(), drawn.confirmed, drawn.rank.tolist(), strict=True
+        )
+        for number, rank in zip((2, 3), ranks, strict=True)
+    ]  # fmt: skip
+    queue.enqueue(engine, [*items, *further], day)
+    said = rng.random((3, size)) < prob
+    for person, labels in zip((ann, ben, cai), said, strict=True):
+        label_all(engine, person, lambda name, labels=labels: int(labels[int(name[1:])]))
+    rows = [row for part in confirming_labels(engine, day) for row in part.to_pylist()]
+    opened = np.zeros(size)
+    opened[[int(row["comment_id"][1:]) for row in rows if row["round"] == 2]] = 1
+    first = said[0].astype(int)
+    wanted = chance[np.arange(size), first]
+    for part in range(2):
+        for value in range(2):
+            cell = (stratum == part) & (first == value)
+            assert cell.sum() > 50
+            spread = np.sqrt((wanted * (1 - wanted))[cell].sum())
+            assert abs(opened[cell].sum() - wanted[cell].sum()) <= 4 * spread + 1e-9
+    assert all(row["first_label"] == first[int(row["comment_id"][1:])] for row in rows)
+    differ = np.flatnonzero((opened == 1) & (said[0] != said[1]))
+    third = sorted(int(row["comment_id"][1:]) for row in rows if row["round"] == 3)
+    assert third == differ.tolist()
