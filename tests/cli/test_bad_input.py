@@ -24,6 +24,7 @@ DAY = MONDAY.isoformat()
         (["audit", "plan", "a", DAY, "5.1.2026", "--by", "e"], "argument last: '5.1.2026' is not"),
         (["queue", "export", "--first", "x"], "argument --first: 'x' is not a date"),
         (["plan", DAY, "--width", "5"], "argument --width: must be a number between 0 and 1"),
+        (["plan", DAY, "--budget", "many"], "argument --budget: invalid float value: 'many'"),
         (["plan", DAY, "--width", "nan"], "argument --width: must be a number between 0 and 1"),
         (["audit", "plan", "a", DAY, DAY, "--by", "e", "--level", "95"], "argument --level: must"),
         (["run", "prepare", DAY], "argument step: invalid choice: 'prepare'"),
@@ -59,6 +60,20 @@ def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) 
     for name, value in made.env.items():
         monkeypatch.setenv(name, value)
     return made
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        (["--error-rates", "0.5", "0.6"], "sum to 1.1: such labels tell nothing of the truth"),
+        (["--budget", "-5"], "the budget must be more than 0 labels, got -5"),
+    ],
+)
+def test_a_plan_of_labels_that_cannot_be_is_refused(
+    home: Installation, wanted: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", DAY, *wanted]) == 1
+    assert reason in capsys.readouterr().err
 
 
 def test_a_witness_in_a_missing_folder_is_named(

@@ -8,7 +8,7 @@ from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, known_la
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import CHECK_ANSWERS
 from modwatch.monitoring.measurement import gold_answers
-from modwatch.pipeline.daily import plan_slice
+from modwatch.pipeline.daily import plan_labels
 from modwatch.resources import open_resources
 from modwatch.review.people import create_moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
@@ -22,11 +22,11 @@ def test_the_slice_is_planned_from_the_labels_of_the_window(install):
     home = install()
     home.run(*TO_THE_QUEUE)
     with open_resources(home.settings) as at:
-        assert plan_slice(at, MONDAY).empty  # nothing was measured yet
+        assert plan_labels(at, MONDAY).empty  # nothing was measured yet
     review(home)
     home.run(*FROM_THE_QUEUE[:2])
     with open_resources(home.settings) as at:
-        plan = plan_slice(at, MONDAY, widths=[1.0, 0.001])
+        plan = plan_labels(at, MONDAY, widths=[1.0, 0.001])
         design = at.lake.table("routing_design", MONDAY).to_pandas()
     accuracy = plan[plan["metric"] == "accuracy"].set_index("width")
     assert accuracy.loc[1.0, "labels_now"] == design.loc[design["stratum"] > 0, "sample"].sum()

@@ -97,7 +97,7 @@ def _add_daily(commands: Any) -> None:
     train.add_argument("--seed", type=int, default=0)
 
     plan = add_command(
-        commands, "plan", _plan, "print the sizes of the random slice that give wanted intervals"
+        commands, "plan", _plan, "print how to split labels between random slice and confirmations"
     )
     plan.add_argument("day", type=day, help="last day of the window, YYYY-MM-DD, UTC")
     plan.add_argument(
@@ -105,6 +105,19 @@ def _add_daily(commands: Any) -> None:
         type=number_between(0, 1),
         action="append",
         help="width of the interval; may be repeated",
+    )
+    plan.add_argument(
+        "--budget",
+        type=float,
+        metavar="LABELS",
+        help="instead of widths: labels of slice and confirmations together, in the whole window",
+    )
+    plan.add_argument(
+        "--error-rates",
+        type=float,
+        nargs=2,
+        metavar=("FALSE_POSITIVE", "FALSE_NEGATIVE"),
+        help="of one label; default: as estimated from the window",
     )
 
 
@@ -166,12 +179,19 @@ def _console(options: argparse.Namespace) -> None:
 
 def _plan(options: argparse.Namespace) -> None:
     with open_resources() as resources:
-        plan = daily.plan_slice(resources, options.day, widths=options.width)
+        plan = daily.plan_labels(
+            resources,
+            options.day,
+            widths=options.width or (),
+            budget=options.budget,
+            error_rates=options.error_rates,
+        )
     if plan.empty:
         print("no metric of the window has an interval yet; wait for labels")
     else:
-        plan["labels"] = plan["labels"].astype("string").fillna("too many")
-        print(plan.to_string(index=False, float_format="{:.3f}".format))
+        for name in ("labels", "confirmations", "total"):
+            plan[name] = plan[name].astype("string").fillna("too many")
+        print(plan.to_string(index=False, float_format="{:.3f}".format, na_rep=""))
 
 
 def _migrate(_: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ Functions by topic; `docs/metrics.md` explains each metric:
     collaboration         collaboration_curve, oc_accuracy, oc_auprc, oc_auroc,
                           review_effectiveness, review_efficiency, review_scores
     partly labelled days  fully_labelled, measure_days, reliability_estimates, what_if_table
-    sample size           labels_for_width, plan_slice
+    sample size           labels_for_width
     no labels             expected_performance
     agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
                           observed_disagreement
@@ -76,7 +76,7 @@ from modwatch.metrics.estimation.annotators import (
 from modwatch.metrics.estimation.label_errors import label_error_table
 from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay, fully_labelled
 from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
-from modwatch.metrics.estimation.sample_size import labels_for_width, plan_slice
+from modwatch.metrics.estimation.sample_size import labels_for_width
 from modwatch.metrics.strategies import STRATEGIES, review_scores
 from modwatch.metrics.what_if import what_if_table
 
@@ -87,7 +87,7 @@ __all__ = [
     "collaboration_curve", "expected_calibration_error", "expected_performance", "fully_labelled",
     "jensen_shannon", "krippendorff_alpha", "label_error_table", "labels_for_width", "mean_shift",
     "measure_days", "observed_agreement", "observed_disagreement", "oc_accuracy", "oc_auprc",
-    "oc_auroc", "plan_slice", "population_stability_index", "precision", "prevalence", "recall",
+    "oc_auroc", "population_stability_index", "precision", "prevalence", "recall",
     "reliability_curve", "reliability_estimates", "review_effectiveness", "review_efficiency",
     "review_scores", "true_labels", "wasserstein", "what_if_table",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 import datetime
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -14,11 +15,11 @@ from modwatch.metrics.estimation.annotators import RATE_BOUNDS, KnownAnswers
 from modwatch.metrics.estimation.label_errors import label_error_table
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
-from modwatch.metrics.estimation.sample_size import WIDTHS, plan_slice
 from modwatch.metrics.intervals import mid_p
 from modwatch.metrics.strategies import STRATEGIES
 from modwatch.monitoring import tables
 from modwatch.monitoring.windows import Window, windows
+from modwatch.routing.label_plan import plan_labels
 from modwatch.routing.policy import RoutingPolicy
 
 logger = logging.getLogger(__name__)
@@ -91,25 +92,19 @@ def gold_answers(lake: Lake, days: Sequence[datetime.date]) -> KnownAnswers:
     return answers
 
 
-def slice_plan(
-    lake: Lake,
-    window: Sequence[datetime.date],
-    policy: RoutingPolicy,
-    widths: Sequence[float] | None = None,
+def window_plan(
+    lake: Lake, window: Sequence[datetime.date], policy: RoutingPolicy, **wanted: Any
 ) -> pd.DataFrame:
-    """Return the sizes of the random slice that give intervals of these widths, from a window."""
+    """Return how to split labels between slice and confirmations, from the labels of a window.
+
+    `wanted` are the widths, budget and error rates of `plan_labels`.
+    """
     (measured,) = windows(lake, [window])
     if not measured.days:
-        return plan_slice([], review_fraction=policy.review_fraction)
+        return plan_labels([], policy, **wanted)
     labelled, scores = _labelled(lake, measured.days)
-    return plan_slice(
-        labelled,
-        review_fraction=policy.review_fraction,
-        strategy=policy.strategy,
-        widths=widths or WIDTHS,
-        threshold=scores.threshold,
-        toxic_share=policy.toxic_share,
-    )
+    known = gold_answers(lake, measured.days)
+    return plan_labels(labelled, policy, threshold=scores.threshold, known=known, **wanted)
 
 
 def _labelled(lake: Lake, days: Sequence[datetime.date]) -> tuple[list[LabelledDay], DayScores]:

@@ -14,9 +14,9 @@ task pays only for what it uses (0.1 s for this module, 1 to 4 s for the package
 """
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from modwatch import days
 
@@ -284,16 +284,15 @@ def deliver_alerts(resources: "Resources", _day: datetime.date) -> int:
     return deliver(resources.database, resources.alert_channels)
 
 
-def plan_slice(
-    resources: "Resources", day: datetime.date, widths: Sequence[float] | None = None
-) -> "pd.DataFrame":
-    """Return the sizes of the random slice that give intervals of these widths.
+def plan_labels(resources: "Resources", day: datetime.date, **wanted: Any) -> "pd.DataFrame":
+    """Return how to split labels between the random slice and confirmations.
 
-    They are estimated from the window that ends with `day`; empty when it has no interval yet.
+    Computed from the window that ends with `day`; empty when it has no interval yet. `wanted` are
+    the widths, budget and error rates of `routing.label_plan.plan_labels`.
     """
-    from modwatch.monitoring.measurement import slice_plan
+    from modwatch.monitoring.measurement import window_plan
 
-    return slice_plan(resources.lake, _window(resources, day), resources.policy, widths)
+    return window_plan(resources.lake, _window(resources, day), resources.policy, **wanted)
 
 
 def train(

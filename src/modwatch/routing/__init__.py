@@ -13,6 +13,8 @@ allocate               sample sizes of strata
 confirmation_probabilities
                        how likely the first label of a routed comment is confirmed
 draw_confirmations     which first labels are confirmed by further people: a `ConfirmationDraw`
+
+`modwatch.routing.label_plan.plan_labels` splits labels between the slice and confirmations.
 """
 
 from modwatch.routing.confirmations import (

@@ -1,6 +1,7 @@
 """Labelled comments of one or more days, weighted to represent all comments."""
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,9 +94,25 @@ class Sample:
         )
         return true_labels(labels, known, seed=seed)
 
+    def relabelled(self, first: Ints, given: Ints, toxic: Ints) -> "Sample":
+        """Return the sample with other labels by people who err.
+
+        `first` (m,) is the first label of each row, `given` (m,) the number of its labels, at least
+        1, and `toxic` (m,) how many of them are toxic.
+        """
+        other = copy(self)
+        other.label, other._given, other._toxic = first.astype(np.float64), given, toxic
+        other._errors = True
+        return other
+
     def said(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which rows (m,) anybody called toxic, and which anybody called otherwise."""
         return self._toxic > 0, self._toxic < self._given
+
+    @property
+    def further_labels(self) -> int:
+        """Number of labels beside the first ones."""
+        return int((self._given - 1).sum())
 
     def confirmations(self) -> tuple[int, int]:
         """Return how many rows have several labels, and of how many most contradict the first."""

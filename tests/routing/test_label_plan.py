@@ -1,0 +1,179 @@
+"""How labels are split between slice and confirmations: checked by labelling as planned."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from reviewed_days import community, reviewed_day
+
+from modwatch.errors import DesignError, MetricInputError
+from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay
+from modwatch.metrics.estimation.measure import measure_days
+from modwatch.metrics.estimation.sample import Sample
+from modwatch.routing.confirmations import confirmation_probabilities
+from modwatch.routing.label_plan import plan_labels
+from modwatch.routing.policy import RoutingPolicy
+
+POLICY = RoutingPolicy(review_fraction=0.1, slice_share=0.2)
+RATES = (0.02, 0.2)
+
+
+def labelled_by_people(rng, day, share, *, rates=RATES):
+    """Return the day as people who err labelled it, with a share of confirmations."""
+    rows = np.flatnonzero(day.labelled)
+    toxic = day.label[rows] == 1
+    rate = np.where(toxic, rates[1], rates[0])
+    said = (toxic[:, None] ^ (rng.random((rows.size, 3)) < rate[:, None])).astype(int)
+    probability = confirmation_probabilities(
+        day.prob[rows], day.stratum[rows], threshold=0.5, share=share
+    )
+    second = rng.random(rows.size) < probability[np.arange(rows.size), said[:, 0]]
+    third = second & (said[:, 0] != said[:, 1])
+    label = day.label.copy()
+    label[rows] = said[:, 0]
+    further = Confirmations(
+        row=np.concatenate([rows[second], rows[third]]),
+        label=np.concatenate([said[second, 1], said[third, 2]]),
+    )
+    return replace(day, label=label, confirmations=further)
+
+
+@pytest.fixture(scope="module")
+def days():
+    rng = np.random.default_rng(1)
+    return [community(rng, 4000, 0.2) for _ in range(3)]
+
+
+@pytest.fixture(scope="module")
+def labelled(days):
+    rng = np.random.default_rng(2)
+    return [labelled_by_people(rng, reviewed_day(rng, *day, slice_share=0.2), 0.13) for day in days]
+
+
+def width_of(found, metric):
+    row = found.set_index("metric").loc[metric]
+    return row["high"] - row["low"]
+
+
+def then(rng, days, now, share):
+    """Return the days with the same top and a slice of another share of as many routed ones."""
+    alpha = 0.1 * (0.8 + share)
+    return [
+        reviewed_day(rng, *day, review_fraction=alpha, slice_share=0.1 * share / alpha)
+        for day in days
+    ]
+
+
+def test_the_planned_slice_gives_the_planned_width(days):
+    rng = np.random.default_rng(1)
+    now = [reviewed_day(rng, *day, slice_share=0.2) for day in days]
+    plan = plan_labels(now, POLICY, widths=[0.05]).set_index("metric").loc["accuracy"]
+    assert plan["labels"] > 1.5 * plan["labels_now"]
+    assert plan["confirmations"] == 0
+    planned = then(rng, days, now, plan["slice_share"])
+    found = measure_days(planned, review_fractions=[0.1], strategies=["uncertainty"])
+    assert width_of(found, "accuracy") == pytest.approx(0.05, rel=0.2)
+
+
+def test_slice_and_confirmations_that_were_planned_give_the_planned_width(days, labelled):
+    plan = plan_labels(labelled, POLICY, widths=[0.07], error_rates=RATES)
+    row = plan.set_index("metric").loc["accuracy"]
+    assert row["total"] == row["labels"] + row["confirmations"]
+    assert row["confirmations_now"] > 0
+    found = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        planned = then(rng, days, labelled, float(row["slice_share"]))
+        said = [labelled_by_people(rng, day, row["confirmation_share"]) for day in planned]
+        table = measure_days(said, review_fractions=[0.1], strategies=["uncertainty"])
+        found.append(width_of(table, "accuracy"))
+    assert np.mean(found) == pytest.approx(0.07, rel=0.25)
+
+
+def test_people_who_err_take_more_labels(labelled):
+    need = [
+        plan_labels(labelled, POLICY, widths=[0.07], error_rates=rates).set_index("metric")["total"]
+        for rates in ((0.0, 0.0), (0.1, 0.3))
+    ]
+    assert need[0]["accuracy"] < need[1]["accuracy"]
+
+
+def test_a_larger_budget_gives_narrower_intervals_and_is_kept(labelled):
+    found = {
+        budget: plan_labels(labelled, POLICY, budget=budget).set_index("metric").loc["oc_accuracy"]
+        for budget in (400, 1500)
+    }
+    assert found[1500]["width"] < found[400]["width"]
+    for budget, row in found.items():
+        assert 0.9 * budget <= row["total"] <= budget + 1
+
+
+def test_the_cheapest_split_is_no_worse_than_any_share_with_the_same_budget(labelled):
+    """The two questions have the same answer, the wider way round."""
+    row = plan_labels(labelled, POLICY, widths=[0.07]).set_index("metric").loc["accuracy"]
+    back = plan_labels(labelled, POLICY, budget=float(row["total"]))
+    assert back.set_index("metric").loc["accuracy", "width"] == pytest.approx(0.07, rel=0.05)
+
+
+def test_narrower_takes_more_labels_and_what_cannot_be_is_missing(labelled):
+    plan = plan_labels(labelled[:1], POLICY, widths=[0.5, 0.1, 0.0001])
+    for _, rows in plan.groupby("metric"):
+        needed = rows.sort_values("width")["labels"]
+        assert needed.dropna().is_monotonic_decreasing
+    narrowest = plan[plan["width"] == 0.0001].set_index("metric")["labels"]
+    assert narrowest[["accuracy", "oc_accuracy", "oc_auroc"]].isna().all()
+    assert plan["slice_share"].dropna().between(0, 1).all()
+
+
+@pytest.mark.parametrize("width", [0, -0.1, 1.5, float("nan")])
+def test_a_width_that_cannot_be_is_refused(width):
+    with pytest.raises(MetricInputError, match="width"):
+        plan_labels([], POLICY, widths=[width])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ({"error_rates": (0.5, 0.5)}, "sum to 1: such labels tell nothing"),
+        ({"error_rates": (0.3, 0.1)}, "false-positive rate must be in"),
+        ({"error_rates": (0.0, 0.7)}, "false-negative rate must be in"),
+        ({"error_rates": (-0.1, 0.1)}, "false-positive rate must be in"),
+        ({"error_rates": (float("nan"), 0.1)}, "false-positive rate must be in"),
+        ({"budget": 0}, "more than 0 labels"),
+        ({"budget": float("nan")}, "more than 0 labels"),
+    ],
+)
+def test_budgets_and_error_rates_that_cannot_be_are_refused(wanted, reason):
+    with pytest.raises(DesignError, match=reason):
+        plan_labels([], POLICY, **wanted)
+
+
+def test_without_labels_nothing_is_planned():
+    assert plan_labels([], POLICY).empty
+    assert plan_labels([], POLICY, budget=100).empty
+
+
+def test_no_row_is_repeated_beyond_what_it_stands_for():
+    """A slice of sixteen times its size would hold more comments than there are."""
+    rng = np.random.default_rng(3)
+    prob, label = community(rng, 120, 0.3)
+    day = reviewed_day(rng, prob, label, slice_share=0.5)
+    many = Sample([day], repeat=16)
+    assert many.label.size < many.size
+    assert (np.bincount(day.stratum[day.rows(16)]) <= day.population).all()
+    plan = plan_labels([day], POLICY, widths=[0.3, 0.1, 0.01])
+    assert (plan["labels"].dropna() <= prob.size).all()
+
+
+def test_where_everything_would_have_a_label_any_width_is_reached():
+    """Ten of twenty were looked at: twice as many are all."""
+    day = LabelledDay(
+        prob=np.linspace(0, 1, 20),
+        stratum=np.ones(20, int),
+        label=np.arange(20) % 3 == 0,
+        labelled=np.arange(20) % 2 == 0,
+        population=np.array([0, 20]),
+        sample=np.array([0, 10]),
+    )
+    plan = plan_labels([day], POLICY, widths=[0.001]).set_index("metric")
+    assert plan.loc["accuracy", "labels"] == 20
