@@ -115,7 +115,6 @@ class Audit:
                 group=(~flagged).astype(np.int64),
                 given=given,
                 toxic=toxic,
-                score_may_mislead=True,
             )
         )
         self.errors = LabelErrors(keys=[*range(score.size)], truth=posterior)

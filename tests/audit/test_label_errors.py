@@ -173,7 +173,8 @@ def test_one_person_cannot_confirm_and_the_interval_widens_to_the_bounds() -> No
     assert errors["confirmed"] == 0
     assert result["short_of_labels"] == errors["missing"] > 0
     plain = figure(result, "recall", "uncorrected")
-    assert recall["high"] - recall["low"] > 1.3 * (plain["high"] - plain["low"])
+    assert recall["high"] - recall["low"] > 1.1 * (plain["high"] - plain["low"])
+    assert errors["rates"]["unflagged"]["false_negative"]["high"] > 0.4
     assert holds(recall, comments.recall)
 
 
@@ -210,11 +211,12 @@ def test_annotators_who_toss_coins_give_no_estimate_and_the_reason() -> None:
     comments = make_comments(30_000, prevalence=0.05)
     plan = plan_of(comments, 800, share=0.5)
     drawn = drawn_by(plan, comments)
-    rng = np.random.default_rng(8)
-    result = result_of(plan, drawn, said(plan, drawn, lambda *_: int(rng.random() < 0.5)))
-    for each in result["figures"]:
-        assert (each["status"], each["value"], each["bound"]) == ("insufficient", None, None)
-        assert "annotators contradict each other" in each["reason"]
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        result = result_of(plan, drawn, said(plan, drawn, lambda *_: int(rng.random() < 0.5)))  # noqa: B023
+        for each in result["figures"]:
+            assert (each["status"], each["value"], each["bound"]) == ("insufficient", None, None)
+            assert "annotators contradict each other" in each["reason"]
 
 
 def test_two_labels_by_one_person_are_refused() -> None:

@@ -109,7 +109,6 @@ def _with_errors(
             group=side,
             given=1 + confirmed + differ,
             toxic=said[0] + confirmed * said[1] + differ * said[2],
-            score_may_mislead=True,
         )
     )
     draws = np.stack(

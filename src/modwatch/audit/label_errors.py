@@ -29,6 +29,7 @@ from modwatch.audit.labels import AuditLabel, blind_labels, key_of
 from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.stratified import WeightedCounts
 from modwatch.metrics.estimation.annotators import (
+    MINIMUM_CONFIRMED,
     RATE_BOUNDS,
     GivenLabels,
     TrueLabels,
@@ -45,6 +46,9 @@ SHARED = 0.5
 #: Draws whose interval is computed; those of the others lie between.
 _INTERVALS = 12
 
+#: Standard errors beyond chance (one-sided, 1 %) below which labels tell nothing.
+_BEYOND_CHANCE = 2.33
+
 #: Part of `RATE_BOUNDS` beyond which labels tell too little.
 _NEAR_THE_BOUND = 0.85
 
@@ -60,6 +64,9 @@ class LabelErrors:
     keys: Sequence[Any]
     #: Of these comments, in order; group 0 is the flagged side, 1 the unflagged one.
     truth: TrueLabels
+    #: How often first and second labels agree, in standard errors beyond chance; None if fewer than
+    #: `MINIMUM_CONFIRMED` comments have both.
+    beyond_chance: float | None = None
     seed: int = 0
 
     @cached_property
@@ -73,7 +80,13 @@ class LabelErrors:
 
     @property
     def useless(self) -> bool:
-        """Whether an error rate is near the largest that is believed of people."""
+        """Whether labels tell too little: they agree no more than chance, or err near the bounds.
+
+        Coins tossed would otherwise be taken for labels of comments that are nearly all toxic, half
+        of them missed by everybody.
+        """
+        if self.beyond_chance is not None and self.beyond_chance < _BEYOND_CHANCE:
+            return True
         return any(
             float(rate.mean()) > _NEAR_THE_BOUND * bound
             for side in SIDES
@@ -106,17 +119,46 @@ def label_errors(
         return None
     said = [given[key_of(each)] for each in rows]
     unflagged = {*plan.of_side("unflagged")}
+    sides = np.array([each.stratum in unflagged for each in rows], dtype=np.int64)
     truth = true_labels(
         GivenLabels(
             prob=np.array([each.score for each in rows]),
-            group=np.array([each.stratum in unflagged for each in rows], dtype=np.int64),
+            group=sides,
             given=np.array([len(each) for each in said]),
             toxic=np.array([sum(each) for each in said]),
-            score_may_mislead=True,
         ),
         seed=0,
     )
-    return LabelErrors(keys=[key_of(each) for each in rows], truth=truth)
+    return LabelErrors(
+        keys=[key_of(each) for each in rows], truth=truth, beyond_chance=_beyond_chance(sides, said)
+    )
+
+
+def _beyond_chance(side: Ints, labels: Sequence[Sequence[int]]) -> float | None:
+    """Return how much first and second labels agree beyond chance, in standard errors.
+
+    Mantel & Haenszel (1959), over the sides (m,): by chance, the second label of a comment does not
+    depend on the first, whichever first labels are confirmed.
+
+    >>> sides = np.zeros(80, np.int64)
+    >>> round(_beyond_chance(sides, [(0, 0), (1, 1)] * 40), 1), _beyond_chance(
+    ...     sides, [(0, 0), (1, 1), (0, 1), (1, 0)] * 20)
+    (8.9, 0.0)
+    """
+    pairs = [
+        (place, each[0], each[1]) for place, each in zip(side, labels, strict=True) if each[1:]
+    ]
+    if len(pairs) < MINIMUM_CONFIRMED:
+        return None
+    strata, first, second = np.array(pairs).T
+    excess = variance = 0.0
+    for stratum in np.unique(strata):
+        here = strata == stratum
+        size, ones, twos = here.sum(), first[here].sum(), second[here].sum()
+        excess += (first * second)[here].sum() - ones * twos / size
+        if size > 1:
+            variance += ones * (size - ones) * twos * (size - twos) / (size**2 * (size - 1))
+    return float(excess / np.sqrt(variance)) if variance else None
 
 
 @dataclass(frozen=True, kw_only=True)
