@@ -55,7 +55,7 @@ _NEAR_ZERO = 1e-6
 #: jump.
 _SPLINE, _JUMP = (4.0, 3.0, 2.0, 2.0), 3.0
 #: Mean and standard deviation of log ε and log δ, and the largest value of either.
-_FLOOR, _CEILING, _MOST = (-6.0, 2.0), (-3.0, 2.0), -0.8
+_FLOOR, _CEILING, _MOST = (-8.0, 2.0), (-3.0, 2.0), -0.8
 
 
 @dataclass(frozen=True, kw_only=True)
