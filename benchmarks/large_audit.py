@@ -19,12 +19,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 from small_audits import plan_audit
 
-from modwatch.audit.draw import labels_wanted
+from modwatch.audit.draw import labels_demanded
 from modwatch.audit.files import labels_file, read_sample, sample_file, write_labels
 from modwatch.audit.labels import AuditLabel
 from modwatch.audit.plan import AuditPlan
@@ -139,7 +140,7 @@ def label(at: Resources, _number: int) -> int:
         )
         for each in read_sample(folder[sample_file(1)])
         for value in [int(generator.random() < each.score)]
-        for person in range(labels_wanted(frozen, each))
+        for person in range(labels_demanded(frozen, each, [SimpleNamespace(label=value)]))
     ]
     kept.record("large", "labelled", content={labels_file(1): write_labels(said)})
     return len(said)

@@ -55,9 +55,9 @@ class Auditor:
                 form.locator(f"[name=element_{name}]").fill(str(value))
         self._picture(page, "audit-form")
         self._see_all_fields(form)
-        form.get_by_role("button", name=FIELDS["several_labels_share"].schema["section"]).click()
-        share = form.locator("[name=element_several_labels_share]")
-        share.fill(str(FORM["several_labels_share"]))
+        form.get_by_role("button", name=FIELDS["confirmed_share"].schema["section"]).click()
+        share = form.locator("[name=element_confirmed_share]")
+        share.fill(str(FORM["confirmed_share"]))
         # A switch, whose input is hidden: there is one user of Airflow.
         form.locator("[name=element_four_eyes]").dispatch_event("click")
         form.get_by_role("button", name="Trigger").click()

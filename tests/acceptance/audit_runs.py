@@ -33,7 +33,7 @@ FORM = {
     "first": MONDAY.isoformat(),
     "last": TUESDAY.isoformat(),
     "labels": 120,
-    "several_labels_share": 0.1,
+    "confirmed_share": 0.1,
     "four_eyes": False,  # there is one user of Airflow
     "service": "Example Forum",
 }

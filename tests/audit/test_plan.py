@@ -140,6 +140,7 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
     "first_stage_share": lambda plan: 0.4,
     "several_labels_share": lambda plan: 0.3,
     "labels_an_item": lambda plan: 3,
+    "confirmations": lambda plan: {},
     "deadline_days": lambda plan: 15,
     "options": lambda plan: {"bins": 9},
     "calibrations": lambda plan: {"unflagged": Calibration(slope=0.5)},
@@ -158,6 +159,7 @@ def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
     fields = json.loads(plan.to_json())
     assert fields.pop("format") == 2
     fields["seed"] = ""  # of format 1 alone
+    fields["confirmations"] = None  # of format 3
     for record, there in (
         (plan, fields),
         (plan.population[0], fields["population"][0]),
@@ -336,7 +338,7 @@ def test_anything_else_is_refused_in_words(text: str) -> None:
 
 
 def test_another_format_is_refused() -> None:
-    for other in (0, 3, None, "1"):
+    for other in (0, 4, None, "1"):
         with pytest.raises(AuditError, match="The format of the plan is unknown"):
             AuditPlan.from_json(edited(lambda fields, other=other: fields.update(format=other)))
 

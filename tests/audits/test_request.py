@@ -22,8 +22,7 @@ ASKED = AuditRequest(audit="a", first=MONDAY, last=TUESDAY, labels=100)
 SAID = {
     "labels": 500,
     "second_stage_share": 0.4,
-    "several_labels_share": 0.1,
-    "labels_an_item": 3,
+    "confirmed_share": 0.1,
     "deadline_days": 7,
     "four_eyes": False,
     "public_value": "a lottery",
@@ -94,7 +93,7 @@ def test_what_is_no_field_is_left_out() -> None:
     assert requested({**FORM, "service": "Forum", "remind_days": 3, "by": "eva"}) == requested(FORM)
 
 
-@pytest.mark.parametrize("name", ["labels", "bins", "labels_an_item", "deadline_days"])
+@pytest.mark.parametrize("name", ["labels", "bins", "deadline_days"])
 def test_a_whole_number_may_be_written_as_json_may(name: str) -> None:
     whole, written = (requested({**FORM, name: each}) for each in (5, 5.0))
     assert whole == written
@@ -126,12 +125,12 @@ def test_what_is_no_day_is_named(name: str, day: Any) -> None:
             r"in \[0, 1\), got nan",
         ),
         (
-            {"several_labels_share": 1.1},
+            {"confirmed_share": 1.1},
             AuditError,
             r"in \[0, 1\], got 1.1",
         ),
         (
-            {"several_labels_share": float("nan")},
+            {"confirmed_share": float("nan")},
             AuditError,
             r"in \[0, 1\], got nan",
         ),
@@ -190,8 +189,7 @@ def test_the_plan_of_a_request_fits_it_and_its_own_document(
         {"rule": IntervalOptions(level=0.9)},
         {"rule": IntervalOptions(sides="upper")},
         {"second_stage_share": 0.1},
-        {"several_labels_share": 0.0},
-        {"labels_an_item": 3},
+        {"confirmed_share": 0.0},
         {"deadline_days": 15},
         {"four_eyes": False},
         {"public_value": "a lottery"},

@@ -80,7 +80,7 @@ def test_what_was_corrected_before_it_was_sealed_is_the_label(small: Resources) 
     open_audit(small, "small").sign_off(actor="fay")
     assert open_audit(small, "small").verify() == []
     labels = files.read_labels(small.audit_store.read("small")[files.labels_file(1)])
-    assert sum(each.action == "adjudicate" for each in labels) == 3
+    assert sum(each.action == "correct" for each in labels) == 3
 
 
 def test_a_result_whose_labels_changed_is_not_signed(small: Resources) -> None:

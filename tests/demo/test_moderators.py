@@ -2,6 +2,7 @@
 
 import datetime
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -206,8 +207,10 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) 
 
 
 @pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
-def test_auditors_know_the_truth_and_the_lead_settles_where_they_differ(staffed: Resources) -> None:
-    audit_of_monday(staffed, several_labels_share=1.0)
+def test_auditors_know_the_truth_and_the_lead_is_the_third_where_they_differ(
+    staffed: Resources,
+) -> None:
+    audit_of_monday(staffed, confirmed_share=1.0)
     contrary = [
         replace(person, false_positive_rate=float(number == 0), false_negative_rate=0.0)
         for number, person in enumerate(create_auditors(staffed.database, staffed.lanes))
@@ -216,7 +219,15 @@ def test_auditors_know_the_truth_and_the_lead_settles_where_they_differ(staffed:
     assert open_audit(staffed, "demo").progress().left == 0
     truth = dict(known_labels(staffed.lake))
     labels = audit_labels(staffed.database, "demo")
-    settled = {row["comment_id"]: row for row in labels if row["action"] == "adjudicate"}
-    assert settled.keys() == {row["comment_id"] for row in labels if not truth[row["comment_id"]]}
-    assert all(row["labeller"] == "sim-audit-lead" for row in settled.values())
-    assert all(row["label"] == truth[comment] for comment, row in settled.items())
+    said = defaultdict(list)
+    for row in labels:
+        said[row["comment_id"]].append(row)
+    third = {comment for comment, rows in said.items() if len(rows) == 3}
+    assert third
+    assert third == {
+        comment for comment, rows in said.items() if len(rows) > 1 and not truth[comment]
+    }
+    assert {row["action"] for row in labels} == {"label"}
+    by_the_lead = [row for row in labels if row["labeller"] == "sim-audit-lead"]
+    assert {row["comment_id"] for row in by_the_lead} == third
+    assert all(row["label"] == truth[row["comment_id"]] for row in by_the_lead)

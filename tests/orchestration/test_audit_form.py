@@ -157,11 +157,10 @@ def test_the_ends_of_the_limits_can_be_carried_out(small: Resources, name: str, 
         ("expected_prevalence", 1),
         ("second_stage_share", -0.01),
         ("second_stage_share", 1),
-        ("several_labels_share", -0.01),
-        ("several_labels_share", 1.01),
+        ("confirmed_share", -0.01),
+        ("confirmed_share", 1.01),
         ("level", 0.5),
         ("level", 1),
-        ("labels_an_item", 10),
         ("deadline_days", 0),
         ("method", "random"),
         ("allocation", "pilot"),
@@ -238,8 +237,8 @@ def test_a_period_without_end_is_refused_at_once() -> None:
 # The lake is the same for all examples; a plan leaves nothing there but its own folder.
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(form=FORMS)
-@example(form={"labels": 300.0, "bins": 4.0, "labels_an_item": 3.0, "deadline_days": 1.0})
-@example(form={"labels": 300, "several_labels_share": 1, "worst_case": 1, "second_stage_share": 0})
+@example(form={"labels": 300.0, "bins": 4.0, "deadline_days": 1.0})
+@example(form={"labels": 300, "confirmed_share": 1, "worst_case": 1, "second_stage_share": 0})
 @example(form={"labels": 300, "audit": "a\n"})
 @example(form={"labels": 300, "four_eyes": False})
 @example(form={"first": "0001-01-01", "last": "9999-12-31"})

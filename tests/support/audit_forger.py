@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from modwatch.audit import evidence, files
 from modwatch.audit.evidence import Event
+from modwatch.audit.labels import AuditLabel, key_of
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.publication import Publication, published_files
 from modwatch.audit.results import computed, to_json
@@ -20,6 +21,21 @@ from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources
 
 Change = Callable[[Event], Event]
+
+
+def turned_round(at: Resources) -> list[AuditLabel]:
+    """Return the sealed labels, as "not against the rules" where the plan has none confirmed.
+
+    A label that is confirmed would lack its confirmations.
+    """
+    folder = at.audit_store.read("small")
+    plan = AuditPlan.from_json(folder[files.PLAN].decode())
+    drawn = files.read_sample(folder[files.sample_file(1)])
+    alone = {key_of(each) for each in drawn if not plan.confirms(each.stratum, each.key)}
+    labels = files.read_labels(folder[files.labels_file(1)])
+    turned = [replace(each, label=0) if key_of(each) in alone else each for each in labels]
+    assert turned != labels
+    return turned
 
 
 def forge(

@@ -21,7 +21,7 @@ FORM = {
     "first": str(MONDAY),
     "last": str(TUESDAY),
     "labels": 120,
-    "several_labels_share": 0.1,
+    "confirmed_share": 0.1,
     "origin": "run 1",
 }
 ADAPTIVE = {**FORM, "labels": 160, "second_stage_share": 0.4}

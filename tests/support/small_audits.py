@@ -14,9 +14,7 @@ from modwatch.review.queue.amendments import correct
 from modwatch.review.tables import decision, review_item
 from review.labelling import label_all
 
-REQUEST = AuditRequest(
-    audit="small", first=MONDAY, last=TUESDAY, labels=120, several_labels_share=0.1
-)
+REQUEST = AuditRequest(audit="small", first=MONDAY, last=TUESDAY, labels=120, confirmed_share=0.1)
 ADAPTIVE = replace(REQUEST, labels=160, second_stage_share=0.4)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from scipy import stats
 
 from modwatch.audit.design import ScoreCounts, sizes_and_means
-from modwatch.audit.draw import DrawnComment, keys_of
+from modwatch.audit.draw import DrawnComment, keys_of, labels_demanded
 from modwatch.audit.evidence import moment
-from modwatch.audit.labels import AuditLabel, Key, Outcome, key_of
+from modwatch.audit.labels import AuditLabel, Key, Outcome, in_order, key_of
 from modwatch.audit.plan import AuditPlan, PopulationDay
 from modwatch.metrics.inputs import Floats
 
@@ -196,6 +196,45 @@ def outcome_problems(
         yield "contains a comment that was decided and has no label: its label was left out"
     if not stopped and any(each.outcome != "decided" for each in outcomes):
         yield "contains comments that nobody decided, although the labelling was not stopped"
+
+
+def confirmation_problems(
+    plan: AuditPlan,
+    drawn: Sequence[DrawnComment],
+    labels: Sequence[AuditLabel],
+    outcomes: Sequence[Outcome],
+) -> Iterator[str]:
+    """Yield the problems of further labels: those that the plan demands and only those.
+
+    A comment that is decided has them all, unless a lead adjudicated it. Of a comment whose label
+    was corrected by its person, only the decision log shows what the label was before.
+    """
+    if plan.confirmations is None:
+        return
+    said = in_order(labels)
+    outcome = {key_of(each): each.outcome for each in outcomes}
+    few = many = 0
+    for each in drawn:
+        mine = said.get(key_of(each), [])
+        if not mine or any(one.action != "label" for one in mine):
+            continue
+        demanded = labels_demanded(plan, each, mine)
+        few += len(mine) < demanded and outcome.get(key_of(each)) == "decided"
+        many += len(mine) > demanded or (len(mine) > 1 and not _confirmed(plan, each, mine[0]))
+    if few:
+        yield (
+            f"lacks further labels of {few} decided comment{'' if few == 1 else 's'} whose label "
+            "is confirmed according to the plan: confirmations were left out"
+        )
+    if many:
+        yield (
+            f"contains further labels of {many} comment{'' if many == 1 else 's'} whose label is "
+            "not confirmed according to the plan: somebody chose what is confirmed"
+        )
+
+
+def _confirmed(plan: AuditPlan, drawn: DrawnComment, first: AuditLabel) -> bool:
+    return first.label in plan.confirms(drawn.stratum, drawn.key)
 
 
 def _comment_problems(plan: AuditPlan, drawn: Sequence[DrawnComment], seed: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from modwatch.audit.confirmations import expected_confirmations
 from modwatch.audit.forecast import Forecast, forecast
 from modwatch.audit.plan import SIDES, AuditPlan, PlannedStratum
 from modwatch.audit.recalibration import EXPECTED
@@ -63,8 +64,7 @@ few positives to estimate it in 0.25 % of such audits.
             f"**{plan.first} to {plan.last}**: {comments:,} comments, {flagged:,} flagged by model "
             f"{plan.model_version} (score above {plan.threshold:g}).",
             "\n".join(["| decided | score | comments | to label |", "|---|---|---:|---:|", *rows]),
-            f"{_stages(plan, wanted)} {_percent(plan.several_labels_share)} of them by "
-            f"{plan.labels_an_item} people: {_effort(plan, wanted)}. Deadline: "
+            f"{_stages(plan, wanted)} {_further(plan)}: {_effort(plan, wanted)}. Deadline: "
             f"{plan.deadline_days} days{' per stage' if plan.stages > 1 else ''}. Confidence "
             f"level: {_percent(plan.rule.level)}.",
             f"**Forecast**, {describe_forecast(plan)}",
@@ -127,10 +127,23 @@ def describe_result(result: Mapping[str, Any], folder: str) -> str:
         [
             f"{result['labelled']:,} of {result['drawn']:,} drawn comments are labelled.",
             *([] if result.get("four_eyes", True) else [f"**Four eyes: {ONE_PERSON}.**"]),
+            *_label_errors(result),
             "\n".join([_RESULT_HEADER, "|---|---:|---|---:|", *rows]),
             f"All files are in `{folder}`.",
         ]
     )
+
+
+def _label_errors(result: Mapping[str, Any]) -> list[str]:
+    """Return what the confirmations came to; nothing where labels count as true."""
+    errors = result.get("label_errors")
+    if errors is None:
+        return []
+    few = "" if errors["enough"] else ", too few to tell the error rates: intervals are wide"
+    return [
+        f"{errors['confirmed']:,} labels are confirmed, {errors['overturned']:,} of them "
+        f"overturned{few}. Values and intervals allow for errors of the annotators."
+    ]
 
 
 def _row(estimate: Mapping[str, Any]) -> str:
@@ -172,9 +185,42 @@ def _stages(plan: AuditPlan, wanted: int) -> str:
 
 def _effort(plan: AuditPlan, wanted: int) -> str:
     again = plan.several_labels_share * (plan.labels_an_item - 1)
+    if plan.confirmations is not None:
+        again = _expected_further(plan) / wanted
     decisions = round((wanted + plan.second_stage_labels) * (1 + again))
     hours = decisions / LABELS_AN_HOUR
     return f"about {decisions:,} decisions, {hours:.1f} hours at {LABELS_AN_HOUR} per hour"
+
+
+def _further(plan: AuditPlan) -> str:
+    """Return who labels a comment beside the first person."""
+    if plan.confirmations is None:
+        share = _percent(plan.several_labels_share)
+        return f"{share} of them by {plan.labels_an_item} people"
+    if not plan.confirmations:
+        return (
+            "each by one person (no label is confirmed, so that the intervals do not include "
+            "errors of the annotators)"
+        )
+    return (
+        f"and about {round(_expected_further(plan)):,} confirmations by further people, who see no "
+        f"other label ({'; '.join(_confirmed(plan))})"
+    )
+
+
+def _confirmed(plan: AuditPlan) -> list[str]:
+    """Return which first labels of each side are confirmed."""
+    return [
+        f"{side}: {_percent(rule.positive)} of the labels against the rules, "
+        f"{_percent(rule.negative)} of the others"
+        for side, rule in sorted((plan.confirmations or {}).items())
+    ]
+
+
+def _expected_further(plan: AuditPlan) -> float:
+    """Return the expected number of second and third labels of the first stage."""
+    strata = [(each.side, each.labels, each.score) for each in plan.strata]
+    return expected_confirmations(plan.confirmations or {}, strata)
 
 
 def _people(plan: AuditPlan) -> list[str]:

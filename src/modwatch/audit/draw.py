@@ -12,11 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.audit.arguments import Ints
+from modwatch.audit.confirmations import MOST_LABELS
 from modwatch.audit.design import ScoreCounts
 from modwatch.audit.plan import AuditPlan
 from modwatch.errors import AuditError
@@ -24,6 +26,14 @@ from modwatch.metrics import inputs
 from modwatch.routing.keys import random_keys
 
 _DIGEST_BYTES = 32
+
+
+class HasLabel(Protocol):
+    """Anything with a label, 0 or 1."""
+
+    @property
+    def label(self) -> int:
+        """0 or 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,9 +204,27 @@ def keys_of(
 
 
 def labels_wanted(plan: AuditPlan, drawn: DrawnComment) -> int:
-    """Return how many people label a drawn comment, by the lower half of its key."""
+    """Return how many people label a drawn comment, by the lower half of its key.
+
+    One, if the plan has confirmations: the first label decides about further ones.
+    """
+    if plan.confirmations is not None:
+        return 1
     several = (drawn.key & 0xFFFFFFFF) / 2**32 < plan.several_labels_share
     return plan.labels_an_item if several else 1
+
+
+def labels_demanded(plan: AuditPlan, drawn: DrawnComment, labels: Sequence[HasLabel]) -> int:
+    """Return how many people label a drawn comment, given the labels so far, oldest first.
+
+    With confirmations: one; two if the first label is one that is confirmed; three if these differ.
+    """
+    if plan.confirmations is None:
+        return labels_wanted(plan, drawn)
+    said = [each.label for each in labels]
+    if len(said) > 1:
+        return MOST_LABELS if said[0] != said[1] else 2
+    return 2 if {*said} & {*plan.confirms(drawn.stratum, drawn.key)} else 1
 
 
 def draw(

@@ -65,10 +65,12 @@ class SideShare(IntervalEstimate):
         comments: int,
         options: IntervalOptions,
         found: float | Floats = 0.0,
+        most: int | None = None,
     ) -> "SideShare":
         """Return the share estimated from the labels of one side; None means no labels.
 
-        `found` (…): positives of the other side for each comment of this one.
+        `found` (…): positives of the other side for each comment of this one. For `most`, see
+        `AuditEstimator.most_intervals`.
         """
         if counts is None:  # never reported: `AuditEstimator.estimate` gives the reason instead
             zero, high = np.zeros(()), np.ones(()) if comments else np.zeros(())
@@ -76,7 +78,7 @@ class SideShare(IntervalEstimate):
                 comments=comments, value=zero, low=zero, high=high, error=zero, variance=zero,
                 labels=0, positives=np.zeros((), dtype=np.int64),
             )  # fmt: skip
-        low, high = interval(counts, options, found)
+        low, high = _interval(counts, options, found, most)
         return cls(
             comments=comments,
             value=counts.rate,
@@ -87,6 +89,23 @@ class SideShare(IntervalEstimate):
             labels=int(counts.labels.sum()),
             positives=counts.positives.sum(-1),
         )
+
+
+def _interval(
+    counts: WeightedCounts, options: IntervalOptions, found: float | Floats, most: int | None
+) -> tuple[Floats, Floats]:
+    """Return the ends (…) of the interval, those of most repetitions between those of others."""
+    rate = counts.rate
+    if most is None or rate.size <= most or not counts.unseen.any():
+        return interval(counts, options, found)
+    order = np.argsort(rate, kind="stable")
+    some = order[np.unique(np.linspace(0, rate.size - 1, most).astype(np.int64))]
+    some = some[np.unique(rate[some], return_index=True)[1]]
+    others = np.broadcast_to(found, rate.shape)[some]
+    low, high = interval(replace(counts, positives=counts.positives[some]), options, others)
+    below = np.interp(rate, rate[some], rate[some] - low)
+    above = np.interp(rate, rate[some], high - rate[some])
+    return np.clip(rate - below, 0, 1), np.clip(rate + above, 0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +169,10 @@ class AuditEstimator:
     #: Whether intervals of metrics of both sides allow for counts being whole; False for results of
     #: the first format.
     whole: bool = True
+    #: With so many repetitions or fewer, the interval of each is computed. With more, those of this
+    #: many, spread over the range of the estimates; the others' distances from the estimate lie
+    #: between. None: all are computed.
+    most_intervals: int | None = None
 
     def estimate(self, metric: str) -> Estimate:
         """Return one of `METRICS`, its bound, or the reason there is none.
@@ -191,6 +214,10 @@ class AuditEstimator:
         high = self._interval(metric, rises=1, falls=0).high
         return replace(plain, low=np.minimum(plain.low, low), high=np.maximum(plain.high, high))
 
+    def plain_interval(self, metric: str) -> IntervalEstimate:
+        """Return the metric (…), comments without a label taken to be like the others."""
+        return self._interval(metric)
+
     def bound(self, metric: str, *, upper: bool) -> Floats:
         """Return the largest or smallest value (…) of the metric at the ends of its sides."""
         _validate(metric)
@@ -213,7 +240,7 @@ class AuditEstimator:
 
     def _bounded(self, estimate: Estimate) -> Estimate:
         """Return an estimate with its bound, where the labels give one."""
-        upper = estimate.metric in _BOUNDED_ABOVE
+        upper = estimate.metric in BOUNDED_ABOVE
         if not self.options.tails[int(upper)]:
             return estimate
         bound = float(self.bound(estimate.metric, upper=upper))
@@ -254,12 +281,22 @@ class AuditEstimator:
         if missing is not None:
             counts = self.extremes[name][missing]
         if name == "flagged":
-            flagged = SideShare.of(counts, self.comments[0], options)
+            flagged = SideShare.of(counts, self.comments[0], options, most=self.most_intervals)
             return replace(flagged, whole=self.whole)
         # As many as possible: more positives elsewhere allow for more hidden ones here.
         flagged = self._share("flagged", mirrored=False, missing=1)
         found = self.comments[0] * flagged.value / max(self.comments[1], 1)
-        return replace(SideShare.of(counts, self.comments[1], options, found), whole=self.whole)
+        side = SideShare.of(counts, self.comments[1], options, found, self.most_intervals)
+        return replace(side, whole=self.whole)
+
+
+def sides_of(metric: str) -> tuple[str, ...]:
+    """Return the sides whose labels a metric depends on.
+
+    >>> sides_of("precision")
+    ('flagged',)
+    """
+    return _SIDES[metric]
 
 
 def _floats(estimate: IntervalEstimate) -> tuple[float, float, float, float]:
@@ -485,4 +522,4 @@ _SIGNS = {
 _OF_NEGATIVES = ("specificity", "false_positive_rate")
 
 #: Metrics with an upper bound where there are too few positives for a value: few are good news.
-_BOUNDED_ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")
+BOUNDED_ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")

@@ -2,7 +2,9 @@
 
 Audits are simulated from the plan alone. In each stratum, positives are as frequent as the mean
 recalibrated score; where that comes from labels, their number is uncertain and varies from audit to
-audit. The forecast is as good as that expectation, and no part of the evidence.
+audit. With confirmations, a few audits are simulated with annotators who err as often as
+`confirmations.FALSE_POSITIVE` and `FALSE_NEGATIVE` say: the intervals are as much wider as theirs.
+The forecast is as good as these expectations, and no part of the evidence.
 """
 
 from dataclasses import dataclass, replace
@@ -12,15 +14,21 @@ from numpy.typing import NDArray
 
 from modwatch.audit.allocation import neyman
 from modwatch.audit.arguments import Ints
+from modwatch.audit.confirmations import FALSE_NEGATIVE, FALSE_POSITIVE, MOST_LABELS
 from modwatch.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
+from modwatch.audit.label_errors import ImputedEstimator, LabelErrors
 from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.stratified import StratumCounts, WeightedCounts
 from modwatch.errors import DesignError
+from modwatch.metrics.estimation.annotators import GivenLabels, true_labels
 
 #: Metrics that are forecast.
 METRICS = ("recall", "precision", "prevalence_unflagged")
 
 _AUDITS = 400
+
+#: Audits that are simulated with annotators who err.
+_ERRING = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +62,84 @@ def forecast(plan: AuditPlan, *, audits: int = _AUDITS) -> list[Forecast]:
         comments=(comments[0], comments[1]),
         options=plan.rule,
     )
-    return [_forecast(simulated, metric, audits) for metric in METRICS]
+    wider = _wider(plan, generator) if plan.confirmations else dict.fromkeys(METRICS, 1.0)
+    return [_widened(_forecast(simulated, metric, audits), wider[metric]) for metric in METRICS]
+
+
+def _widened(made: Forecast, times: float) -> Forecast:
+    if made.value is None or made.low is None or made.high is None:
+        return made
+    low = made.value - times * (made.value - made.low)
+    high = made.value + times * (made.high - made.value)
+    return replace(made, low=max(low, 0.0), high=min(high, 1.0))
+
+
+def _wider(plan: AuditPlan, generator: np.random.Generator) -> dict[str, float]:
+    """Return by metric how many times wider intervals are that allow for errors; at least 1."""
+    ratios: dict[str, list[float]] = {metric: [1.0] for metric in METRICS}
+    for _ in range(_ERRING):
+        true, corrected = _with_errors(plan, generator)
+        for metric, found in ratios.items():
+            one, other = true.estimate(metric), corrected.estimate(metric)
+            ends = (one.low, one.high, other.low, other.high)
+            if one.value is not None and other.value is not None and None not in ends:
+                width = float(one.high or 0) - float(one.low or 0)
+                if width > 0:
+                    found.append((float(other.high or 0) - float(other.low or 0)) / width)
+    return {metric: max(1.0, float(np.median(found))) for metric, found in ratios.items()}
+
+
+def _with_errors(
+    plan: AuditPlan, generator: np.random.Generator
+) -> tuple[AuditEstimator, ImputedEstimator]:
+    """Return the estimators of one audit's true labels, and of labels by annotators who err."""
+    stratum = np.repeat(np.arange(len(plan.strata)), [each.labels for each in plan.strata])
+    score = np.array([each.score for each in plan.strata])[stratum]
+    side = np.array([SIDES.index(each.side) for each in plan.strata])[stratum]
+    true = generator.random(score.size) < score
+    wrong = np.where(true, FALSE_NEGATIVE, FALSE_POSITIVE)
+    said = (true ^ (generator.random((MOST_LABELS, score.size)) < wrong)).astype(np.int64)
+    rules = [(plan.confirmations or {}).get(name) for name in SIDES]
+    shares = np.array([rule.by_label if rule else (0.0, 0.0) for rule in rules])
+    confirmed = generator.random(score.size) < shares[side, said[0]]
+    differ = confirmed & (said[0] != said[1])
+    posterior = true_labels(
+        GivenLabels(
+            prob=score,
+            group=side,
+            given=1 + confirmed + differ,
+            toxic=said[0] + confirmed * said[1] + differ * said[2],
+        )
+    )
+    draws = np.stack(
+        [*LabelErrors(keys=[*range(score.size)], truth=posterior).drawn.values()], axis=-1
+    )
+    plain = _estimator(plan, stratum, true.astype(np.int64))
+    return plain, ImputedEstimator.of(_estimator(plan, stratum, draws))
+
+
+def _estimator(plan: AuditPlan, stratum: Ints, label: Ints) -> AuditEstimator:
+    """Return the estimator of labels (…, m) of comments of `stratum` (m,)."""
+    sides: list[WeightedCounts | None] = []
+    for name in SIDES:
+        numbers = [n for n in plan.of_side(name) if plan.strata[n].labels]
+        strata = [plan.strata[number] for number in numbers]
+        counts = None
+        if strata:
+            counts = StratumCounts.of(
+                population=[each.population for each in strata],
+                labels=[each.labels for each in strata],
+                score=[each.score for each in strata],
+                positives=np.stack([label[..., stratum == n].sum(-1) for n in numbers], axis=-1),
+            ).weighted()
+        sides.append(counts)
+    sizes = [sum(plan.strata[n].population for n in plan.of_side(name)) for name in SIDES]
+    return AuditEstimator(
+        flagged=sides[0],
+        unflagged=sides[1],
+        comments=(sizes[0], sizes[1]),
+        options=plan.rule,
+    )
 
 
 def sufficient(audits: AuditEstimator, metric: str) -> NDArray[np.bool_]:

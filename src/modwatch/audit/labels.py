@@ -8,8 +8,10 @@ from datetime import date
 from modwatch.audit.draw import DrawnComment
 from modwatch.errors import AuditError
 
-#: Actions of a labeller; an adjudication overrides all labels.
-ACTIONS = ("label", "adjudicate")
+#: Actions of a labeller; an adjudication overrides all labels. `correct` is the label of a person
+#: who replaced their own one, not knowing those of others; with plans up to format 2 that counts as
+#: an adjudication.
+ACTIONS = ("label", "correct", "adjudicate")
 
 #: Comments are `decided`, or undecided when the labelling was stopped: `waiting` for labels,
 #: `escalated` to a lead, `withdrawn` or `closed`.
@@ -26,7 +28,7 @@ class AuditLabel:
     comment_id: str
     #: Pseudonym.
     labeller: str
-    #: label | adjudicate
+    #: One of ACTIONS.
     action: str
     #: 0 or 1.
     label: int
@@ -58,11 +60,13 @@ def labelled(labels: Iterable[AuditLabel]) -> int:
     return len({key_of(label) for label in labels})
 
 
-def final_labels(drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel]) -> dict[Key, int]:
+def final_labels(
+    drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel], *, majority: bool = False
+) -> dict[Key, int]:
     """Return the final label of each comment that has one.
 
-    It is the adjudicator's, or the one that all labellers gave. Comments with unresolved
-    disagreement have none.
+    It is the adjudicator's, or the one that all labellers gave, or with `majority` most of them.
+    Comments with unresolved disagreement have none.
 
     Raises:
         AuditError: a label of a comment that was not drawn, two labels by one person on a comment,
@@ -76,7 +80,27 @@ def final_labels(drawn: Sequence[DrawnComment], labels: Iterable[AuditLabel]) ->
         _reject(label.action not in ACTIONS, label, f"has the action {label.action!r}")
         _reject(label.label not in (0, 1), label, "is neither 0 nor 1")
         by_comment[key].append(label)
-    return {key: final for key, each in by_comment.items() if (final := _final(each)) is not None}
+    found = ((key, _final(each, majority)) for key, each in by_comment.items())
+    return {key: final for key, final in found if final is not None}
+
+
+def in_order(labels: Iterable[AuditLabel]) -> dict[Key, list[AuditLabel]]:
+    """Return the labels of each comment, oldest first."""
+    by_comment: dict[Key, list[AuditLabel]] = defaultdict(list)
+    for each in sorted(labels, key=lambda one: (one.decided_at, one.labeller)):
+        by_comment[key_of(each)].append(each)
+    return dict(by_comment)
+
+
+def blind_labels(labels: Iterable[AuditLabel]) -> dict[Key, list[int]]:
+    """Return the labels of each comment by people who did not know each other's, oldest first.
+
+    An adjudicator knows the other labels: theirs only counts where it is the only one.
+    """
+    return {
+        key: [one.label for one in each if one.action != "adjudicate"] or [each[-1].label]
+        for key, each in in_order(labels).items()
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +121,12 @@ class Unlabelled:
 
 
 def unlabelled(
-    samples: Sequence[Sequence[DrawnComment]], labels: Iterable[AuditLabel]
+    samples: Sequence[Sequence[DrawnComment]],
+    labels: Iterable[AuditLabel],
+    *,
+    majority: bool = False,
 ) -> Unlabelled:
-    """Return the comments without a final label.
+    """Return the comments without a final label; for `majority` see `final_labels`.
 
     `samples` are those of the stages, each including the one before, in the order of the draw,
     which is random and the order of labelling. So the comments after the last labelled one of a
@@ -107,7 +134,7 @@ def unlabelled(
     """
     said = list(labels)
     seen = {key_of(label) for label in said}
-    final = final_labels(samples[-1], said)
+    final = final_labels(samples[-1], said, majority=majority)
     passed_over, not_reached = set[Key](), set[Key]()
     earlier = set[Key]()
     for sample in samples:
@@ -152,10 +179,10 @@ def changed(sealed: Iterable[AuditLabel], now: Iterable[AuditLabel]) -> set[Key]
     return known & {key_of(each) for each in before ^ after}
 
 
-def _final(labels: Sequence[AuditLabel]) -> int | None:
+def _final(labels: Sequence[AuditLabel], majority: bool) -> int | None:
     """Return the final label, or None while people disagree."""
     settled = [each for each in labels if each.action == "adjudicate"]
-    first = [each for each in labels if each.action == "label"]
+    first = [each for each in labels if each.action != "adjudicate"]
     people = set[str]()
     for each in labels:
         _reject(each.labeller in people, each, "is the second by the same person")
@@ -163,6 +190,9 @@ def _final(labels: Sequence[AuditLabel]) -> int | None:
     _reject(len(settled) > 1, labels[-1], "is adjudicated twice")
     if settled:
         return settled[0].label
+    if majority:
+        excess = sum(1 if each.label else -1 for each in first)
+        return None if not excess else int(excess > 0)
     return first[0].label if len({each.label for each in first}) == 1 else None
 
 

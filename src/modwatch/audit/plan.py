@@ -16,6 +16,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from modwatch.audit.allocation import MINIMUM
+from modwatch.audit.confirmations import ConfirmationRule, planned_rules
 from modwatch.audit.design import Design, SideDesign
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.recalibration import Calibration
@@ -23,11 +24,15 @@ from modwatch.audit.strata import Strata
 from modwatch.errors import AuditError, DesignError
 
 #: Formats of the document; others are rejected. A plan of format 1 has its seed in itself, says
-#: nothing of texts or recalibrated scores, and does not demand four eyes.
-FORMATS = (1, 2)
+#: nothing of texts or recalibrated scores, and does not demand four eyes. Up to format 2 a share of
+#: the comments is labelled by several people, and labels count as true.
+FORMATS = (1, 2, 3)
 
 #: Fields of a plan that format 1 does not have, and the one that only format 1 has.
 _LATER_THAN_1, _ONLY_1 = ("four_eyes", "public_value"), "seed"
+
+#: Fields that only formats before 3 have, with the only values that format 3 may have.
+_UP_TO_2 = {"several_labels_share": 0.2, "labels_an_item": 2}
 
 SIDES = ("flagged", "unflagged")
 
@@ -106,9 +111,11 @@ class AuditPlan:
     second_stage_labels: int = 0
     #: Fixed weight in (0, 1] of the first stage in the estimate.
     first_stage_share: float = 1.0
-    #: Share in [0, 1] of the items that several people label independently.
+    #: By side: which first labels further people confirm; empty: none. None up to format 2.
+    confirmations: Mapping[str, ConfirmationRule] | None = None
+    #: Up to format 2: share in [0, 1] of the items that several people label independently.
     several_labels_share: float = 0.2
-    #: Number of people who label each of those.
+    #: Up to format 2: number of people who label each of those.
     labels_an_item: int = 2
     #: Days until the labelling ends without the labels that are missing.
     deadline_days: int = 14
@@ -134,7 +141,9 @@ class AuditPlan:
     @property
     def format(self) -> int:
         """The format of the document."""
-        return 1 if self.seed else 2
+        if self.seed:
+            return 1
+        return 2 if self.confirmations is None else 3
 
     @property
     def first(self) -> date:
@@ -161,6 +170,11 @@ class AuditPlan:
         """Number of stages: 1, or 2 for an adaptive audit."""
         return 2 if self.second_stage_labels else 1
 
+    def confirms(self, stratum: int, key: int) -> tuple[int, ...]:
+        """Return which first labels of a comment further people confirm, by its random number."""
+        rule = (self.confirmations or {}).get(self.strata[stratum].side)
+        return rule.confirmed(key) if rule else ()
+
     def edges(self, side: str) -> Strata:
         """Return the ranges of one side."""
         inner = [each.lower for each in self.strata if each.side == side][1:]
@@ -186,6 +200,8 @@ class AuditPlan:
                 del fields["calibrations"]
         else:
             del fields[_ONLY_1]
+        for name in _UP_TO_2 if self.format > 2 else ("confirmations",):
+            del fields[name]
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -217,6 +233,18 @@ def planned_strata(made: Design) -> tuple[PlannedStratum, ...]:
     """Return the strata of a design in the form of a plan."""
     sides = zip(SIDES, (made.flagged, made.unflagged), strict=True)
     return tuple(stratum for name, side in sides if side for stratum in _planned(name, side))
+
+
+def planned_confirmations(made: Design, share: float) -> dict[str, ConfirmationRule]:
+    """Return which first labels are confirmed, for an expected budget of `share` × labels."""
+    sides = {
+        name: side for name, side in zip(SIDES, (made.flagged, made.unflagged), strict=True) if side
+    }
+    return planned_rules(
+        {name: side.labels.tolist() for name, side in sides.items()},
+        {name: side.score.tolist() for name, side in sides.items()},
+        share,
+    )
 
 
 def planned_calibrations(made: Design) -> dict[str, Calibration]:
@@ -330,6 +358,11 @@ def _option_problems(plan: AuditPlan) -> Iterator[str]:
         yield "the share of items with several labels must be in [0, 1]"
     if not 1 <= plan.labels_an_item <= 9:
         yield "labels per item must be from 1 to 9"
+    if plan.confirmations is not None:
+        if plan.format == 1 or any(getattr(plan, name) != _UP_TO_2[name] for name in _UP_TO_2):
+            yield "a plan with confirmations has no other rule for several labels"
+        if not {*plan.confirmations} <= {*SIDES}:
+            yield "only labels of flagged and unflagged comments can be confirmed"
     if not {*plan.calibrations} <= {*SIDES}:
         yield "only flagged and unflagged scores can be recalibrated"
     if any(not 0 <= each.positives <= each.labels for each in plan.calibrations.values()):

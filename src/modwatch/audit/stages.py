@@ -16,6 +16,11 @@ from modwatch.audit.stratified import StratumCounts, WeightedCounts, combine
 from modwatch.errors import DesignError
 from modwatch.metrics.inputs import Floats
 
+#: The label of a comment, or draws (R,) of it.
+Label = int | Ints
+
+_NONE: Ints = np.zeros((), dtype=np.int64)
+
 #: Share of the positives that the allocation assumes to be spread evenly.
 _HIDDEN = 0.1
 
@@ -68,7 +73,8 @@ def second_stage(
     more = min(plan.second_stage_labels, int(rest.sum()))
     if not more:
         return sizes
-    by_stratum = _labels_by_stratum(drawn, final_labels(drawn, labels))
+    majority = plan.confirmations is not None
+    by_stratum = _labels_by_stratum(drawn, final_labels(drawn, labels, majority=majority))
     if all(by_stratum[number] for number in numbers):
         # Comments that were drawn but not labelled cannot be drawn again, and are left out.
         population = {
@@ -88,10 +94,12 @@ def side_counts(
     plan: AuditPlan,
     samples: Sequence[Sequence[DrawnComment]],
     drawn: Sequence[DrawnComment],
-    final: Mapping[Key, int],
+    final: Mapping[Key, Label],
     population: Mapping[int, int],
 ) -> WeightedCounts | None:
     """Return the counts of the labels of `drawn` on one side; None without labels.
+
+    `final` are labels, or draws (R,) of each; then positives are (R, C).
 
     `samples` are those of the stages, each including the one before; `population` is the number of
     comments of each stratum of the side that `drawn` represents. Strata without labels are merged
@@ -124,9 +132,9 @@ def side_counts(
 
 
 def _labels_by_stratum(
-    drawn: Iterable[DrawnComment], final: Mapping[Key, int]
-) -> defaultdict[int, list[int]]:
-    labels = defaultdict[int, list[int]](list)
+    drawn: Iterable[DrawnComment], final: Mapping[Key, Label]
+) -> defaultdict[int, list[Label]]:
+    labels = defaultdict[int, list[Label]](list)
     for each in drawn:
         if key_of(each) in final:
             labels[each.stratum].append(final[key_of(each)])
@@ -151,14 +159,17 @@ def _group_counts(
     plan: AuditPlan,
     groups: Sequence[Sequence[int]],
     population: Mapping[int, int],
-    labels: Mapping[int, Sequence[int]],
+    labels: Mapping[int, Sequence[Label]],
 ) -> StratumCounts:
     """Return the counts by group of strata, of whose comments `population` are left."""
+    positives = [
+        sum((np.asarray(one) for n in group for one in labels[n]), _NONE) for group in groups
+    ]
     sizes = [sum(population[n] for n in group) for group in groups]
     return StratumCounts.of(
         population=sizes,
         labels=[sum(len(labels[n]) for n in group) for group in groups],
-        positives=[sum(sum(labels[n]) for n in group) for group in groups],
+        positives=np.stack(np.broadcast_arrays(*positives), axis=-1),
         score=[
             sum(population[n] * plan.strata[n].score for n in group) / size
             for group, size in zip(groups, sizes, strict=True)

@@ -8,12 +8,13 @@ from typing import Any
 
 from modwatch.audit import identities
 from modwatch.audit.consistency import (
+    confirmation_problems,
     label_problems,
     outcome_problems,
     population_problems,
     sample_problems,
 )
-from modwatch.audit.draw import DrawnComment
+from modwatch.audit.draw import DrawnComment, labels_demanded
 from modwatch.audit.evidence import (
     FOLLOWS,
     Event,
@@ -42,9 +43,9 @@ from modwatch.audit.files import (
     witnessed_steps,
 )
 from modwatch.audit.intervals import IntervalOptions
-from modwatch.audit.labels import AuditLabel, Key, Outcome, final_labels, key_of
+from modwatch.audit.labels import AuditLabel, Key, Outcome, final_labels, in_order, key_of
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.results import FORMAT, Evidence, computed, to_json
+from modwatch.audit.results import Evidence, computed, format_of, to_json
 from modwatch.audit.seeds import seed_of
 from modwatch.audit.stages import second_stage
 from modwatch.errors import AuditError, ModwatchError
@@ -52,6 +53,9 @@ from modwatch.errors import AuditError, ModwatchError
 #: Tolerated difference of the numbers of a result, absolute or relative: processors round
 #: differently, and ends of intervals come from bisection.
 _ROUNDING = 1e-6
+
+#: The same where true labels were drawn from a posterior, whose mode an optimiser finds.
+_DRAWS_ROUNDING = 1e-3
 
 #: Fields of a result that earlier versions did not write.
 _LATER_FIELDS = {"labels_needed_side"}
@@ -69,7 +73,8 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
     score of its stratum, random numbers as small as the smallest of so many, and the second stage
     continuing the first. Numbers of comments: possible, and likely given the sample. Labels: of
     drawn comments, one per person, given between draw and sealing, and those of the first stage
-    kept; of every drawn comment, what became of it, and as many labels as that says. The people:
+    kept; of every drawn comment, what became of it, and as many labels as that says; further labels
+    of the comments whose confirmation the plan demands, and of no others. The people:
     that who planned, approved, labelled and signed may have done so. The result: that it follows
     from all of this; `publication.publication_problems` goes on to what was published. Plans of
     format 1 have no outcomes, and only a labeller's signature is a problem; `remarks` tells so.
@@ -134,6 +139,7 @@ def remarks(folder: Mapping[str, bytes]) -> list[str]:
     seals = sum(event.action == "labelled" for event in chain)
     if seals and plan.format > 1:
         said += _without_label(_outcomes(folder, seals))
+        said += _without_confirmation(plan, _drawn(folder, seals), _labels(folder, seals))
     return said
 
 
@@ -250,6 +256,8 @@ def _contents(
                     _outcomes(folder, stage), drawn, labels, stopped=over
                 ):
                     yield f"{outcomes_file(stage)} {problem}"
+                for problem in confirmation_problems(plan, drawn, labels, _outcomes(folder, stage)):
+                    yield f"{labels_file(stage)} {problem}"
             people |= {label.labeller for label in labels}
         earlier = drawn
     if plan.format > 1:
@@ -292,8 +300,8 @@ def _form(sealed: bytes, plan: AuditPlan) -> int:
     try:
         named = "format" in json.loads(sealed)
     except (ValueError, RecursionError, TypeError):
-        return FORMAT
-    return FORMAT if named or plan.rule.method == IntervalOptions().method else 1
+        return format_of(plan)
+    return format_of(plan) if named or plan.rule.method == IntervalOptions().method else 1
 
 
 def _without_label(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -307,27 +315,56 @@ def _without_label(outcomes: Sequence[Outcome]) -> Iterator[str]:
         )
 
 
+def _without_confirmation(
+    plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
+) -> Iterator[str]:
+    """Yield how many labels the plan wanted confirmed and are not, and how many were corrected."""
+    if plan.confirmations is None:
+        return
+    if not plan.confirmations:
+        yield "nobody was to confirm a label: the figures do not include errors of the annotators"
+    said = in_order(labels)
+    mine = [(each, said[key_of(each)]) for each in drawn if key_of(each) in said]
+    short = sum(len(of) < labels_demanded(plan, each, of) for each, of in mine)
+    corrected = sum(one.action == "correct" for _, of in mine for one in of)
+    if short:
+        yield (
+            f"{short} comments lack a further label that the plan demands, because a lead "
+            "adjudicated them or the labelling was stopped: the decision log shows whether that "
+            "is so"
+        )
+    if corrected:
+        yield (
+            f"{corrected} labels were corrected by who gave them: only the decision log shows "
+            "whether the plan confirms the label before"
+        )
+
+
 def _equal_but_rounding(sealed: bytes, recomputed: bytes) -> bool:
     """Return whether two results differ only by rounding, and by fields of later versions."""
     try:
         document = json.loads(sealed)
-        return to_json(document) == sealed and _close(document, json.loads(recomputed))
+        drawn = b'"label_errors"' in recomputed
+        tolerance = _DRAWS_ROUNDING if drawn else _ROUNDING
+        return to_json(document) == sealed and _close(document, json.loads(recomputed), tolerance)
     except (ValueError, RecursionError):
         return False
 
 
-def _close(sealed: Any, recomputed: Any) -> bool:
+def _close(sealed: Any, recomputed: Any, tolerance: float) -> bool:
     if type(sealed) is not type(recomputed):
         return False
     if isinstance(sealed, dict):
         known = sealed.keys() | (recomputed.keys() & _LATER_FIELDS)
         return known == recomputed.keys() and all(
-            _close(sealed[name], recomputed[name]) for name in sealed
+            _close(sealed[name], recomputed[name], tolerance) for name in sealed
         )
     if isinstance(sealed, list):
-        return len(sealed) == len(recomputed) and all(map(_close, sealed, recomputed))
+        return len(sealed) == len(recomputed) and all(
+            _close(one, other, tolerance) for one, other in zip(sealed, recomputed, strict=True)
+        )
     if isinstance(sealed, float):
-        return math.isclose(sealed, recomputed, rel_tol=_ROUNDING, abs_tol=_ROUNDING**2)
+        return math.isclose(sealed, recomputed, rel_tol=tolerance, abs_tol=tolerance**2)
     return bool(sealed == recomputed)
 
 

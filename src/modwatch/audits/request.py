@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from modwatch.audit.confirmations import planned_rules
 from modwatch.audit.design import Design, DesignOptions
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.plan import (
+    SIDES,
     AuditPlan,
     PopulationDay,
     planned_calibrations,
+    planned_confirmations,
     planned_strata,
     raise_on_invalid_name,
 )
@@ -37,8 +40,9 @@ class AuditRequest:
     rule: IntervalOptions = field(default_factory=IntervalOptions)
     #: Share in [0, 1) of the labels for a second stage, allocated by the results of the first.
     second_stage_share: float = 0.0
-    several_labels_share: float = 0.2
-    labels_an_item: int = 2
+    #: Expected second and third labels over first ones, in [0, 1]; 0: no label is confirmed, and
+    #: intervals do not allow for errors of the annotators.
+    confirmed_share: float = 0.2
     deadline_days: int = 14
     #: Whether planner, approver and signer must be different people.
     four_eyes: bool = True
@@ -61,10 +65,9 @@ class AuditRequest:
                 f"the second stage's share of the labels must be in [0, 1), got "
                 f"{self.second_stage_share}"
             )
-        if not 0 <= self.several_labels_share <= 1:
+        if not 0 <= self.confirmed_share <= 1:
             raise AuditError(
-                "the share of comments with several labels must be in [0, 1], got "
-                f"{self.several_labels_share}"
+                f"the share of confirmations must be in [0, 1], got {self.confirmed_share}"
             )
 
     @property
@@ -86,8 +89,7 @@ class AuditRequest:
             rule=self.rule,
             second_stage_labels=self.second_stage_labels,
             first_stage_share=1 - self.second_stage_labels / self.labels,
-            several_labels_share=self.several_labels_share,
-            labels_an_item=self.labels_an_item,
+            confirmations=planned_confirmations(made, self.confirmed_share),
             deadline_days=self.deadline_days,
             options=asdict(self.options),
             four_eyes=self.four_eyes,
@@ -100,13 +102,22 @@ class AuditRequest:
         drawn, whole = (
             sum(getattr(each, name) for each in plan.strata) for name in ("labels", "population")
         )
+        columns = [
+            {
+                side: [getattr(plan.strata[n], name) for n in plan.of_side(side)]
+                for side in SIDES
+                if plan.of_side(side)
+            }
+            for name in ("labels", "score")
+        ]
+        rules = planned_rules(columns[0], columns[1], self.confirmed_share)
         mine = {
             "first": self.first,
             "last": self.last,
             "rule": self.rule,
             "second_stage_labels": self.second_stage_labels,
-            "several_labels_share": self.several_labels_share,
-            "labels_an_item": self.labels_an_item,
+            # Earlier versions had another rule for further labels.
+            "confirmations": None if plan.confirmations is None else rules,
             "deadline_days": self.deadline_days,
             "options": asdict(self.options),
             "four_eyes": self.four_eyes,

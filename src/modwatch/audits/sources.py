@@ -394,6 +394,9 @@ def queue_items(
                 uncertainty=each.score * (1 - each.score),
                 model_version=plan.model_version,
                 labels_wanted=labels_wanted(plan, each),
+                confirms=None
+                if plan.confirmations is None
+                else plan.confirms(each.stratum, each.key),
             ),
         )
         for rank, each in enumerate(drawn, 1)

@@ -93,7 +93,9 @@ def _add_design(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--level", type=_share, help="confidence level; default 0.95")
     plan.add_argument("--second-stage-share", type=float, help="share of the labels; default 0")
     plan.add_argument(
-        "--several-labels-share", type=float, help="share of comments labelled by several people"
+        "--confirmed-share",
+        type=float,
+        help="expected confirmations over labels (default: 0.2; 0: labels count as true)",
     )
     plan.add_argument("--labels-an-item", type=int, help="how many people label those; default 2")
     plan.add_argument("--deadline-days", type=int, help="days to wait for labels; default 14")

@@ -10,8 +10,8 @@ from modwatch.resources import open_resources
 AUDIT = "demo"
 DAG = "audit_recall"
 
-#: Number of labels, and share of comments that are labelled twice.
-_LABELS, _SEVERAL = 600, 0.1
+#: Number of labels, without confirmations.
+_LABELS = 600
 
 #: Timeout of a step, in seconds.
 _TIMEOUT = 180
@@ -28,7 +28,6 @@ def make_audit(demo: Demo, client: AirflowClient) -> str:
         "first": data.first_day.isoformat(),
         "last": data.last_day.isoformat(),
         "labels": _LABELS,
-        "several_labels_share": _SEVERAL,
         "service": f"Modwatch demo ({data.name})",
         "four_eyes": False,  # the demo has one user of Airflow
     }

@@ -136,14 +136,17 @@ class Shift:
 def label_audit(at: Resources, people: Sequence[SimulatedModerator]) -> int:
     """Let `people`, from `create_auditors`, work their queue; return the number of decisions.
 
-    The lead adjudicates only, because nobody may adjudicate their own labels.
+    The lead adjudicates, and is the third person where two differ.
     """
     url, truth, decisions = at.settings.console_url, _Truth(at, {}), 0
     while True:
         report = work(url, people[:-1], truth)
         lead = work(url, people[-1:], truth, escalated=True)
-        decisions += report.decisions + lead.decisions
-        if not report.decisions + lead.decisions:
+        done = report.decisions + lead.decisions
+        if not done:  # nothing that the others could still label
+            done = work(url, people[-1:], truth).decisions
+        decisions += done
+        if not done:
             return decisions
 
 

@@ -134,23 +134,14 @@ FORM: dict[str, Param] = {
         description="both: a two-sided interval. lower or upper: a one-sided bound.",
         section=_DESIGN,
     ),
-    "several_labels_share": Param(
+    "confirmed_share": Param(
         0.2,
         type="number",
         minimum=0,
         maximum=1,
-        title="Share with several labels",
-        description="Share of the comments labelled by several people, to estimate the annotator "
-        "error rate. A lead resolves disagreements.",
-        section=_PEOPLE,
-    ),
-    "labels_an_item": Param(
-        2,
-        type="integer",
-        minimum=2,
-        maximum=9,
-        title="Labels per comment",
-        description="For the comments with several labels.",
+        title="Share of confirmations",
+        description="Expected second and third labels over first ones. Blind second labels tell "
+        "how often annotators err, which the intervals then allow for. 0: labels count as true.",
         section=_PEOPLE,
     ),
     "deadline_days": Param(

@@ -254,7 +254,9 @@ review_item = Table(
     Column("severe_due_at", DateTime(timezone=True)),
     #: The how-manieth person labels the comment: 2 or 3 for confirmations, 1 for all other kinds.
     Column("round", SmallInteger, nullable=False, server_default="1"),
-    #: Confirmations: the first labels that are confirmed.
+    #: Confirmations: the first labels that are confirmed. Audits: the first labels that a second
+    #: person confirms, and a third if these differ; null: as many people label it as
+    #: `labels_wanted` says from the start.
     Column("confirms", ARRAY(SmallInteger)),
     #: Confirmations: the probability that a first label 0, 1 is confirmed, given that the comment
     #: is routed.

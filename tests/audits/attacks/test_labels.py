@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from audit_forger import finders, forge, problems, remarks, without_triggers
+from audit_forger import finders, forge, problems, remarks, turned_round, without_triggers
 from audit_path import go_to
 from databases import unguarded
 from small_audits import begin, label_everything
@@ -115,10 +115,7 @@ def test_a_stopped_labelling_hides_no_label_either(small: Resources) -> None:
 
 def test_labels_are_turned_round(small: Resources) -> None:
     go_to(small, "publish")
-    folder = small.audit_store.read("small")
-    labels = files.read_labels(folder[files.labels_file(1)])
-    turned = [replace(each, label=0) if each.label else each for each in labels[:40]] + labels[40:]
-    forge(small, {files.labels_file(1): files.write_labels(turned)})
+    forge(small, {files.labels_file(1): files.write_labels(turned_round(small))})
     assert problems(small, "files") == []
     assert (
         "were changed in the decision log after they were sealed"

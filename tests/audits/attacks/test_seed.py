@@ -107,6 +107,13 @@ def test_a_forger_tries_random_numbers(small: Resources) -> None:
     assert "not in the sample" in problems(small, "decision log")[0]
 
 
+def of_format_1(plan: AuditPlan) -> AuditPlan:
+    """Return the plan with a seed of its own, as plans had it before seeds were made."""
+    days = tuple(replace(day, texts="") for day in plan.population)
+    seed = "the best of two hundred"
+    return replace(plan, seed=seed, population=days, confirmations=None)
+
+
 @pytest.mark.parametrize("fact", [LOG, NUMBER])
 def test_an_approval_without_what_fixes_the_seed_draws_nothing(small: Resources, fact: str) -> None:
     begin(small)
@@ -123,8 +130,7 @@ def test_an_older_format_is_no_way_to_choose_the_seed(small: Resources) -> None:
     """A plan of format 1 cannot be asked for, and one that is forged is told to be one."""
     begin(small)
     plan = open_audit(small, "small").plan
-    days = tuple(replace(day, texts="") for day in plan.population)
-    older = replace(plan, seed="the best of two hundred", population=days)
+    older = of_format_1(plan)
     drawn = draw(older, sources.population(small.lake, older), sizes(older))
     forge(
         small,
@@ -195,8 +201,7 @@ def test_a_discarded_audit_is_said_to_be_of_another_period(small: Resources) -> 
 def test_an_audit_that_pretends_to_be_older_than_the_register(small: Resources) -> None:
     """Of format 1, by its own seed, and in neither register nor database."""
     plan = plan_audit(small, REQUEST, actor="eva")
-    days = tuple(replace(day, texts="") for day in plan.population)
-    older = replace(plan, audit="older", seed="the best of two hundred", population=days)
+    older = replace(of_format_1(plan), audit="older")
     kept = Folder(root=small.audit_store.root, holds="evidence")
 
     def put(at: datetime.datetime) -> None:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from audit_forger import finders, forge, problems, remarks
+from audit_forger import finders, forge, problems, remarks, turned_round
 from audit_path import STEPS, go_to
 from authority import Authority, serving, usual
 from installation import Installation
@@ -128,9 +128,7 @@ def test_steps_are_changed(at: Resources, keys: Path, change: object) -> None:
 def test_labels_are_turned_round_after_the_signature(at: Resources, keys: Path) -> None:
     """The result is made anew, and everything that follows, and the register."""
     signed(at, keys)
-    labels = files.read_labels(at.audit_store.read("small")[files.labels_file(1)])
-    turned = [replace(each, label=0) for each in labels]
-    forge(at, {files.labels_file(1): files.write_labels(turned)})
+    forge(at, {files.labels_file(1): files.write_labels(turned_round(at))})
     assert finders(at) == {"signatures", "timestamps", "decision log", "register"}
     [said] = problems(at, "signatures")  # the approval is older than the labels
     assert said.startswith("the step signed off by 'fay' has a signature that is not valid")

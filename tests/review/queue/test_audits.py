@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select
 from modwatch.errors import QueueError
 from modwatch.review import queue
 from modwatch.review.people import Moderator, create_moderator
-from modwatch.review.queue.amendments import undo
+from modwatch.review.queue.amendments import correct, undo
 from modwatch.review.queue.audits import (
     AuditProgress,
     audit_labels,
@@ -27,7 +27,11 @@ TUESDAY = date(2026, 1, 6)
 
 
 def audit_items(
-    number: int, *, labels: int = 1, days: tuple[date, ...] = (MONDAY, TUESDAY)
+    number: int,
+    *,
+    labels: int = 1,
+    confirms: tuple[int, ...] | None = None,
+    days: tuple[date, ...] = (MONDAY, TUESDAY),
 ) -> list[tuple[date, NewItem]]:
     return [
         (
@@ -36,6 +40,7 @@ def audit_items(
                 comment_id=f"c{n}", text=f"text {n}", reason="audit", stratum=0, rank=n + 1,
                 inclusion_probability=0.1, review_score=0.0, prob=0.5, uncertainty=0.25,
                 model_version="3", kind="audit", labels_wanted=labels,
+                confirms=confirms,
             ),
         )
         for n in range(number)
@@ -161,3 +166,110 @@ def test_items_of_other_kinds_are_refused(engine: Engine) -> None:
 def test_an_audit_without_items_has_none(engine: Engine) -> None:
     assert enqueue_audit(engine, "none", []) == 0
     assert audit_progress(engine, "none").items == 0
+
+
+@pytest.fixture
+def cem(engine: Engine) -> Moderator:
+    return create_moderator(engine, "cem", "moderator")
+
+
+def said_of(engine: Engine) -> list[tuple[str, str, int]]:
+    rows = audit_labels(engine, "one")
+    return sorted((row["labeller"], row["action"], row["label"]) for row in rows)
+
+
+def test_a_label_that_is_confirmed_waits_for_a_second_person(
+    engine: Engine, ann: Moderator, ben: Moderator
+) -> None:
+    enqueue_audit(engine, "one", audit_items(2, confirms=(1,)))
+    label_all(engine, ann, lambda comment: int(comment == "c0"))
+    assert audit_progress(engine, "one") == AuditProgress(waiting=1, decided=1)
+    assert queue.lease(engine, ann.id) is None  # never the same person
+    assert [each.comment_id for each in label_all(engine, ben, lambda _: 1)] == ["c0"]
+    assert audit_progress(engine, "one") == AuditProgress(decided=2)
+
+
+def test_a_third_person_decides_where_two_differ_and_no_lead(
+    engine: Engine, ann: Moderator, ben: Moderator, cem: Moderator, lea: Moderator
+) -> None:
+    enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
+    label_next(engine, ann, 1)
+    label_next(engine, ben, 0)
+    assert audit_progress(engine, "one") == AuditProgress(waiting=1)
+    assert queue.lease_escalated(engine, lea.id) is None
+    label_next(engine, cem, 0)
+    assert audit_progress(engine, "one") == AuditProgress(decided=1)
+    assert said_of(engine) == [("ann", "label", 1), ("ben", "label", 0), ("cem", "label", 0)]
+
+
+def test_a_label_that_is_undone_is_confirmed_as_it_is_given_again(
+    engine: Engine, ann: Moderator, ben: Moderator
+) -> None:
+    enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
+    said = label_next(engine, ann, 1)
+    lease = undo(engine, moderator_id=ann.id, decision_id=said.id, idempotency_key="back")
+    label(engine, ann, lease, 0)
+    assert audit_progress(engine, "one") == AuditProgress(decided=1)
+    assert queue.lease(engine, ben.id) is None
+
+
+def test_a_second_label_that_is_undone_is_asked_for_again(
+    engine: Engine, ann: Moderator, ben: Moderator
+) -> None:
+    enqueue_audit(engine, "one", audit_items(1, confirms=(0, 1)))
+    label_next(engine, ann, 1)
+    said = label_next(engine, ben, 0)  # waits for a third
+    lease = undo(engine, moderator_id=ben.id, decision_id=said.id, idempotency_key="back")
+    label(engine, ben, lease, 1)
+    assert audit_progress(engine, "one") == AuditProgress(decided=1)
+
+
+def test_a_correction_is_the_label_of_its_person_and_overrides_nobody(
+    engine: Engine, ann: Moderator, ben: Moderator
+) -> None:
+    enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
+    label_next(engine, ann, 1)
+    said = label_next(engine, ben, 1)
+    mine = {"item_id": said.item_id, "version": said.item_version + 1, "reason": "a slip"}
+    with pytest.raises(QueueError, match="another person's"):
+        correct(engine, moderator_id=ann.id, label=0, idempotency_key="one", **mine)
+    correct(engine, moderator_id=ben.id, label=0, idempotency_key="two", **mine)
+    assert said_of(engine) == [("ann", "label", 1), ("ben", "correct", 0)]
+
+
+def test_a_confirmation_that_is_escalated_goes_to_a_lead(
+    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator
+) -> None:
+    enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
+    label_next(engine, ann, 1)
+    lease = held(engine, ben)
+    queue.escalate(
+        engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
+        idempotency_key="up",
+    )  # fmt: skip
+    assert audit_progress(engine, "one") == AuditProgress(escalated=1)
+    taken = queue.lease_escalated(engine, lea.id)
+    assert taken is not None
+    label(engine, lea, taken, 0)
+    assert audit_progress(engine, "one") == AuditProgress(decided=1)
+    assert said_of(engine) == [("ann", "label", 1), ("lea", "adjudicate", 0)]
+
+
+def test_nothing_in_the_lease_tells_of_a_confirmation(
+    engine: Engine, ann: Moderator, ben: Moderator
+) -> None:
+    enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
+    label_next(engine, ann, 1)
+    lease = held(engine, ben)
+    assert lease.opinions == ()
+    assert not {"confirms", "labels_wanted"} & set(vars(lease.item))
+
+
+def test_of_two_people_the_labels_of_both_stay_when_the_audit_is_stopped(
+    engine: Engine, ann: Moderator, ben: Moderator
+) -> None:
+    enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
+    label_next(engine, ann, 1)
+    label_next(engine, ben, 0)
+    assert withdraw_audit(engine, "one") == 1
+    assert [each[0] for each in said_of(engine)] == ["ann", "ben"]

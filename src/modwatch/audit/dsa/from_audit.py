@@ -98,7 +98,7 @@ def automated_means(
     """
     if result["plan"] != plan.digest:
         raise AuditError(f"audit {plan.audit!r}: the result belongs to another plan")
-    method = _method(plan.rule)
+    method = _method(plan.rule, corrected="label_errors" in result)
     rates = _rates(result["figures"], plan.rule.level, method)
     total = sum(measures.values(), Measures())
     note = _left_out(measures)
@@ -141,7 +141,7 @@ def rate_of(estimate: Mapping[str, Any], level: float, method: str) -> Rate | Mi
         labels=estimate["labels"],
         method=method,
         level=level,
-        complete=estimate.get("all_labelled", False),
+        complete=bool(estimate.get("all_labelled")) and low == high,
     )
 
 
@@ -154,10 +154,14 @@ def _bound_text(estimate: Mapping[str, Any], level: float) -> str:
     return f"The rate is {words} ({100 * level:g} % confidence bound)"
 
 
-def _method(rule: IntervalOptions) -> str:
+def _method(rule: IntervalOptions, *, corrected: bool) -> str:
+    errors = (
+        "; estimate and interval allow for errors of the people who labelled, by blind second "
+        "labels of a planned part of the sample"
+    )
     return (
         "stratified random sample of the comments of the period, labelled blind; "
-        f"{_INTERVALS[rule.method]}{_SIDES[rule.sides]}"
+        f"{_INTERVALS[rule.method]}{_SIDES[rule.sides]}{errors if corrected else ''}"
     )
 
 
@@ -286,6 +290,8 @@ def _accuracy(plan: AuditPlan, result: Mapping[str, Any]) -> list[str]:
 def _without_label(result: Mapping[str, Any]) -> list[str]:
     """Return a sentence on the comments whose label the intervals allow to be either."""
     missing = result.get("missing", {})
+    if "label_errors" in result:
+        missing = {**missing, "disputed": 0}
     unknown = missing.get("disputed", 0) + missing.get("passed_over", 0)
     if not unknown:
         return []
@@ -303,6 +309,9 @@ def _annotators(result: Mapping[str, Any]) -> list[str]:
         for each in result["agreement"]
         if each["metric"] == "observed" and each["status"] == "ok"
     ]
+    errors = result.get("label_errors")
+    if errors is not None:
+        return [*sentences, _confirmations(errors)]
     for row in result["sensitivity"]:
         if row["cut"]:
             continue
@@ -313,6 +322,26 @@ def _annotators(result: Mapping[str, Any]) -> list[str]:
             f"precision is {row['precision']:.4f} and corrected recall {recall}."
         )
     return sentences
+
+
+def _confirmations(errors: Mapping[str, Any]) -> str:
+    """Return a sentence on confirmations and error rates."""
+    said = (
+        f"{errors['confirmed']} first labels were confirmed by a second person, and "
+        f"{errors['overturned']} of them overturned; the rates and their intervals allow for "
+        "errors of the people who labelled, except for errors that all of them make alike."
+    )
+    if not errors["enough"]:
+        return f"{said} The confirmations are too few to tell how frequent such errors are."
+    for side, rates in errors["rates"].items():
+        false_positive, false_negative = rates["false_positive"], rates["false_negative"]
+        said += (
+            f" Of {side} comments, one person alone labels {false_positive['value']:.4f} of those "
+            f"within the rules as violations ({false_positive['low']:.4f} to "
+            f"{false_positive['high']:.4f}), and does not recognise {false_negative['value']:.4f} "
+            f"of the violations ({false_negative['low']:.4f} to {false_negative['high']:.4f})."
+        )
+    return said
 
 
 def _safeguards(

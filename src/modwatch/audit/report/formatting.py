@@ -98,11 +98,16 @@ def bound_level(interval: IntervalOptions) -> str:
     return f"{100 * interval.level:g}{_PER_CENT} confidence bound"
 
 
+def is_exact(estimate: Mapping[str, Any]) -> bool:
+    """Return whether every comment has a label, and labels count as true: there is no interval."""
+    return bool(estimate.get("all_labelled")) and estimate.get("low") == estimate.get("high")
+
+
 def estimate_decimals(estimate: Mapping[str, Any], interval: IntervalOptions) -> int:
     """Return how many decimals an estimate justifies; its value must not be None."""
-    value, low, high = estimate["value"], estimate["low"], estimate["high"]
-    if estimate.get("all_labelled"):
+    if is_exact(estimate):
         return 1
+    value, low, high = estimate["value"], estimate["low"], estimate["high"]
     if interval.sides == "lower":
         high = min(2 * value - low, 1.0)
     elif interval.sides == "upper":
@@ -139,7 +144,7 @@ def ends_of(estimate: Mapping[str, Any], interval: IntervalOptions) -> str:
     if estimate["value"] is None:
         told = bound_of(estimate)
         return f"{told}; {lacking(estimate)}" if told else lacking(estimate)
-    if estimate.get("all_labelled"):
+    if is_exact(estimate):
         return "all labelled, no sampling error"
     return ends(
         estimate["low"], estimate["high"], estimate_decimals(estimate, interval), interval.sides

@@ -8,6 +8,7 @@ from modwatch.audit.plan import AuditPlan
 from modwatch.audit.report import formatting
 from modwatch.audit.report.metrics import Result, of_metric
 from modwatch.audit.results import LEAST_COMMENTS
+from modwatch.metrics.estimation.annotators import RATE_BOUNDS
 
 _COMPLETE = "all were labelled: no sampling error; errors of the annotators are not included"
 
@@ -44,7 +45,7 @@ def answers(plan: AuditPlan, result: Result) -> list[str]:
     sentences = [_answer(plan, result, metric) for metric in _QUESTIONS]
     missed = of_metric(result["figures"], "prevalence_unflagged")
     unflagged = result["comments"] - result["flagged"]
-    if missed.get("all_labelled"):
+    if formatting.is_exact(missed):
         positives = round(missed["value"] * unflagged)
         sentences.append(
             f"Of the {unflagged:,} comments that were not flagged, {positives:,} should have been "
@@ -67,7 +68,27 @@ def answers(plan: AuditPlan, result: Result) -> list[str]:
             f"Of the {unflagged:,} comments that were not flagged, about {value} should have been "
             f"flagged ({formatting.level(plan.rule)}: {span})."
         )
-    return [*sentences, *_without_label(plan, result)]
+    return [*sentences, *_of_errors(result), *_without_label(plan, result)]
+
+
+def _of_errors(result: Result) -> list[str]:
+    """Return how many labels were confirmed and overturned, and the estimated error rates."""
+    errors = result.get("label_errors")
+    if errors is None:
+        return []
+    said = (
+        f"Of the first labels, {errors['confirmed']:,} were confirmed by a second person, blind, "
+        f"and {errors['overturned']:,} of these were overturned."
+    )
+    if not errors["enough"]:
+        said += (
+            f" That is too few to tell how often the annotators err: the intervals allow for "
+            f"false-positive rates of up to {formatting.rate(RATE_BOUNDS[0])} and false-negative "
+            f"rates of up to {formatting.rate(RATE_BOUNDS[1])}, and are wide."
+        )
+        return [said]
+    return [f"{said} The estimates and their intervals allow for errors of the annotators: see "
+            "Labels and annotators."]  # fmt: skip
 
 
 def _without_label(plan: AuditPlan, result: Result) -> list[str]:
@@ -82,18 +103,20 @@ def _without_label(plan: AuditPlan, result: Result) -> list[str]:
     if "missing" not in result:
         return [f"{sentence}."]
     why = {
-        "disputed": "disputed and not settled",
+        "disputed": _disputed(result),
         "passed_over": "passed over or escalated",
         "not_reached": "not reached before the end, in the random order of the draw",
     }
     parts = [f"{result['missing'][name]:,} {text}" for name, text in why.items()
              if result["missing"][name]]  # fmt: skip
     sentence += f": {', '.join(parts)}."
-    unknown = result["missing"]["disputed"] + result["missing"]["passed_over"]
+    disputed = 0 if "label_errors" in result else result["missing"]["disputed"]
+    unknown = disputed + result["missing"]["passed_over"]
     if unknown:
+        kinds = "passed over" if "label_errors" in result else "disputed or passed over"
         sentence += (
-            f" The intervals allow for both outcomes of the {unknown:,} that were disputed or "
-            "passed over, because these may be the difficult ones."
+            f" The intervals allow for both outcomes of the {unknown:,} that were {kinds}, because "
+            "these may be the difficult ones."
         )
         recall = of_metric(result["figures"], "recall")
         if recall.get("low_if_random") is not None:
@@ -102,6 +125,12 @@ def _without_label(plan: AuditPlan, result: Result) -> list[str]:
                 f"{formatting.if_random(recall, plan.rule)}."
             )
     return [sentence]
+
+
+def _disputed(result: Result) -> str:
+    if "label_errors" in result:
+        return "disputed by two people, without a third (both labels count)"
+    return "disputed and not settled"
 
 
 def _answer(plan: AuditPlan, result: Result, metric: str) -> str:
@@ -113,7 +142,7 @@ def _answer(plan: AuditPlan, result: Result, metric: str) -> str:
         if not told:
             return why
         return f"{question} {told} {verb} ({formatting.bound_level(plan.rule)}). {why}"
-    if estimate.get("all_labelled"):
+    if formatting.is_exact(estimate):
         return f"{question} {formatting.hundredths(estimate['value'], 1)} {verb} ({_COMPLETE})."
     value = formatting.hundredths(estimate["value"], 0)
     about = value if value[0].isalpha() else f"about {value}"
@@ -149,7 +178,7 @@ def limits(plan: AuditPlan, result: Result, chain: Sequence[Event]) -> list[str]
     """Return the assumptions and limits of the estimates, one paragraph each."""
     return [
         _of_interval(plan),
-        *_of_coverage(plan),
+        *_of_coverage(plan, result),
         *_of_labels(result, chain),
         *_of_stages(plan, chain),
         f"Values with fewer than {LEAST_COMMENTS:,} comments are not reported, because they could "
@@ -183,7 +212,7 @@ def _of_interval(plan: AuditPlan) -> str:
     )
 
 
-def _of_coverage(plan: AuditPlan) -> list[str]:
+def _of_coverage(plan: AuditPlan, result: Result) -> list[str]:
     level = f"{100 * plan.rule.level:g}"
     side = (
         ""
@@ -193,19 +222,44 @@ def _of_coverage(plan: AuditPlan) -> list[str]:
     return [
         f"A {level}\u00a0% confidence interval is constructed to cover the true value in at least "
         f"about {level} of 100 such audits.{side}",
-        "The interval covers sampling error only. It does not cover errors of the annotators, "
-        "whose labels are judgements; see the table on annotator errors. Where every comment is "
-        "labelled, no sampling error is left, and the figure is as good as the labels are.",
+        *_of_annotators(result),
         "Where there are too few positives for an estimate, there is a bound: the true value is "
         f"beyond it in at most {100 - 100 * plan.rule.level:g} of 100 audits. Bound or interval, "
         "whichever an audit reports, covers the true value as often as its level says.",
     ]
 
 
+def _of_annotators(result: Result) -> list[str]:
+    """Return whether intervals allow for errors of the annotators, and for which."""
+    if "label_errors" not in result:
+        return [
+            "The interval covers sampling error only. It does not cover errors of the annotators, "
+            "whose labels are judgements; see the table on annotator errors. Where every comment "
+            "is labelled, no sampling error is left, and the figure is as good as the labels are."
+        ]
+    return [
+        "The interval covers the error of sampling and errors of the annotators, as far as one "
+        "annotator does not make them where others do not. Labels that contradict the decision "
+        "weigh most, and the plan had them confirmed first; which others were confirmed was "
+        "decided by the random number of each comment. Where every comment is labelled, the "
+        "interval is that of the annotators' errors alone.",
+        "The interval does not cover errors that all annotators make on the same comment, as where "
+        "a guideline is unclear: nobody disagrees there. The table on shared errors shows what "
+        "they would do.",
+    ]
+
+
 def _of_labels(result: Result, chain: Sequence[Event]) -> list[str]:
     limits_ = []
     missing = result["drawn"] - result["labelled"]
-    if missing and "missing" in result:
+    if missing and "label_errors" in result:
+        limits_.append(
+            "Comments that were passed over or escalated and have no label may be the difficult "
+            "ones: each end of an interval takes for them the label that moves it outwards. "
+            "Comments that the labelling did not reach are a random part of the sample, because "
+            "the order of the draw is random, and only widen the intervals."
+        )
+    elif missing and "missing" in result:
         limits_.append(
             "Comments without a final label: those that were disputed or passed over may be the "
             "difficult ones. Each end of an interval takes for them the label that moves it "

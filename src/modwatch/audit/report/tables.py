@@ -51,11 +51,12 @@ class Table:
 
 def of_estimates(result: Result, interval: IntervalOptions) -> Table:
     """Return all estimates for the whole period."""
+    positives = "Positives, expected" if "label_errors" in result else "Positives"
     widened = any(each.get("low_if_random") is not None for each in result["figures"])
     more = ("If those without a label were like the others",) if widened else ()
     return Table(
         caption="Estimates for the whole period",
-        columns=("Metric", "Estimate", formatting.level(interval), "Labels", "Positives", *more),
+        columns=("Metric", "Estimate", formatting.level(interval), "Labels", positives, *more),
         rows=tuple(
             (
                 _with_meaning(estimate["metric"]),
@@ -184,11 +185,93 @@ def of_agreement(result: Result) -> Table:
     )
 
 
+def of_error_rates(result: Result) -> Table | None:
+    """Return confirmations and estimated error rates; None where labels count as true."""
+    errors = result.get("label_errors")
+    if errors is None:
+        return None
+    rows = [
+        ("Comments with a second label", formatting.whole(errors["confirmed"]), formatting.NONE),
+        ("– whose first label was overturned", formatting.whole(errors["overturned"]),
+         formatting.NONE),
+        ("– with a third label", formatting.whole(errors["third_labels"]), formatting.NONE),
+        ("Comments that lack a further label of the plan", formatting.whole(errors["missing"]),
+         formatting.NONE),
+    ]  # fmt: skip
+    names = {
+        "false_positive": "False-positive rate: comments within the rules labelled as against them",
+        "false_negative": "False-negative rate: comments against the rules labelled as within them",
+    }
+    for side, rates in errors["rates"].items():
+        words = "flagged" if side == "flagged" else "not flagged"
+        for name, text in names.items():
+            rate = rates[name]
+            ends = (
+                f"{formatting.rate(rate['low'])} to {formatting.rate(rate['high'])}"
+                if errors["enough"]
+                else "too few confirmations"
+            )
+            value = formatting.rate(rate["value"]) if errors["enough"] else formatting.NONE
+            rows.append((f"{text}, {words}", value, ends))
+    return Table(
+        caption="Confirmations, and error rates of a single label",
+        columns=("Item", "Value", "95\u00a0% interval"),
+        rows=tuple(rows),
+        numbers=frozenset({1}),
+    )
+
+
+def of_uncorrected(result: Result, interval: IntervalOptions) -> Table | None:
+    """Return the estimates if every final label were true; None where they are the estimates."""
+    if "uncorrected" not in result:
+        return None
+    return Table(
+        caption="Estimates if every final label were true, without allowing for errors",
+        columns=("Metric", "Estimate", formatting.level(interval), "Positives"),
+        rows=tuple(
+            (
+                title(each["metric"]),
+                formatting.value_of(each, interval),
+                formatting.ends_of(each, interval),
+                formatting.whole(each["positives"]),
+            )
+            for each in in_order(result["uncorrected"])
+        ),
+        numbers=frozenset({1, 3}),
+    )
+
+
+def of_shared_errors(result: Result, interval: IntervalOptions) -> Table | None:
+    """Return the intervals if some errors were made by everybody alike; None without any."""
+    if not result.get("shared_errors"):
+        return None
+    share = formatting.rate(result["shared_errors"][0]["share"])
+    return Table(
+        caption=f"Intervals if up to {share} of the errors were made by all annotators alike",
+        columns=("Metric", "Estimate", formatting.level(interval), "With shared errors"),
+        rows=tuple(
+            (
+                title(row["metric"]),
+                formatting.value_of(estimate, interval),
+                formatting.ends_of(estimate, interval),
+                formatting.ends(
+                    row["low"], row["high"], formatting.estimate_decimals(estimate, interval),
+                    interval.sides,
+                ),
+            )
+            for row in result["shared_errors"]
+            for estimate in [of_metric(result["figures"], row["metric"])]
+        ),
+        numbers=frozenset({1}),
+    )  # fmt: skip
+
+
 def of_sensitivity(result: Result, interval: IntervalOptions) -> Table | None:
     """Return the metrics corrected for annotator errors; None when there are none to correct."""
     if not result["sensitivity"]:
         return None
-    estimates = {name: of_metric(result["figures"], name) for name in _CORRECTED_METRICS}
+    figures = result.get("uncorrected", result["figures"])
+    estimates = {name: of_metric(figures, name) for name in _CORRECTED_METRICS}
     places = {
         name: 0 if each["value"] is None else formatting.estimate_decimals(each, interval)
         for name, each in estimates.items()
@@ -276,8 +359,7 @@ def of_plan(plan: AuditPlan) -> Table:
         "Maximum share of hidden positives": formatting.rate(interval.hidden_share),
         "Labels of the second stage": formatting.whole(plan.second_stage_labels),
         "Weight of the first stage": formatting.rate(plan.first_stage_share),
-        "Share of comments with several labels": formatting.rate(plan.several_labels_share),
-        "Labels of each of those": formatting.whole(plan.labels_an_item),
+        **_of_confirmations(plan),
         **_of_draw(plan),
     }
     # Plans of other versions may have unknown options.
@@ -288,6 +370,25 @@ def of_plan(plan: AuditPlan) -> Table:
         columns=("Option", "Value"),
         rows=tuple(rows),
     )
+
+
+def _of_confirmations(plan: AuditPlan) -> dict[str, str]:
+    """Return who labels a comment beside the first person."""
+    if plan.confirmations is None:
+        return {
+            "Share of comments with several labels": formatting.rate(plan.several_labels_share),
+            "Labels of each of those": formatting.whole(plan.labels_an_item),
+        }
+    if not plan.confirmations:
+        return {"Confirmations": "none: labels count as true"}
+    words = {"flagged": "flagged", "unflagged": "unflagged"}
+    return {
+        f"Confirmed labels of {words[side]} comments": (
+            f"{formatting.rate(rule.positive)} of the positives, {formatting.rate(rule.negative)} "
+            "of the negatives"
+        )
+        for side, rule in sorted(plan.confirmations.items())
+    }
 
 
 def _of_draw(plan: AuditPlan) -> dict[str, str]:

@@ -7,7 +7,9 @@ prevalence π(p) among comments of probability p, n labels of which k are toxic 
 
     π(p) g^(n−k) (1−g)^k  +  (1−π(p)) f^k (1−f)^(n−k).
 
-- π is a natural cubic spline in the logit of p, so that what the model's score tells enters too.
+- π = ε + (1 − ε − δ) expit(s), with a floor ε, a ceiling 1 − δ, and s a natural cubic spline in
+  the logit of p that may jump from group to group: what the model's score tells enters, and the
+  score may mislead.
 - f and g differ between groups of comments, such as the reviewed top and the random slice: the
   logit of each is normal around a common one, which pools them where a group tells little.
 - Which labels were confirmed depends on the first label, the stratum and the score alone, all of
@@ -49,6 +51,11 @@ _BINS, _KNOTS = 30, (0.05, 0.35, 0.65, 0.95)
 _PROPOSALS, _ROUNDS, _ENOUGH = 4000, 4, 400
 _FREEDOM, _INFLATION = 5, 1.1
 _NEAR_ZERO = 1e-6
+#: Standard deviations of the coefficients of the spline, at unit variance of the score, and of a
+#: jump.
+_SPLINE, _JUMP = (4.0, 3.0, 2.0, 2.0), 3.0
+#: Mean and standard deviation of log ε and log δ, and the largest value of either.
+_FLOOR, _CEILING, _MOST = (-8.0, 2.0), (-3.0, 2.0), -0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,25 +219,32 @@ class _Posterior:
         self._toxic, self._other = toxic.astype(np.float64), (given - toxic).astype(np.float64)
         inside = np.bincount(place)
         means = np.bincount(place, weights=score) / np.maximum(inside, 1)
-        self._design = _spline(means, score)
+        group = np.arange(means.size) % self.groups
+        jumps = (group[:, None] == np.arange(1, self.groups)).astype(np.float64)
+        self._design = np.column_stack([_spline(means, score), jumps])
+        #: Parameters of the prevalence: coefficients of the design, log ε, log δ.
+        self._width = self._design.shape[1] + 2
         self._known = known
         evidence = int(self._count[given > 1].sum()) + min(known.toxic, known.other)
         self._rates_prior = _PRIOR if evidence >= MINIMUM_CONFIRMED else _VAGUE
-        width = self._design.shape[1]
-        self._centre = np.array([-2.0, 0.8 * spread, *np.zeros(width - 2)])
-        self._scale = np.array([4.0, 1.5 * spread, *np.full(width - 2, 2.0)])
+        centre = np.zeros(self._design.shape[1])
+        centre[:2] = -2.0, 0.8 * spread
+        scale = np.array([*_SPLINE, *np.full(self.groups - 1, _JUMP)])
+        scale[1] *= spread
+        ends = np.array([_FLOOR, _CEILING])
+        self._centre = np.concatenate([centre, ends[:, 0]])
+        self._scale = np.concatenate([scale, ends[:, 1]])
 
     @property
     def start(self) -> Floats:
         """A point from which to search for the mode."""
-        width = self._design.shape[1]
-        spline = np.zeros(width)
-        spline[:2] = self._centre[0], 0.5
-        return np.concatenate([spline, [-3.5, -2.0], np.zeros(2 * (self.groups + 1))])
+        prevalence = self._centre.copy()
+        prevalence[1] = 0.5
+        return np.concatenate([prevalence, [-3.5, -2.0], np.zeros(2 * (self.groups + 1))])
 
     def logits(self, at: Floats, kind: int) -> Floats:
         """Return the logits (d, G + 1) of f (`kind` 0) or g (1) by group; the last of the known."""
-        width, groups = self._design.shape[1], self.groups + 1
+        width, groups = self._width, self.groups + 1
         own = at[:, width + 2 + kind * groups :][:, :groups]
         return np.asarray(at[:, width + kind, None] + _BETWEEN * own)
 
@@ -243,7 +257,7 @@ class _Posterior:
         """Return the logarithm (d,) of likelihood times prior."""
         toxic, other, _ = self._likelihoods(at)
         total = np.logaddexp(toxic, other) @ self._count
-        width = self._design.shape[1]
+        width = self._width
         total -= (((at[:, :width] - self._centre) / self._scale) ** 2).sum(axis=1) / 2
         total -= (at[:, width + 2 :] ** 2).sum(axis=1) / 2
         known = self._known
@@ -260,7 +274,13 @@ class _Posterior:
 
     def _likelihoods(self, at: Floats) -> tuple[Floats, Floats, Floats]:
         """Return log-likelihoods (d, c) jointly with toxic and with not, and the prior's logit."""
-        log_odds = (at[:, : self._design.shape[1]] @ self._design.T)[:, self._place]
+        linear = self._design.shape[1]
+        spline = at[:, :linear] @ self._design.T
+        floor, ceiling = np.minimum(at[:, linear : self._width], _MOST).T[:, :, None]
+        between = np.log1p(-np.exp(floor) - np.exp(ceiling))
+        log_odds = np.logaddexp(floor, between + special.log_expit(spline))
+        log_odds -= np.logaddexp(ceiling, between + special.log_expit(-spline))
+        log_odds = log_odds[:, self._place]
         up, down = (self.logits(at, kind)[:, self._group] for kind in (0, 1))
         log, toxic, other = special.log_expit, self._toxic, self._other
         if_toxic = log(log_odds) + toxic * log(-down) + other * log(down)

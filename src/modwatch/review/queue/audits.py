@@ -162,8 +162,9 @@ def audit_labels(engine: Engine, audit: str) -> list[dict[str, Any]]:
     """Return the labels of the items of an audit, without those that were undone.
 
     Rows of `day`, `comment_id`, `labeller`, `action` (label | adjudicate), `label`, `decided_at`
-    (ISO 8601, UTC) and `decision`, its hash in the log; at most one per person and item. A
-    correction counts as an adjudication; only the last adjudication of an item counts.
+    (ISO 8601, UTC) and `decision`, its hash in the log; at most one per person and item. Only the
+    last adjudication of an item counts. With confirmations, a correction is the label of its
+    person (`correct`); without, an adjudication.
     """
     statement = (
         select(
@@ -175,6 +176,7 @@ def audit_labels(engine: Engine, audit: str) -> list[dict[str, Any]]:
             decision.c.label,
             decision.c.decided_at,
             decision.c.hash,
+            review_item.c.confirms.is_not(None).label("confirmed"),
         )
         .join(decision, decision.c.item_id == review_item.c.id)
         .join(moderator, moderator.c.id == decision.c.moderator_id)
@@ -291,13 +293,15 @@ def _bar(connection: Connection, audit: str, barred: Callable[[str], bool]) -> N
 
 def _current(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rows of one item that count, in the form in which an audit stores them."""
-    final = [row for row in rows if row["action"] != "label"][-1:]
-    labels = [row for row in rows if row["action"] == "label"]
-    over = {row["labeller"] for row in final}
-    for row in [*(row for row in labels if row["labeller"] not in over), *final]:
+    own = ("label", "correct") if rows[0]["confirmed"] else ("label",)
+    adjudicators = {row["labeller"] for row in rows if row["action"] not in own}
+    settled = [r for r in rows if r["labeller"] in adjudicators and r["action"] != "label"][-1:]
+    over = {row["labeller"] for row in settled}
+    labels = {r["labeller"]: r for r in rows if r["action"] in own and r["labeller"] not in over}
+    for row in [*labels.values(), *settled]:
         yield {
             **{name: row[name] for name in ("day", "comment_id", "labeller", "label")},
-            "action": "label" if row["action"] == "label" else "adjudicate",
+            "action": "adjudicate" if row in settled else row["action"],
             "decided_at": row["decided_at"].isoformat(),
             "decision": row["hash"].hex(),
         }

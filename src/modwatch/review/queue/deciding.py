@@ -43,10 +43,12 @@ def decide(engine: Engine, *, label: int, **request: Any) -> Decision:
     """Label a leased item (1 toxic, 0 not) and return the decision; `Request` names the fields.
 
     An item that several people label waits for the others; if they disagree, or if it was
-    escalated, a lead adjudicates it. The same request again, recognised by its `idempotency_key`,
-    returns the same decision. Raises `LeaseConflictError` if the lease is another person's, expired
-    or used, or the item has another version, `ItemNotFoundError` if it was withdrawn or dismissed,
-    and `QueueError` for an invalid argument.
+    escalated, a lead adjudicates it. An item of an audit with confirmations waits for a second
+    person if its first label is to be confirmed, and for a third if these disagree. The same
+    request again, recognised by its `idempotency_key`, returns the same decision. Raises
+    `LeaseConflictError` if the lease is another person's, expired or used, or the item has another
+    version, `ItemNotFoundError` if it was withdrawn or dismissed, and `QueueError` for an invalid
+    argument.
     """
     if label not in (0, 1):
         raise QueueError(f"a label must be 0 or 1, got {label!r}")

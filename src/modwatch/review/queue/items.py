@@ -38,7 +38,8 @@ class NewItem:
     kind: str = "review"
     #: 2 and 3 are the rounds of a confirmation; 1 is every other item.
     round: int = 1
-    #: Of a confirmation: the first labels that it confirms; None for other kinds.
+    #: Of a confirmation: the first labels that it confirms. Of an audit: the first labels that a
+    #: second person confirms; None: see `labels_wanted`.
     confirms: Sequence[int] | None = None
     #: Of a confirmation, in [0, 1]: the probability that a first label 0, 1 is confirmed.
     confirmation_probability_0: float | None = None

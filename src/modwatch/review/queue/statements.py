@@ -107,20 +107,39 @@ RENEW = _lease(f"""(
     FOR UPDATE
 )""")  # noqa: S608 - our own text
 
-#: The status of an item that several people label independently: it waits for the next label, is
-#: decided if all agree, and escalated if they do not.
-_AFTER_LABEL = """(
-    SELECT CASE
-        WHEN count(*) + 1 < held.labels_wanted THEN 'waiting'
-        WHEN bool_and(other.label = said.label) IS NOT FALSE THEN 'decided'
-        ELSE 'escalated' END
-    FROM (
+#: What others said of the item.
+_OTHERS = """(
         SELECT DISTINCT ON (moderator_id) action, label FROM decision
         WHERE item_id = held.id AND moderator_id <> held.leased_by
             AND action IN ('label', 'correct', 'undo')
         ORDER BY moderator_id, id DESC
-    ) AS other WHERE other.action <> 'undo'
-)"""
+    ) AS other WHERE other.action <> 'undo'"""
+
+#: How many people label the item, with the label that is recorded now: of an audit with
+#: confirmations, two if the first label is confirmed, and three if these two differ. Computed anew
+#: with every label, since labels may have been undone.
+_WANTED = f"""CASE
+        WHEN held.confirms IS NULL OR said.action <> 'label' OR held.status = 'escalated'
+            THEN held.labels_wanted
+        ELSE (
+            SELECT CASE
+                WHEN count(*) = 0 AND said.label = ANY (held.confirms) THEN 2
+                WHEN count(*) = 0 THEN 1
+                WHEN count(*) = 1 AND bool_and(other.label = said.label) THEN 2
+                ELSE 3 END
+            FROM {_OTHERS}
+        ) END"""  # noqa: S608 - our own text
+
+#: The status of an item that several people label independently: it waits for the next label, is
+#: decided if all agree, and escalated if they do not. With confirmations the third label decides.
+_AFTER_LABEL = f"""(
+    SELECT CASE
+        WHEN count(*) + 1 < wanted.labels THEN 'waiting'
+        WHEN held.confirms IS NOT NULL OR bool_and(other.label = said.label) IS NOT FALSE
+            THEN 'decided'
+        ELSE 'escalated' END
+    FROM {_OTHERS}
+)"""  # noqa: S608 - our own text
 
 #: The new row: what stands in each column.
 _VALUES = {
@@ -147,7 +166,7 @@ _VALUES = {
     "outcome": f"""CASE
         WHEN said.action = 'skip' THEN held.status
         WHEN said.action = 'escalate' THEN 'escalated'
-        WHEN held.status = 'escalated' OR held.labels_wanted = 1 THEN 'decided'
+        WHEN held.status = 'escalated' OR wanted.labels = 1 THEN 'decided'
         ELSE {_AFTER_LABEL}
     END""",
     "transaction_id": "pg_current_xact_id()",
@@ -184,17 +203,19 @@ WITH said AS (
     SELECT pg_advisory_xact_lock(hashtextextended(comment_id, dt - DATE '2000-01-01'))
     FROM review_item WHERE id = CAST(:item_id AS bigint)
 ), held AS (
-    SELECT id, dt, comment_id, kind, round, text, parent_text, status, labels_wanted, leased_by,
-        claimed_at, version
+    SELECT id, dt, comment_id, kind, round, text, parent_text, status, labels_wanted,
+        CASE kind WHEN 'audit' THEN confirms END AS confirms, leased_by, claimed_at, version
     FROM review_item CROSS JOIN turn
     WHERE {HELD} AND leased_by <> ALL (excluded)
         AND version = COALESCE(CAST(:version AS integer), version)
     FOR UPDATE OF review_item
+), wanted AS MATERIALIZED (
+    SELECT {_WANTED} AS labels FROM held CROSS JOIN said
 ), chain AS (
     SELECT length, hash FROM decision_chain
     WHERE moderator_id = (SELECT leased_by FROM held) FOR UPDATE
 ), new AS MATERIALIZED (
-    SELECT {_NEW} FROM held CROSS JOIN chain CROSS JOIN said
+    SELECT {_NEW} FROM held CROSS JOIN chain CROSS JOIN said CROSS JOIN wanted
 ), recorded AS (
     INSERT INTO decision ({", ".join(_COLUMNS)}, hash)
     SELECT new.*, sha256(
@@ -207,13 +228,13 @@ WITH said AS (
     FROM recorded WHERE decision_chain.moderator_id = recorded.moderator_id
 ), released AS (
     UPDATE review_item SET
-        status = recorded.outcome, version = version + 1,
+        status = recorded.outcome, version = version + 1, labels_wanted = wanted.labels,
         lease_digest = NULL, leased_by = NULL, leased_until = NULL,
         severe_due_at = least(severe_due_at,
             now() + make_interval(secs => CAST(:severe_seconds AS double precision))),
         excluded = CASE WHEN recorded.action = 'escalate' THEN excluded
             ELSE array_append(excluded, recorded.moderator_id) END
-    FROM recorded WHERE review_item.id = recorded.item_id
+    FROM recorded CROSS JOIN wanted WHERE review_item.id = recorded.item_id
 ), others AS (
     SELECT twin.id AS other_id, {_OPENS} AS opens, recorded.label, recorded.moderator_id
     FROM recorded CROSS JOIN held JOIN review_item AS twin

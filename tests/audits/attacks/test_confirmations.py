@@ -1,0 +1,124 @@
+"""Confirmations left out, or given where somebody liked; the attacker makes all else fit."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from audit_forger import finders, forge, problems, remarks
+from audit_path import FORM, STEPS
+from small_audits import label_everything
+
+from modwatch.audit import files
+from modwatch.audit.evidence import Event, stopping
+from modwatch.audit.labels import AuditLabel, Key, in_order, key_of
+from modwatch.pipeline import audit as path
+from modwatch.pipeline.audit import open_audit
+from modwatch.resources import Resources
+from modwatch.review.people import create_moderator
+from modwatch.review.queue.leases import lease
+from review.labelling import label
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+
+@pytest.fixture
+def published(small: Resources) -> Resources:
+    """A published audit with many confirmations, a few of which overturn the first label."""
+    path.plan(small, {**FORM, "confirmed_share": 0.6}, actor="eva")
+    for name in ("approve", "draw"):
+        STEPS[name](small)
+    cem = create_moderator(small.database, "cem", "moderator")
+    for _ in range(25):
+        taken = lease(small.database, cem.id)
+        assert taken is not None
+        label(small.database, cem, taken, 1)
+    label_everything(small)
+    for _ in range(25):  # the third labels
+        taken = lease(small.database, cem.id)
+        if taken is not None:
+            label(small.database, cem, taken, 0)
+    for name in ("seal", "estimate", "sign_off", "publish"):
+        STEPS[name](small)
+    return small
+
+
+def sealed(at: Resources) -> dict[Key, list[AuditLabel]]:
+    return in_order(files.read_labels(at.audit_store.read("small")[files.labels_file(1)]))
+
+
+def forged(
+    at: Resources, labels: Iterable[AuditLabel], outcome: str = "decided"
+) -> dict[str, bytes]:
+    """Return the files with these labels, and outcomes that fit."""
+    kept = list(labels)
+    number = {key: len(each) for key, each in in_order(kept).items()}
+    folder = at.audit_store.read("small")
+    told = [
+        each
+        if each.labels == number.get(key_of(each), 0)
+        else replace(each, outcome=outcome, labels=number.get(key_of(each), 0))
+        for each in files.read_outcomes(folder[files.outcomes_file(1)])
+    ]
+    return {
+        files.labels_file(1): files.write_labels(kept),
+        files.outcomes_file(1): files.write_outcomes(told),
+    }
+
+
+def only_the_first(at: Resources) -> tuple[list[AuditLabel], int]:
+    """Return the labels without the confirmations that overturned the first one."""
+    kept, gone = [], 0
+    for each in sealed(at).values():
+        overturned = len(each) > 1 and each[0].label != each[1].label
+        gone += overturned
+        kept += each[:1] if overturned else each
+    assert gone
+    return kept, gone
+
+
+def test_what_was_published_is_valid(published: Resources) -> None:
+    assert open_audit(published, "small").verify() == []
+    assert any(len(each) > 1 for each in sealed(published).values())
+
+
+def test_only_the_favourable_label_is_kept(published: Resources) -> None:
+    kept, gone = only_the_first(published)
+    forge(published, forged(published, kept))
+    [found] = problems(published, "files")
+    assert found.startswith(f"labels-1.csv lacks further labels of {gone} decided comment")
+    assert found.endswith("confirmations were left out")
+
+
+def test_only_the_favourable_label_is_kept_and_the_labelling_said_to_be_stopped(
+    published: Resources,
+) -> None:
+    """Then the files are consistent, and the log has the labels."""
+    kept, gone = only_the_first(published)
+
+    def stop(event: Event) -> Event:
+        return replace(event, note=stopping("")) if event.action == "labelled" else event
+
+    forge(published, forged(published, kept, "withdrawn"), event=stop)
+    assert problems(published, "files") == []
+    assert any(f"{gone} comments lack a further label" in said
+               for said in remarks(published, "files"))  # fmt: skip
+    assert "decision log" in finders(published)
+
+
+def test_a_label_is_confirmed_that_the_plan_does_not_confirm(published: Resources) -> None:
+    one = next(each[0] for each in sealed(published).values() if len(each) == 1)
+    every = [label for each in sealed(published).values() for label in each]
+    another = replace(one, labeller="dan", label=1 - one.label)
+    third = replace(one, labeller="eli", label=1 - one.label)
+    forge(published, forged(published, [*every, another, third]))
+    [found] = problems(published, "files")
+    assert found.endswith("according to the plan: somebody chose what is confirmed")
+
+
+def test_another_rule_is_another_plan(published: Resources) -> None:
+    plan = open_audit(published, "small").plan
+    rules = {side: replace(rule, positive=0.0) for side, rule in (plan.confirmations or {}).items()}
+    other = replace(plan, confirmations=rules)
+    forge(published, {files.PLAN: other.to_json().encode()}, redo=False)
+    assert problems(published, "files")
