@@ -10,7 +10,7 @@ import pytest
 from audit.making import NOW, Comments, make_comments, make_plan
 from modwatch.audit.confirmations import ConfirmationRule, planned_rules
 from modwatch.audit.draw import DrawnComment, draw, labels_demanded
-from modwatch.audit.labels import AuditLabel
+from modwatch.audit.labels import AuditLabel, in_order
 from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.results import Evidence, computed
 from modwatch.errors import AuditError
@@ -276,3 +276,20 @@ def test_a_plan_with_confirmations_is_read_as_it_was_written() -> None:
     again = AuditPlan.from_json(plan.to_json())
     assert (again, again.digest) == (plan, plan.digest)
     assert "several_labels_share" not in plan.to_json()
+
+
+def test_agreement_of_confirmations_represents_all_labels() -> None:
+    comments = make_comments(60_000, prevalence=0.03, seed=3)
+    plan = plan_of(comments, 1500)
+    drawn = drawn_by(plan, comments)
+    say = erring(comments.truth, 0.02, 0.2, np.random.default_rng(4))
+    labels = said(plan, drawn, say)
+    result = result_of(plan, drawn, labels)
+    observed, kappa = result["agreement"]
+    # Of the labels that nobody would confirm, too: as often as two people with these rates agree.
+    toxic = np.mean([comments.truth[each.comment_id] for each in drawn])
+    expected = 1 - 2 * (toxic * 0.2 * 0.8 + (1 - toxic) * 0.02 * 0.98)
+    assert observed["low"] <= expected <= observed["high"]
+    among = [mine for mine in in_order(labels).values() if len(mine) > 1]
+    assert np.mean([mine[0].label == mine[1].label for mine in among]) < observed["low"]
+    assert (kappa["metric"], kappa["n"]) == ("cohen_kappa", len(among))

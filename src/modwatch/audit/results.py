@@ -28,7 +28,7 @@ from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.sensitivity import corrected
 from modwatch.audit.stages import Label, side_counts
 from modwatch.audit.stratified import WeightedCounts
-from modwatch.metrics.agreement import krippendorff_alpha, observed_agreement
+from modwatch.metrics.agreement import cohen_kappa, krippendorff_alpha, observed_agreement
 from modwatch.metrics.annotator_error import annotator_error_rate
 from modwatch.metrics.estimation.annotators import MINIMUM_CONFIRMED
 from modwatch.metrics.inputs import Floats
@@ -131,7 +131,7 @@ def computed(evidence: Evidence, *, form: int | None = None) -> Document:
             ),
             form,
         ),
-        "agreement": _agreement(evidence.labels),
+        "agreement": _agreement(evidence),
         "sensitivity": _sensitivity(by_metric, plan, evidence.labels, form),
         "random_labels": _random_labels(
             {each.metric: each for each in estimates}["prevalence_unflagged"],
@@ -385,17 +385,45 @@ def _pairs(labels: Sequence[AuditLabel]) -> Floats:
     return np.array(pairs, dtype=np.float64).reshape(-1, 3)
 
 
-def _agreement(labels: Sequence[AuditLabel]) -> list[Document]:
-    """Return the agreement between annotators before adjudication."""
-    pairs = _pairs(labels)
-    units = np.repeat(pairs[:, 0], 2)
-    estimates = {
-        "observed": observed_agreement(pairs[:, 1], pairs[:, 2]),
-        "krippendorff_alpha": krippendorff_alpha(
-            units, pairs[:, 1:].ravel(), rng=np.random.default_rng(0)
-        ),
-    }
+def _agreement(evidence: Evidence) -> list[Document]:
+    """Return the agreement between annotators before adjudication.
+
+    Confirmations are drawn where labels matter or surprise: weighted by their probability, they
+    represent all labels of the sample.
+    """
+    if evidence.plan.confirmations:
+        first, second, probability = _confirmed(evidence)
+        weight = 1 / probability
+        estimates = {
+            "observed": observed_agreement(first, second, sample_weight=weight),
+            "cohen_kappa": cohen_kappa(first, second, sample_weight=weight),
+        }
+    else:
+        pairs = _pairs(evidence.labels)
+        units = np.repeat(pairs[:, 0], 2)
+        estimates = {
+            "observed": observed_agreement(pairs[:, 1], pairs[:, 2]),
+            "krippendorff_alpha": krippendorff_alpha(
+                units, pairs[:, 1:].ravel(), rng=np.random.default_rng(0)
+            ),
+        }
     return [{"metric": name} | asdict(each) for name, each in estimates.items()]
+
+
+def _confirmed(evidence: Evidence) -> tuple[Floats, Floats, Floats]:
+    """Return first and second label (n,) of confirmed comments, and the probability of the second.
+
+    Without the labels that the plan does not confirm, which `verify` tells.
+    """
+    plan, said = evidence.plan, blind_labels(evidence.labels)
+    rows = []
+    for each in evidence.samples[-1]:
+        labels = said.get(key_of(each), [])
+        rule = (plan.confirmations or {}).get(plan.strata[each.stratum].side)
+        if len(labels) > 1 and rule is not None and rule.by_label[labels[0]] > 0:
+            rows.append((*labels[:2], rule.by_label[labels[0]]))
+    first, second, probability = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+    return first, second, probability
 
 
 def _sensitivity(

@@ -164,6 +164,7 @@ def of_agreement(result: Result) -> Table:
     """Return the agreement between annotators before adjudication."""
     names = {
         "observed": "Observed agreement",
+        "cohen_kappa": "Cohen's κ (1: full agreement, 0: chance)",
         "krippendorff_alpha": "Krippendorff's α (1: full agreement, 0: chance)",
     }
     rows = []
@@ -178,7 +179,8 @@ def of_agreement(result: Result) -> Table:
         name = names.get(each["metric"], title(each["metric"]))
         rows.append((name, value, ends, formatting.whole(each["n"])))
     return Table(
-        caption="Agreement between annotators who labelled the same comment independently",
+        caption="Agreement between annotators who labelled the same comment independently"
+        + (", weighted to represent all labels" if "label_errors" in result else ""),
         columns=("Measure", "Value", "95\u00a0% confidence interval", "Comments"),
         rows=tuple(rows),
         numbers=frozenset({1, 3}),
