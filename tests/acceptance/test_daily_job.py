@@ -156,7 +156,7 @@ def _undisturbed(job: DailyJob, folder: Path) -> Installation:
 def _queued(rows: list[dict[str, object]]) -> list[str]:
     """Return what was routed to the queue, without what people did there since."""
     lease = ("lease_digest", "leased_by", "leased_until", "claimed_at")
-    since = ("status", "version", "excluded", *lease)
+    since = ("status", "version", "excluded", "first_label", *lease)
     routed = [row for row in rows if row["kind"] in ("review", "confirmation")]
     return sorted(repr([(k, v) for k, v in row.items() if k not in since]) for row in routed)
 

@@ -1,4 +1,5 @@
 import datetime
+from itertools import permutations
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,6 +31,13 @@ def labels(ids: list[str], day: datetime.date = DAY) -> pa.RecordBatch:
         ],
         schema=LABELS,
     ).slice(0, n)
+
+
+def scores(shard: int) -> pa.RecordBatch:
+    """Return the only row of a shard of `staged_scores`."""
+    row = {"dt": DAY, "comment_id": "abc"[shard], "model_version": "1", "role": "champion"}
+    row |= {"prob": 0.5, "uncertainty": 0.25, "flagged": False, "shard": shard}
+    return pa.RecordBatch.from_pylist([row], schema=TABLES["staged_scores"])
 
 
 def ids(lake: Lake, day: datetime.date) -> list[str]:
@@ -67,6 +75,17 @@ def test_keys_narrow_what_is_replaced(lake: Lake) -> None:
     lake.replace("labels", DAY, [labels(["it's"])], comment_id="it's")
     lake.replace("labels", DAY, [labels(["a"])], comment_id="a")
     assert sorted(ids(lake, DAY)) == ["a", "it's"]
+
+
+def test_rows_come_in_the_same_order_whichever_shard_was_written_last(lake: Lake) -> None:
+    """Sums of floating-point numbers depend on it, and days are compared digit by digit."""
+    orders = set()
+    for written in permutations(range(3)):
+        for shard in written:
+            lake.replace("staged_scores", DAY, [scores(shard)], shard=shard)
+        rows = lake.table("staged_scores", DAY, columns=["comment_id"])
+        orders.add("".join(rows.column("comment_id").to_pylist()))
+    assert orders == {"abc"}
 
 
 def test_batches_stream_and_reading_is_in_batches(lake: Lake) -> None:

@@ -6,6 +6,7 @@ and written in batches: memory does not grow with the size of a day.
 
 import datetime
 import logging
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +94,7 @@ class Lake:
         columns: Sequence[str] | None = None,
         **keys: Key,
     ) -> Iterator[pa.RecordBatch]:
-        """Return the rows of `day` in batches of at most 10,000 rows.
+        """Return the rows of `day` in batches of at most 10,000 rows, always in the same order.
 
         Raises:
             LakeError: the table cannot be read.
@@ -151,7 +152,11 @@ class Lake:
         stored = delta.to_pyarrow_dataset()
         # A table of an earlier version lacks later columns, which are null there.
         later = [field for field in TABLES[table] if field.name not in stored.schema.names]
-        dataset = stored.replace_schema(pa.schema([*stored.schema, *later]))
+        schema = pa.schema([*stored.schema, *later])
+        # Delta lists the part that was written last first, whichever of two writers that was, and
+        # sums of floating-point numbers depend on the order of the rows. Hence by folder.
+        files = sorted(stored.get_fragments(), key=lambda file: posixpath.dirname(file.path))
+        dataset = ds.FileSystemDataset(files, schema, stored.format, stored.filesystem)
         return self._batches(table, dataset, condition, columns)
 
     def _batches(

@@ -190,7 +190,7 @@ def share_confidence(events: float, trials: float) -> Floats:
 def convolved(confidence: Floats, deviation: Floats, generator: np.random.Generator) -> Floats:
     """Return a sample of the sum of two independent quantities, given as samples.
 
-    >>> convolved(np.array([1.0]), np.array([0.5, 0.5]), np.random.default_rng(0)).max()
+    >>> float(convolved(np.array([1.0]), np.array([0.5, 0.5]), np.random.default_rng(0)).max())
     1.5
     """
     size = _TIMES * max(confidence.size, deviation.size)

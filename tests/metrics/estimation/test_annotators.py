@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from examples import examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
@@ -142,7 +142,7 @@ def test_a_toxic_label_more_makes_toxic_likelier():
     assert ((found.mean >= 0) & (found.mean <= 1)).all()
 
 
-@settings(max_examples=examples(20), deadline=None)
+@examples(20)
 @given(st.permutations(range(40)))
 def test_the_order_of_the_comments_does_not_matter(order):
     labels, _ = team(2, size=40)
