@@ -2,6 +2,7 @@
 #
 #   make demo                      the synthetic community, 7 days x 2,000 comments
 #   make demo DATA=wikipedia_talk  real comments, 10 days x 1,000 (needs the published data)
+#   make demo DATA=civil_comments  30,000 real comments, labelled with real ratings (the same)
 #   make demo ONCE=1               stop everything at the end; non-zero status if anything failed
 #   make check                     linters, types, unit tests: no server, browser, training, simulation
 #   make test                      everything that CI runs
@@ -20,7 +21,7 @@ BIN    := $(VENV)/bin
     lint-format lint-style lint-types lint-imports
 
 help:
-	@sed -n '3,10s/^# \{0,3\}//p' Makefile
+	@sed -n '3,11s/^# \{0,3\}//p' Makefile
 
 demo: install
 	@$(BIN)/modwatch demo --data $(DATA) $(if $(ONCE),--once)

@@ -220,4 +220,4 @@ def test_a_demo_without_its_data_says_what_to_set(
     assert main(["demo", "--data", "wikipedia_talk", "--once"]) == 1
     assert "set MODWATCH_DATA" in capsys.readouterr().err
     assert main(["demo", "--data", "weather"]) == 1
-    assert "synthetic or wikipedia_talk" in capsys.readouterr().err
+    assert "synthetic, wikipedia_talk or civil_comments" in capsys.readouterr().err

@@ -78,7 +78,9 @@ def test_the_real_demo_replays_every_comment_once_and_trains_on_none(
 def test_an_unknown_demo_is_answered_with_the_known_ones() -> None:
     with pytest.raises(SourceError) as caught:
         demo_data("weather")
-    assert str(caught.value) == "--data must be synthetic or wikipedia_talk, got 'weather'"
+    assert str(caught.value) == (
+        "--data must be synthetic, wikipedia_talk or civil_comments, got 'weather'"
+    )
 
 
 def test_absent_data_names_the_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -90,3 +92,27 @@ def test_absent_data_names_the_setting(monkeypatch: pytest.MonkeyPatch, tmp_path
         f"{tmp_path / 'wikipedia_talk' / 'context_gc.csv.gz'} does not exist; set MODWATCH_DATA to "
         "the folder of the published data, which contains wikipedia_talk, or use --data synthetic"
     )
+
+
+def test_the_rated_demo_names_the_missing_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MODWATCH_DATA", str(tmp_path))
+    with pytest.raises(SourceError, match=r"civil_comments_cctk/comments_with_ratings\.parquet"):
+        demo_data("civil_comments")
+
+
+def test_the_rated_demo_replays_real_days_and_trains_on_none_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real_data("civil_comments_cctk/comments_with_ratings.parquet")
+    real_data("wikipedia_talk/balanced_test.csv.gz")
+    data, source = demo_data("civil_comments"), opened("civil_comments", monkeypatch)
+    days = [[row for b in source.read(day) for row in b.to_pylist()] for day in data.day_list()]
+    assert [len(day) for day in days] == [99, 100, 1_196, 20_864, 7_741]
+    stream = {normalise(row["text"]) for day in days for row in day}
+    shared = sum(normalise(text) in stream for text in data.training().texts)
+    assert shared == 0
+    ratings = data.ratings()
+    assert ratings is not None
+    assert all(row["comment_id"] in ratings for day in days for row in day)

@@ -58,3 +58,36 @@ def test_the_published_stream_over_ten_days():
     days = replayed(ReplaySource(corpus=stream, first_day=START, days=10))[1:-1]
     assert [len(day) for day in days] == [1000] * 10
     assert sum(row["label"] for day in days for row in day) == 151
+
+
+def timed(*times: dt.datetime | None) -> ReplaySource:
+    items = [{"comment_id": f"i{n}", "text": "x", "created_at": t} for n, t in enumerate(times)]
+    small = Corpus(name="small", items=table(ITEMS, items))
+    return ReplaySource(corpus=small, first_day=START, days=3)
+
+
+def test_items_with_times_keep_their_time_of_day_and_days_without_items_are_skipped():
+    utc = dt.UTC
+    before, first, second, after = replayed(
+        timed(
+            dt.datetime(2018, 7, 13, 0, 0, 0, tzinfo=utc),
+            dt.datetime(2018, 7, 13, 23, 59, 59, tzinfo=utc),
+            dt.datetime(2018, 7, 16, 12, 30, 0, tzinfo=utc),
+            dt.datetime(2018, 7, 16, 12, 30, 0, tzinfo=utc),
+        )
+    )[:4]
+    assert before == after == []
+    times = [row["created_at"] for day in (first, second) for row in day]
+    assert [time.time() for time in times] == [
+        *(dt.time(0, 0, 0), dt.time(23, 59, 59), dt.time(12, 30), dt.time(12, 30)),
+    ]
+    assert [row["dt"] for day in (first, second) for row in day] == [
+        *(START, START, START + dt.timedelta(1), START + dt.timedelta(1)),
+    ]
+
+
+@pytest.mark.parametrize("second", [None, dt.datetime(2018, 7, 1, tzinfo=dt.UTC)])
+def test_a_corpus_out_of_order_or_with_some_times_is_refused(second):
+    source = timed(dt.datetime(2018, 7, 13, tzinfo=dt.UTC), second)
+    with pytest.raises(SourceError, match="not in order of time, or some have no time"):
+        list(source.read(START))

@@ -63,7 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"modwatch {version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="program")
     demo = add_command(commands, "demo", _demo, "run the whole system on this machine")
-    demo.add_argument("--data", default="synthetic", help="synthetic or wikipedia_talk")
+    demo.add_argument(
+        "--data", default="synthetic", help="synthetic, wikipedia_talk or civil_comments"
+    )
     demo.add_argument("--once", action="store_true", help="stop everything at the end")
     _add_daily(commands)
     _add_review(commands)
@@ -93,7 +95,9 @@ def _add_daily(commands: Any) -> None:
     shard.add_argument("part", type=json.loads, help="a shard, as JSON, from plan_shards")
 
     train = add_command(commands, "train", _train, "train the offline model and make it champion")
-    train.add_argument("--data", default="synthetic", help="synthetic or wikipedia_talk")
+    train.add_argument(
+        "--data", default="synthetic", help="synthetic, wikipedia_talk or civil_comments"
+    )
     train.add_argument("--seed", type=int, default=0)
 
     plan = add_command(

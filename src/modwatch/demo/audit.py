@@ -37,7 +37,7 @@ def make_audit(demo: Demo, client: AirflowClient) -> str:
     _answer(client, run, "approve", "Approve", "Enough labelling hours are available.")
     client.wait_for_task(DAG, run, "label", {"deferred"}, timeout=_TIMEOUT)
     with open_resources() as at:
-        decisions = label_audit(at, create_auditors(at.database, at.lanes))
+        decisions = label_audit(at, create_auditors(at.database, at.lanes, data.ratings()))
     demo.narrator.say(f"simulated auditors labelled {decisions:,} comments")
     _answer(client, run, "sign_off", "Sign", "The labels agree.")
     return client.wait_for_task(DAG, run, "track", {"success", "failed"}, timeout=_TIMEOUT)

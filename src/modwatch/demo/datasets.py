@@ -1,4 +1,4 @@
-"""The data of the two demos: the synthetic community, and comments from Wikipedia Talk."""
+"""The data of the demos: the synthetic community, Wikipedia Talk, and Civil Comments."""
 
 import datetime
 import os
@@ -14,6 +14,7 @@ from modwatch.ingest.community import Community
 from modwatch.ingest.community.metadata import comment_ids
 from modwatch.ingest.corpora.corpus import Corpus, LabelledTexts
 from modwatch.review.quality_control.gold import GoldComment
+from modwatch.review.ratings import Ratings
 
 #: A Monday; fixed, so that all runs of a demo have the same results.
 FIRST_DAY = datetime.date(2026, 1, 5)
@@ -22,6 +23,8 @@ FIRST_DAY = datetime.date(2026, 1, 5)
 _TRAINING, _GOLD_EACH = 20_000, 20
 
 _STREAM = "context_gc.csv.gz"
+_RATED_STREAM = "comments_with_ratings.parquet"
+_TRAINING_FILE = "balanced_test.csv.gz"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +40,13 @@ class DemoData:
     training: Callable[[], LabelledTexts]
     #: Expected prevalence of the stream, for training; from other sources than the stream.
     expected_prevalence: float
-    #: The replayed corpus, with the scores of another model for comparison; None: no corpus.
+    #: The replayed corpus with the scores of another model, for comparison; None: no such scores.
     stream: Callable[[], Corpus] | None = None
     #: Gold comments, none of which is in the stream.
     gold: Callable[[], tuple[GoldComment, ...]] = tuple
+    #: Real ratings of the stream, which the simulated moderators give; None: they give the truth,
+    #: with errors.
+    ratings: Callable[[], Ratings | None] = lambda: None
     first_day: datetime.date = field(default=FIRST_DAY)
 
     @property
@@ -59,9 +65,14 @@ def demo_data(name: str) -> DemoData:
     Raises:
         SourceError: the name is unknown, or the published data is missing.
     """
-    datasets = {"synthetic": _synthetic, "wikipedia_talk": _wikipedia_talk}
+    datasets = {
+        "synthetic": _synthetic,
+        "wikipedia_talk": _wikipedia_talk,
+        "civil_comments": _civil_comments,
+    }
     if name not in datasets:
-        raise SourceError(f"--data must be {' or '.join(datasets)}, got {name!r}")
+        *others, last = datasets
+        raise SourceError(f"--data must be {', '.join(others)} or {last}, got {name!r}")
     return datasets[name]()
 
 
@@ -105,12 +116,7 @@ def _gold(training: LabelledTexts) -> tuple[GoldComment, ...]:
 
 
 def _wikipedia_talk() -> DemoData:
-    folder = published_data() / "wikipedia_talk"
-    if not (folder / _STREAM).exists():
-        raise SourceError(
-            f"{folder / _STREAM} does not exist; set MODWATCH_DATA to the folder of the published "
-            "data, which contains wikipedia_talk, or use --data synthetic"
-        )
+    folder = _published("wikipedia_talk", _STREAM).parent
     return DemoData(
         name="wikipedia_talk",
         title="real comments of Wikipedia Talk, 10 days of 1,000",
@@ -130,6 +136,55 @@ def _wikipedia_talk() -> DemoData:
         expected_prevalence=0.096,
         stream=lambda: corpora.load("wikipedia_talk", folder / _STREAM),
     )
+
+
+def _civil_comments() -> DemoData:
+    path = _published("civil_comments_cctk", _RATED_STREAM)
+    training = _published("wikipedia_talk", _TRAINING_FILE).parent
+
+    def stream() -> Corpus:
+        return corpora.load("civil_comments_cctk", path)
+
+    return DemoData(
+        name="civil_comments",
+        title="30,000 real comments of Civil Comments on 5 days, labelled with real ratings",
+        days=5,
+        settings={
+            "MODWATCH_SOURCE__KIND": "replay",
+            "MODWATCH_SOURCE__CORPUS": "civil_comments_cctk",
+            "MODWATCH_SOURCE__PATH": str(path),
+            "MODWATCH_SOURCE__FIRST_DAY": FIRST_DAY.isoformat(),
+            "MODWATCH_SHARD_ROWS": "6000",
+        },
+        # Another platform than that of the stream: Wikipedia Talk.
+        training=lambda: corpora.training_corpus("wikipedia_talk", training, stream()),
+        # Of the whole Civil Comments corpus: 8.0 % (Jigsaw's train.csv, at least half of the
+        # ratings toxic).
+        expected_prevalence=0.08,
+        ratings=lambda: _ratings(stream()),
+    )
+
+
+def _ratings(corpus: Corpus) -> Ratings:
+    """Return the ratings of a corpus; one that is unsure does not call the comment toxic."""
+    by_comment: dict[str, list[int]] = {}
+    if corpus.annotations is None:
+        return Ratings(by_comment=by_comment)
+    votes = corpus.annotations.select(["comment_id", "label"])
+    for comment_id, label in zip(*(column.to_pylist() for column in votes.columns), strict=True):
+        by_comment.setdefault(comment_id, []).append(label or 0)
+    return Ratings(by_comment=by_comment)
+
+
+def _published(folder: str, file: str) -> Path:
+    """Return the path of a published file; SourceError if it does not exist."""
+    path = published_data() / folder / file
+    if not path.exists():
+        raise SourceError(
+            f"{path} does not exist; set MODWATCH_DATA to the folder of the published data, which "
+            f"contains {folder}, or use --data synthetic"
+        )
+    return path
 
 
 def published_data() -> Path:

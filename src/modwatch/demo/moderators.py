@@ -10,6 +10,7 @@ from modwatch.review.people import create_moderator, issue_token, set_queues
 from modwatch.review.quality_control.gold import GoldComment
 from modwatch.review.queue import counts
 from modwatch.review.queue.lanes import Lanes
+from modwatch.review.ratings import Ratings
 from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.review.tables import review_item
 
@@ -38,8 +39,11 @@ _SKIP_RATE, _ESCALATE_RATE = 0.01, 0.02
 _CODES = ("harassment.insult", "threat.person", "hate.origin", "hate.slur")
 
 
-def create_moderators(engine: Engine) -> list[SimulatedModerator]:
-    """Return the simulated moderators, with accounts and tokens."""
+def create_moderators(engine: Engine, ratings: Ratings | None = None) -> list[SimulatedModerator]:
+    """Return the simulated moderators, with accounts and tokens.
+
+    They give real `ratings` of the comments that have some.
+    """
     return [
         SimulatedModerator(
             token=issue_token(engine, create_moderator(engine, name, "moderator").id),
@@ -49,12 +53,13 @@ def create_moderators(engine: Engine) -> list[SimulatedModerator]:
             skip_rate=_SKIP_RATE,
             escalate_rate=_ESCALATE_RATE,
             codes=_CODES,
+            ratings=ratings,
         )
         for seed, (name, false_positive, false_negative) in enumerate(DEMO_MODERATORS)
     ]
 
 
-def create_lead(engine: Engine) -> SimulatedModerator:
+def create_lead(engine: Engine, ratings: Ratings | None = None) -> SimulatedModerator:
     """Return the simulated lead, who adjudicates escalated items."""
     return SimulatedModerator(
         token=issue_token(engine, create_moderator(engine, "sim-lead", "lead").id),
@@ -62,10 +67,13 @@ def create_lead(engine: Engine) -> SimulatedModerator:
         false_negative_rate=0.005,
         seed=len(DEMO_MODERATORS),
         codes=_CODES,
+        ratings=ratings,
     )
 
 
-def create_auditors(engine: Engine, lanes: Lanes) -> list[SimulatedModerator]:
+def create_auditors(
+    engine: Engine, lanes: Lanes, ratings: Ratings | None = None
+) -> list[SimulatedModerator]:
     """Return the simulated people who label for audits; the last one is a lead.
 
     They work the queue of audits only, with lower error rates than the moderators.
@@ -81,6 +89,7 @@ def create_auditors(engine: Engine, lanes: Lanes) -> list[SimulatedModerator]:
                 false_negative_rate=0.01,
                 seed=seed,
                 codes=_CODES,
+                ratings=ratings,
             )
         )
     return auditors
@@ -93,10 +102,18 @@ def visitor_token(engine: Engine) -> str:
 
 
 class Shift:
-    """Simulated moderators and a lead at work: true labels, flipped at their error rates."""
+    """Simulated moderators and a lead at work.
+
+    They label with real ratings where there are some, else with true labels, flipped at their error
+    rates.
+    """
 
     def __init__(
-        self, at: Resources, people: Sequence[SimulatedModerator], gold: Iterable[GoldComment] = ()
+        self,
+        at: Resources,
+        people: Sequence[SimulatedModerator],
+        gold: Iterable[GoldComment] = (),
+        ratings: Ratings | None = None,
     ) -> None:
         #: Number of labels, including those of the lead.
         self.decisions = 0
@@ -104,7 +121,7 @@ class Shift:
         self.adjudicated = 0
         self._at = at
         self._people = people
-        self._lead = create_lead(at.database)
+        self._lead = create_lead(at.database, ratings)
         self._truth = _Truth(at, {comment.comment_id: comment.label for comment in gold})
 
     def work(self, *, leave: int = 0) -> None:

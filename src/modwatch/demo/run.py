@@ -72,7 +72,8 @@ def _make_days(demo: Demo, *, leave: int) -> bool:
         with open_resources() as at:
             gold = demo.data.gold()
             add_gold(at.database, gold)
-            shift = Shift(at, create_moderators(at.database), gold)
+            ratings = demo.data.ratings()
+            shift = Shift(at, create_moderators(at.database, ratings), gold, ratings)
             scored = _backfill(demo, client, "score_comments", shift)
             shift.work(leave=leave)
         demo.narrator.say(

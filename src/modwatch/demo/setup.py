@@ -19,8 +19,8 @@ from modwatch.review.embedded import APPLICATION, embedded
 from modwatch.review.migrate import upgrade
 from modwatch.settings import Settings, load_settings
 
-#: What both demos set beside their own source; the environment goes before.
-_SETTINGS = {
+#: What all demos set beside their own source; the environment goes before.
+DEMO_SETTINGS = {
     "MODWATCH_REVIEW_FRACTION": "0.1",
     "MODWATCH_SLICE_SHARE": "0.25",
     "MODWATCH_QUEUE_RULES": str(Path(__file__).with_name("queue_rules.toml")),
@@ -99,7 +99,7 @@ def _configured(data: DemoData) -> Iterator[None]:
     os.environ["MODWATCH_WITNESS_FOLDER"] = str(home.resolve() / "witnesses")
     os.environ["MODWATCH_FIRST_DAY"] = data.first_day.isoformat()
     os.environ["MODWATCH_LAST_DAY"] = data.last_day.isoformat()
-    for name, value in {**_SETTINGS, **data.settings}.items():
+    for name, value in {**DEMO_SETTINGS, **data.settings}.items():
         os.environ.setdefault(name, value)
     try:
         yield

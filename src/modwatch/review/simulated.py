@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 
 from modwatch.errors import AccessDeniedError, QueueError
+from modwatch.review.ratings import Ratings
 
 #: After a broken connection or a 5xx, a request is sent again with the same key: the restart of a
 #: database on a busy machine takes some ten seconds.
@@ -54,12 +55,17 @@ class SimulatedModerator:
     escalate_rate: float = 0.0
     #: Policy codes for toxic comments, one of which is given with each such label.
     codes: tuple[str, ...] = ()
+    #: Real ratings, of which this person gives that of number `seed`, whatever the truth; the error
+    #: rates are those of other comments.
+    ratings: Ratings | None = None
 
     def label(self, comment_id: str, truth: int) -> int | None:
         """Return the label of this person, or None for a skip; the same for the same comment."""
         chance = self._chance(comment_id)
         if chance.random() < self.skip_rate:
             return None
+        if self.ratings is not None and comment_id in self.ratings:
+            return self.ratings.of(comment_id, self.seed)
         errs = chance.random() < (self.false_negative_rate if truth else self.false_positive_rate)
         return 1 - truth if errs else truth
 

@@ -63,13 +63,15 @@ class SqlSourceSettings(_SourceSettings):
 
 
 class ReplaySourceSettings(_SourceSettings):
-    """A labelled corpus spread over consecutive days."""
+    """A labelled corpus, replayed over consecutive days."""
 
     kind: Literal["replay"] = "replay"
     corpus: str = Field("wikipedia_talk", description="Format of the published corpus")
     path: Path = Field(description="File or folder of the corpus")
     first_day: datetime.date = Field(description="First day of the replay")
-    days: int = Field(10, ge=1, description="Number of days that the rows are spread over")
+    days: int = Field(
+        10, ge=1, description="Number of days that a corpus without times is spread over"
+    )
 
 
 class CommunitySourceSettings(_SourceSettings):

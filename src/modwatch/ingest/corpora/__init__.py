@@ -6,7 +6,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from modwatch.errors import SourceError
-from modwatch.ingest.corpora import annotated, civil_comments, wikipedia_talk
+from modwatch.ingest.corpora import (
+    annotated,
+    civil_comments,
+    civil_comments_cctk,
+    wikipedia_talk,
+)
 from modwatch.ingest.corpora.corpus import ANNOTATIONS, ITEMS, Corpus, LabelledTexts
 
 __all__ = ["ANNOTATIONS", "ITEMS", "LOADERS", "Corpus", "LabelledTexts", "load", "training_corpus"]
@@ -15,6 +20,7 @@ __all__ = ["ANNOTATIONS", "ITEMS", "LOADERS", "Corpus", "LabelledTexts", "load",
 LOADERS: Mapping[str, Callable[[Path, Counter[str]], Corpus]] = MappingProxyType(
     {
         "civil_comments": civil_comments.load,
+        "civil_comments_cctk": civil_comments_cctk.load,
         "civil_comments_spans": annotated.civil_comments_spans,
         "crehate": annotated.crehate,
         "md_agreement": annotated.md_agreement,

@@ -13,6 +13,7 @@ ITEMS = pa.schema(
     [
         pa.field("comment_id", pa.string(), nullable=False),
         pa.field("text", pa.string()),  # null where the publishers omit the texts
+        ("created_at", pa.timestamp("us", tz="UTC")),  # null where the publishers omit the times
         ("parent_text", pa.string()),
         ("label", pa.int8()),  # 1 = toxic, hateful or offensive, by the definition of the corpus
         ("score", pa.float64()),  # [0, 1]: score of another model, or share of annotators
