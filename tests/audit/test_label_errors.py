@@ -174,7 +174,7 @@ def test_one_person_cannot_confirm_and_the_interval_widens_to_the_bounds() -> No
     assert result["short_of_labels"] == errors["missing"] > 0
     plain = figure(result, "recall", "uncorrected")
     assert recall["high"] - recall["low"] > 1.1 * (plain["high"] - plain["low"])
-    assert errors["rates"]["unflagged"]["false_negative"]["high"] > 0.4
+    assert errors["rates"]["unflagged"]["false_negative"]["high"] > 0.35
     assert holds(recall, comments.recall)
 
 

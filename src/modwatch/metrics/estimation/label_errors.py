@@ -128,9 +128,11 @@ def _row(
     with_shared: Sequence[MetricEstimate],
     share: SharedErrors,
 ) -> dict[str, object]:
-    # Shared errors may leave too few positives for an estimate: then it may be anything.
-    lows = [0.0 if each.low is None else each.low for each in with_shared]
-    highs = [1.0 if each.high is None else each.high for each in with_shared]
+    # Shared errors may leave too few positives for an estimate: then it may be anything. No share
+    # of shared errors is among them, but for rounding.
+    every = [headline, *with_shared]
+    lows = [0.0 if each.low is None else each.low for each in every]
+    highs = [1.0 if each.high is None else each.high for each in every]
     known = headline.value is not None
     return {
         **{name: value for name, value in asdict(headline).items() if name in COLUMNS},
