@@ -335,7 +335,7 @@ def _label_errors(evidence: Evidence, errors: LabelErrors) -> Document:
             }  # fmt: skip
     return {
         "confirmed": len(confirmed),
-        "overturned": sum(each[1] != each[0] for each in confirmed),
+        "overturned": sum(2 * each.count(each[0]) < len(each) for each in confirmed),
         "third_labels": sum(len(each) > 2 for each in confirmed),
         "missing": missing,
         "enough": len(confirmed) >= MINIMUM_CONFIRMED,

@@ -97,7 +97,6 @@ def _add_design(plan: argparse.ArgumentParser) -> None:
         type=float,
         help="expected confirmations over labels (default: 0.2; 0: labels count as true)",
     )
-    plan.add_argument("--labels-an-item", type=int, help="how many people label those; default 2")
     plan.add_argument("--deadline-days", type=int, help="days to wait for labels; default 14")
     plan.add_argument(
         "--public-value",

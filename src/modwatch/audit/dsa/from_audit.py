@@ -328,8 +328,8 @@ def _confirmations(errors: Mapping[str, Any]) -> str:
     """Return a sentence on confirmations and error rates."""
     said = (
         f"{errors['confirmed']} first labels were confirmed by a second person, and "
-        f"{errors['overturned']} of them overturned; the rates and their intervals allow for "
-        "errors of the people who labelled, except for errors that all of them make alike."
+        f"{errors['overturned']} of them overturned by most people; the rates and their intervals "
+        "allow for errors of the people who labelled, except for errors that all of them make alike."
     )
     if not errors["enough"]:
         return f"{said} The confirmations are too few to tell how frequent such errors are."

@@ -78,7 +78,7 @@ def _of_errors(result: Result) -> list[str]:
         return []
     said = (
         f"Of the first labels, {errors['confirmed']:,} were confirmed by a second person, blind, "
-        f"and {errors['overturned']:,} of these were overturned."
+        f"and {errors['overturned']:,} of these overturned: most people contradicted them."
     )
     if not errors["enough"]:
         said += (

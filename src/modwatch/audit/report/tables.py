@@ -194,8 +194,8 @@ def of_error_rates(result: Result) -> Table | None:
         return None
     rows = [
         ("Comments with a second label", formatting.whole(errors["confirmed"]), formatting.NONE),
-        ("– whose first label was overturned", formatting.whole(errors["overturned"]),
-         formatting.NONE),
+        ("– overturned: most people contradicted the first label",
+         formatting.whole(errors["overturned"]), formatting.NONE),
         ("– with a third label", formatting.whole(errors["third_labels"]), formatting.NONE),
         ("Comments that lack a further label of the plan", formatting.whole(errors["missing"]),
          formatting.NONE),
