@@ -329,7 +329,7 @@ def _confirmations(errors: Mapping[str, Any]) -> str:
     said = (
         f"{errors['confirmed']} first labels were confirmed by a second person, and "
         f"{errors['overturned']} of them overturned by most people; the rates and their intervals "
-        "allow for errors of the people who labelled, except for errors that all of them make alike."
+        "allow for errors of the people who labelled, except for those that all of them make alike."
     )
     if not errors["enough"]:
         return f"{said} The confirmations are too few to tell how frequent such errors are."
