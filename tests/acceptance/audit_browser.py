@@ -69,7 +69,9 @@ class Auditor:
         self.airflow.until(audit, "approve", "awaiting_input")
         page.goto(f"{self._url}/required_actions")
         page.get_by_role("link", name=f"Approve the plan of audit {audit}", exact=True).click()
-        expect(page.get_by_text("120 comments to label, 10 % of them")).to_be_visible()
+        expect(
+            page.get_by_text(re.compile("120 comments to label, and about [0-9]+ confirmations"))
+        ).to_be_visible()
         expect(page.get_by_role("cell", name="unflagged").first).to_be_visible()
         page.locator("[name=element_note]").fill(note)
         self._picture(page, "audit-approve")
