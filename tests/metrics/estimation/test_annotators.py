@@ -258,3 +258,22 @@ def test_the_reliability_diagram_allows_for_errors():
 def test_research_labels_are_the_truth():
     table = measure_days([fully_labelled([1, 0, 1], [0.9, 0.6, 0.2])])
     assert "annotator_false_positive_rate" not in set(table["metric"])
+
+
+@pytest.mark.parametrize("stratum", [0, 1])
+def test_a_stratum_whose_confirmations_all_overturn_has_figures_within_bounds(stratum):
+    """Whoever labelled it first was wrong about everything, and two others say so."""
+    day = partly_labelled()
+    rows = np.flatnonzero(day.labelled & (day.stratum == stratum))
+    wrong = day.label.copy()
+    wrong[rows] = 1 - wrong[rows]
+    further = Confirmations(row=np.repeat(rows, 2), label=np.repeat(day.label[rows], 2))
+    table = measure_days([replace(day, label=wrong, confirmations=further)])
+    told = table[table["status"] == "ok"].set_index("metric")
+    assert told.loc["overturned", "value"] == 1
+    for metric, row in told.iterrows():
+        assert 0 <= row["low"] <= row["value"] <= row["high"] <= 1, metric
+    right = measure_days([day]).set_index("metric").loc["prevalence"]
+    found = told.loc["prevalence"]
+    assert found["low"] <= right["high"]
+    assert right["low"] <= found["high"]
