@@ -28,6 +28,7 @@ from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.labels import AuditLabel, blind_labels, key_of
 from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.stratified import WeightedCounts
+from modwatch.metrics.agreement import agreement_beyond_chance
 from modwatch.metrics.estimation.annotators import (
     MINIMUM_CONFIRMED,
     RATE_BOUNDS,
@@ -64,8 +65,8 @@ class LabelErrors:
     keys: Sequence[Any]
     #: Of these comments, in order; group 0 is the flagged side, 1 the unflagged one.
     truth: TrueLabels
-    #: How often first and second labels agree, in standard errors beyond chance; None if fewer than
-    #: `MINIMUM_CONFIRMED` comments have both.
+    #: `agreement_beyond_chance` of first and second labels; None if fewer than `MINIMUM_CONFIRMED`
+    #: comments have both.
     beyond_chance: float | None = None
     seed: int = 0
 
@@ -129,36 +130,14 @@ def label_errors(
         ),
         seed=0,
     )
+    pairs = [(side, *each[:2]) for side, each in zip(sides, said, strict=True) if len(each) > 1]
     return LabelErrors(
-        keys=[key_of(each) for each in rows], truth=truth, beyond_chance=_beyond_chance(sides, said)
+        keys=[key_of(each) for each in rows],
+        truth=truth,
+        beyond_chance=agreement_beyond_chance(*np.array(pairs, np.int64).reshape(-1, 3).T)
+        if len(pairs) >= MINIMUM_CONFIRMED
+        else None,
     )
-
-
-def _beyond_chance(side: Ints, labels: Sequence[Sequence[int]]) -> float | None:
-    """Return how much first and second labels agree beyond chance, in standard errors.
-
-    Mantel & Haenszel (1959), over the sides (m,): by chance, the second label of a comment does not
-    depend on the first, whichever first labels are confirmed.
-
-    >>> sides = np.zeros(80, np.int64)
-    >>> round(_beyond_chance(sides, [(0, 0), (1, 1)] * 40), 1), _beyond_chance(
-    ...     sides, [(0, 0), (1, 1), (0, 1), (1, 0)] * 20)
-    (8.9, 0.0)
-    """
-    pairs = [
-        (place, each[0], each[1]) for place, each in zip(side, labels, strict=True) if each[1:]
-    ]
-    if len(pairs) < MINIMUM_CONFIRMED:
-        return None
-    strata, first, second = np.array(pairs).T
-    excess = variance = 0.0
-    for stratum in np.unique(strata):
-        here = strata == stratum
-        size, ones, twos = here.sum(), first[here].sum(), second[here].sum()
-        excess += (first * second)[here].sum() - ones * twos / size
-        if size > 1:
-            variance += ones * (size - ones) * twos * (size - twos) / (size**2 * (size - 1))
-    return float(excess / np.sqrt(variance)) if variance else None
 
 
 @dataclass(frozen=True, kw_only=True)

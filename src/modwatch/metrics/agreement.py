@@ -5,6 +5,8 @@ come from one person, the interval describes that person's comments, not other p
 not accuracy: two people misled by the same guideline agree perfectly.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -156,6 +158,30 @@ def krippendorff_alpha(
     value = float(_alphas(times[None, :].astype(np.float64), profiles)[0])
     ends = _alpha_interval(profiles, times, rng, resamples)
     return Estimate.of(value, ends, n=n, limits=(-1.0, 1.0))
+
+
+def agreement_beyond_chance(
+    stratum: NDArray[np.integer], first: NDArray[np.integer], second: NDArray[np.integer]
+) -> float | None:
+    """Return how much two labels (n,) agree beyond chance, in standard errors.
+
+    Mantel & Haenszel (1959): by chance, the second label does not depend on the first within a
+    stratum (n,), whichever first labels have a second. Negative if they contradict each other; None
+    if one of them never varies.
+
+    >>> one, other = np.array([0, 0, 1, 1] * 20), np.array([0, 1, 0, 1] * 20)
+    >>> group = np.zeros(80, np.int64)
+    >>> [round(agreement_beyond_chance(group, one, each), 1) for each in (one, 1 - one, other)]
+    [8.9, -8.9, 0.0]
+    """
+    excess = variance = 0.0
+    for each in np.unique(stratum):
+        here = stratum == each
+        size, ones, twos = int(here.sum()), int(first[here].sum()), int(second[here].sum())
+        excess += float((first * second)[here].sum()) - ones * twos / size
+        if size > 1:
+            variance += ones * (size - ones) * twos * (size - twos) / (size**2 * (size - 1))
+    return excess / math.sqrt(variance) if variance else None
 
 
 def _pairs(y1: ArrayLike, y2: ArrayLike) -> tuple[Floats, Floats]:

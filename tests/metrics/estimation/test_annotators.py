@@ -260,20 +260,37 @@ def test_research_labels_are_the_truth():
     assert "annotator_false_positive_rate" not in set(table["metric"])
 
 
-@pytest.mark.parametrize("stratum", [0, 1])
-def test_a_stratum_whose_confirmations_all_overturn_has_figures_within_bounds(stratum):
+@pytest.mark.parametrize(("stratum", "name"), [(0, "top"), (1, "random slice")])
+def test_a_stratum_whose_confirmations_all_overturn_gives_no_figures_and_the_reason(stratum, name):
     """Whoever labelled it first was wrong about everything, and two others say so."""
     day = partly_labelled()
     rows = np.flatnonzero(day.labelled & (day.stratum == stratum))
     wrong = day.label.copy()
     wrong[rows] = 1 - wrong[rows]
     further = Confirmations(row=np.repeat(rows, 2), label=np.repeat(day.label[rows], 2))
-    table = measure_days([replace(day, label=wrong, confirmations=further)])
-    told = table[table["status"] == "ok"].set_index("metric")
-    assert told.loc["overturned", "value"] == 1
-    for metric, row in told.iterrows():
-        assert 0 <= row["low"] <= row["value"] <= row["high"] <= 1, metric
-    right = measure_days([day]).set_index("metric").loc["prevalence"]
-    found = told.loc["prevalence"]
-    assert found["low"] <= right["high"]
-    assert right["low"] <= found["high"]
+    table = measure_days([replace(day, label=wrong, confirmations=further)]).set_index("metric")
+    assert table.loc["overturned", "value"] == 1
+    refused = table.loc[["accuracy", "oc_accuracy", "review_efficiency", "auroc", "ece"]]
+    assert (refused["status"] == "insufficient").all()
+    assert set(refused["reason"]) == {f"confirmations contradict the first labels of the {name}"}
+
+
+@pytest.mark.parametrize("errors", [(0.02, 0.2), (0.2, 0.4)])
+def test_people_who_err_as_people_do_are_never_said_to_contradict_each_other(errors):
+    """Not even where only toxic labels are confirmed, most of which are wrong."""
+    day = partly_labelled()
+    rows = np.flatnonzero(day.labelled)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        truth = day.label[rows]
+        wrong = rng.random((rows.size, 3)) < np.where(truth == 1, errors[1], errors[0])[:, None]
+        said = truth[:, None] ^ wrong
+        label = day.label.copy()
+        label[rows] = said[:, 0]
+        second = said[:, 0] == 1
+        third = second & (said[:, 1] == 0)
+        further = Confirmations(
+            row=np.concatenate([rows[second], rows[third]]),
+            label=np.concatenate([said[second, 1], said[third, 2]]),
+        )
+        assert not Sample([replace(day, label=label, confirmations=further)]).contradicted

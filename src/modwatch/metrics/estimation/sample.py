@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from modwatch.metrics.agreement import agreement_beyond_chance
 from modwatch.metrics.estimation.annotators import (
+    MINIMUM_CONFIRMED,
     RATE_BOUNDS,
     GivenLabels,
     KnownAnswers,
@@ -34,6 +37,9 @@ TOLERATED = 0.05
 POST_STRATUM, MOST_POST_STRATA = 20, 20
 
 _ROUNDING = 1e-12
+
+#: Standard errors of agreement beyond chance (one-sided, 0.1 %) below which labels contradict.
+_CONTRADICTED = -3.09
 
 #: At the largest false-negative rate that is believed, so much is inferred for each event shown.
 _MOST_SPREAD = 1 / (1 - RATE_BOUNDS[1])
@@ -103,6 +109,7 @@ class Sample:
         other = copy(self)
         other.label, other._given, other._toxic = first.astype(np.float64), given, toxic
         other._errors = True
+        other.__dict__.pop("contradicted", None)
         return other
 
     def said(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -119,6 +126,23 @@ class Sample:
         confirmed = self._given > 1
         first = np.where(self.label == 1, self._toxic, self._given - self._toxic)
         return int(confirmed.sum()), int((confirmed & (2 * first < self._given)).sum())
+
+    @cached_property
+    def contradicted(self) -> str:
+        """Which first labels further people contradict more than chance would; empty if none.
+
+        Then no error rate explains them.
+        """
+        confirmed = self._given > 1
+        first = self.label.astype(np.int64)
+        # A third label is given where two differ.
+        second = np.where(self._given > 2, 1 - first, self._toxic - first)
+        for name, part in (("top", self.top), ("random slice", ~self.top)):
+            here = part & confirmed
+            beyond = agreement_beyond_chance(0 * first[here], first[here], second[here])
+            if here.sum() >= MINIMUM_CONFIRMED and beyond is not None and beyond < _CONTRADICTED:
+                return name
+        return ""
 
     @property
     def complete(self) -> bool:
@@ -172,6 +196,8 @@ class Sample:
 
     def lacks(self, domain: Domain) -> str:
         """Return why totals over the domain cannot be estimated; empty if they can."""
+        if self.contradicted:
+            return f"confirmations contradict the first labels of the {self.contradicted}"
         for name, mass, inside in self._sides(domain):
             if mass <= 0:
                 continue
