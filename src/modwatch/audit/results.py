@@ -133,8 +133,9 @@ def computed(evidence: Evidence, *, form: int | None = None) -> Document:
         ),
         "agreement": _agreement(evidence),
         "sensitivity": _sensitivity(by_metric, plan, evidence.labels, form),
+        # Of the error of sampling alone: people would err about a random sample, too.
         "random_labels": _random_labels(
-            {each.metric: each for each in estimates}["prevalence_unflagged"],
+            by_metric["prevalence_unflagged"],
             sum(population[n] for n in plan.of_side("unflagged")),
         ),
     }

@@ -153,14 +153,16 @@ def _answer(plan: AuditPlan, result: Result, metric: str) -> str:
 def cost(result: Result) -> str:
     """Return the labels that a random sample needs for the same standard error."""
     needed = result["random_labels"]
-    missed = of_metric(result["figures"], "prevalence_unflagged")
+    # Of sampling alone, where the estimate allows for errors of the annotators.
+    missed = of_metric(result.get("uncorrected", result["figures"]), "prevalence_unflagged")
+    source = " from sampling" if "uncorrected" in result else ""
     if needed is None or not missed["labels"]:
         return (
             "The labels that a random sample needs could not be computed: there is no estimate of "
             "the share of positives among unflagged comments, or of its standard error."
         )
     return (
-        f"The standard error of the share of positives among unflagged comments is "
+        f"The standard error{source} of the share of positives among unflagged comments is "
         f"{100 * missed['error']:.2g} percentage points. A random sample needs {needed:,} labels "
         f"of unflagged comments for the same standard error. This audit used "
         f"{missed['labels']:,}, {_compared(needed / missed['labels'])}."
