@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 from published import real_data
 
-from modwatch.demo.datasets import FIRST_DAY, demo_data, published_data
+from modwatch.demo.datasets import FIRST_DAY, _ratings, demo_data, published_data
 from modwatch.errors import SourceError
+from modwatch.ingest.corpora.corpus import ANNOTATIONS, ITEMS, Corpus, table
 from modwatch.ingest.corpora.wikipedia_talk import normalise
 from modwatch.resources import open_source
 from modwatch.settings import load_settings
@@ -116,3 +117,13 @@ def test_the_rated_demo_replays_real_days_and_trains_on_none_of_them(
     ratings = data.ratings()
     assert ratings is not None
     assert all(row["comment_id"] in ratings for day in days for row in day)
+
+
+def test_a_rating_that_is_unsure_does_not_call_a_comment_toxic() -> None:
+    items = table(ITEMS, [{"comment_id": "c", "text": "x", "label": 0}])
+    votes = [
+        {"comment_id": "c", "annotator_id": f"r{n}", "label": label, "round": 0}
+        for n, label in enumerate((1, None, 0))
+    ]
+    corpus = Corpus(name="small", items=items, annotations=table(ANNOTATIONS, votes))
+    assert _ratings(corpus).by_comment == {"c": [1, 0, 0]}

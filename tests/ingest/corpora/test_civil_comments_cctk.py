@@ -1,3 +1,4 @@
+import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -105,3 +106,12 @@ def test_the_published_file():
     assert (corpus.annotations.num_rows, corpus.annotations["label"].null_count) == (179_477, 2_254)
     assert corpus.items["score"].to_pylist().count(0.5) == 1_054
     assert corpus.left_out == {}
+
+
+def test_a_value_of_another_type_is_refused_without_being_shown(tmp_path: Path):
+    path = tmp_path / "comments_with_ratings.parquet"
+    columns = {"created_at": ["private words"], "text": ["x"], "scores": [[1]], "country": [[1]]}
+    pq.write_table(pa.table(columns), path)
+    with pytest.raises(SourceError, match="is not readable as published") as caught:
+        load("civil_comments_cctk", tmp_path)
+    assert "private" not in "".join(traceback.format_exception(caught.value))

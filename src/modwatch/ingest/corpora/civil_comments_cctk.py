@@ -86,7 +86,7 @@ def _rows(file: Path) -> pa.Table:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as exc:
         raise SourceError(
             f"{file} is not readable as published ({type(exc).__name__}); download the file again."
-        ) from exc
+        ) from None  # the message of pyarrow shows the value
 
 
 def _ratings(rows: pa.Table, file: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
