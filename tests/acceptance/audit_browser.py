@@ -19,7 +19,7 @@ _PATIENCE_MS = 180_000
 expect.set_options(timeout=_PATIENCE_MS)
 
 #: Where pictures go, if anywhere. The environment of the tests is another.
-_PICTURES = os.environ.get("MODWATCH_SCREENSHOTS")
+_PICTURES = os.environ.get("SCREENSHOTS")
 
 
 @dataclass(frozen=True, kw_only=True)

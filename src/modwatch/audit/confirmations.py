@@ -109,7 +109,7 @@ def expected_confirmations(
 
     >>> rule = {"flagged": ConfirmationRule(negative=1.0, positive=0.0)}
     >>> round(expected_confirmations(rule, [("flagged", 100, 1.0)]))
-    18
+    19
     """
     total = 0.0
     for side, labels, score in sides:
