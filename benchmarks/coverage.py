@@ -1,6 +1,7 @@
 """Coverage of the 95 % intervals of live estimates where moderators err.
 
     python benchmarks/coverage.py [--repetitions 200] [--comments 5000] [--processes 2] [--cells …]
+                                  [--csv FILE]
 
 Each repetition simulates a window of two weeks, α = 0.1, a tenth of it the random slice, in which
 people label a part of the routed comments, and confirm some. Cells: prevalence 1, 5, 20 %; error
@@ -22,6 +23,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -102,7 +104,7 @@ class Team:
     def review(self, prob, label):
         """Return the day after review."""
         keys = self.rng.integers(0, 2**64, prob.size, dtype=np.uint64)
-        routing = design_routing(prob, keys, POLICY)
+        routing = design_routing(prob, keys, POLICY, threshold=THRESHOLD)
         row, stratum = routing.row, routing.stratum
         said = votes(self.rng, label[row], self.errors, self.shared)
         probability = confirmation_probabilities(
@@ -287,6 +289,7 @@ def main():
     parser.add_argument("--comments", type=int, default=5000)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--cells", type=int, nargs="*", help="numbers of cells; default: all")
+    parser.add_argument("--csv", type=Path, help="one row per metric and window")
     options = parser.parse_args()
     start = time.perf_counter()
     cells = list(enumerate(CELLS))
@@ -296,6 +299,8 @@ def main():
     with ProcessPoolExecutor(options.processes) as pool:
         runs = pool.map(repetition, seeds, [options.comments] * len(tasks), chosen, chunksize=10)
         frame = pd.concat(runs)
+    if options.csv:
+        frame.to_csv(options.csv)
     floors = list(report(frame))
     print(
         f"{len(tasks):,} windows of {DAYS} days of {options.comments:,} comments,"

@@ -78,7 +78,9 @@ class Team:
 
     def review(self, day: ScoredDay) -> LabelledDay:
         """Return the day after review, with all labels and confirmations in."""
-        routing = design_routing(day.prob, self._keys(day.ids, day, ""), POLICY)
+        routing = design_routing(
+            day.prob, self._keys(day.ids, day, ""), POLICY, threshold=self.threshold
+        )
         said = self._labels(day, routing)
         stratum, label = np.full(len(day.ids), -1), np.zeros(len(day.ids), int)
         stratum[routing.row], label[routing.row] = routing.stratum, said[:, 0]

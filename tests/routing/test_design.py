@@ -1,11 +1,14 @@
 """The routing design: sizes in the head, properties, and unbiasedness over many salts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 
 from modwatch.errors import DesignError
+from modwatch.metrics.strategies import review_scores
 from modwatch.routing.design import allocate, design_routing
 from modwatch.routing.policy import RoutingPolicy
 
@@ -109,6 +112,41 @@ def test_reasons_and_strata_of_an_ordinary_day():
     assert len(routing.strata) == 6
     top = routing.stratum == 0
     assert (np.diff(routing.review_score[top]) <= 0).all()
+
+
+@given(days(), policies, st.sampled_from([0.0, 0.3, 0.5, 0.9]))
+def test_the_table_tells_what_each_stratum_contains(day, policy, threshold):
+    prob, keys = day
+    routing = design_routing(prob, keys, policy, threshold=threshold)
+    assert len(routing.strata) <= 1 + policy.strata
+    score = review_scores(prob, policy.strategy)
+    for row in routing.strata.itertuples():
+        here = routing.row[routing.stratum == row.stratum]
+        assert ((row.lower <= score[here]) & (score[here] <= row.upper)).all()
+        if row.flagged is not pd.NA:
+            assert ((prob[here] > threshold) == row.flagged).all()
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.8])
+def test_flagged_comments_outside_the_top_have_labels_every_day(threshold):
+    rng = np.random.default_rng(11)
+    prob = expit(2.5 * (rng.normal(0, 2, 5000) - 4.2))
+    policy = RoutingPolicy(review_fraction=0.1)
+    for _ in range(20):
+        keys = rng.integers(0, 2**64, prob.size, dtype=np.uint64)
+        routing = design_routing(prob, keys, policy, threshold=threshold)
+        flagged = routing.strata[1:][routing.strata["flagged"][1:].fillna(False)]
+        assert 2 < flagged["population"].sum() < 0.01 * prob.size
+        drawn = prob[routing.row[routing.stratum > 0]] > threshold
+        assert drawn.sum() >= flagged["sample"].sum() >= policy.minimum
+
+
+def test_a_small_slice_is_not_divided_by_the_threshold():
+    rng = np.random.default_rng(12)
+    prob, keys = rng.random(400), rng.integers(0, 2**64, 400, dtype=np.uint64)
+    routing = design_routing(prob, keys, RoutingPolicy(review_fraction=0.1))  # 4 places, 2 strata
+    assert routing.strata["flagged"].isna().all()
+    assert routing.strata["population"].tolist() == [36, 4, 360]
 
 
 def test_constant_scores_make_one_stratum():

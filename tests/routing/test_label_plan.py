@@ -67,12 +67,15 @@ def then(rng, days, now, share):
 def test_the_planned_slice_gives_the_planned_width(days):
     rng = np.random.default_rng(1)
     now = [reviewed_day(rng, *day, slice_share=0.2) for day in days]
-    plan = plan_labels(now, POLICY, widths=[0.05]).set_index("metric").loc["accuracy"]
+    plan = plan_labels(now, POLICY, widths=[0.04]).set_index("metric").loc["accuracy"]
     assert plan["labels"] > 1.5 * plan["labels_now"]
     assert plan["confirmations"] == 0
-    planned = then(rng, days, now, plan["slice_share"])
-    found = measure_days(planned, review_fractions=[0.1], strategies=["uncertainty"])
-    assert width_of(found, "accuracy") == pytest.approx(0.05, rel=0.2)
+    found = []
+    for seed in range(4):
+        planned = then(np.random.default_rng(seed), days, now, plan["slice_share"])
+        table = measure_days(planned, review_fractions=[0.1], strategies=["uncertainty"])
+        found.append(width_of(table, "accuracy"))
+    assert np.mean(found) == pytest.approx(0.04, rel=0.2)
 
 
 def test_slice_and_confirmations_that_were_planned_give_the_planned_width(days, labelled):

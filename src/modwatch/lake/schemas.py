@@ -84,7 +84,8 @@ SCORES = pa.schema(
 STAGED_SCORES = pa.schema([*SCORES, *_required(pa.int32(), "shard")])
 
 #: One stratum of the sampling design of a day. Stratum 0 is the certainty stratum (all comments are
-#: reviewed); the others split the rest by lower ≤ review score < upper (≤ in the last one).
+#: reviewed); the others divide the rest by lower ≤ review score ≤ upper and by `flagged`: only
+#: flagged comments, only others, or both where it is missing.
 ROUTING_DESIGN = pa.schema(
     [
         *_required(pa.date32(), "dt"),
@@ -92,6 +93,7 @@ ROUTING_DESIGN = pa.schema(
         *_required(pa.float64(), "review_fraction"),
         *_required(pa.int32(), "stratum"),
         *_columns(pa.float64(), "lower", "upper"),
+        *_columns(pa.bool_(), "flagged"),
         *_required(pa.int64(), "population"),  # N_h
         *_required(pa.int64(), "sample"),  # n_h
     ]

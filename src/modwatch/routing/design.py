@@ -43,13 +43,20 @@ class Routing:
     rank: Ints
     #: (r,) the highest are reviewed first.
     review_score: Floats
-    #: One row per stratum: `stratum`, `lower`, `upper`, `population` N_h, `sample` n_h.
-    #: lower ≤ review score < upper, the highest closed; stratum 0 may share its lowest score with
-    #: the next, ties at the capacity being broken by key.
+    #: One row per stratum: `stratum`, `lower` and `upper` (its lowest and highest review score),
+    #: `flagged` (true: only flagged comments; false: only others; missing: both),
+    #: `population` N_h, `sample` n_h. Stratum 0 may share its lowest score with the next, ties at
+    #: the capacity being broken by key.
     strata: pd.DataFrame
 
 
-def design_routing(y_prob: ArrayLike, keys: NDArray[np.uint64], policy: RoutingPolicy) -> Routing:
+def design_routing(
+    y_prob: ArrayLike,
+    keys: NDArray[np.uint64],
+    policy: RoutingPolicy,
+    *,
+    threshold: float = 0.5,
+) -> Routing:
     """Return the routed comments: ⌊αn⌋ of n, of which a share ρ is the random slice.
 
     Nothing depends on the order of the rows. If ρ > 0 the slice has at least one place, since
@@ -59,6 +66,8 @@ def design_routing(y_prob: ArrayLike, keys: NDArray[np.uint64], policy: RoutingP
         y_prob: (n,) in [0, 1].
         keys: (n,) from `random_keys`.
         policy: α is its review fraction, ρ its slice share.
+        threshold: in [0, 1]; the model flags y_prob > threshold. Flagged comments outside the top
+            have strata of their own, so precision and recall have labels among them.
 
     Raises:
         DesignError: not one key per comment.
@@ -79,18 +88,19 @@ def design_routing(y_prob: ArrayLike, keys: NDArray[np.uint64], policy: RoutingP
     capacity = slots(policy.review_fraction, score.size)
     top = capacity - _slice_size(capacity, policy.slice_share)
     order = np.lexsort((keys, -score))  # descending score, ties by key
-    rest = order[top:]
-    measure = _size_measure(np.asarray(y_prob, dtype=np.float64)[rest])
-    cuts = _cuts(score[rest], measure, capacity - top, policy)
-    masses = np.diff(np.append(0, np.cumsum(measure))[cuts])
-    sample = allocate(masses, np.diff(cuts), capacity - top, minimum=policy.minimum)
+    prob = np.asarray(y_prob, dtype=np.float64)
+    rest, flagged = order[top:], prob > threshold
+    measure = _size_measure(prob[rest])
+    parts = _parts(score[rest], measure, flagged[rest], capacity - top, policy)
+    population = np.array([part.size for part in parts], np.int64)
+    masses = np.array([measure[part].sum() for part in parts])
+    sample = allocate(masses, population, capacity - top, minimum=policy.minimum)
     drawn = [
-        _draw(rest[first:last], keys, size)
-        for first, last, size in zip(cuts[:-1], cuts[1:], sample, strict=True)
+        _draw(rest[part], keys, size) for part, size in zip(parts, sample.tolist(), strict=True)
     ]
-    return _routing(
-        score, keys, policy.strategy, order[:top], drawn, _table(score[order], top, cuts, sample)
-    )
+    strata = [order[:top], *(rest[part] for part in parts)]
+    table = _table(score, flagged, strata, np.append(top, sample))
+    return _routing(score, keys, policy.strategy, strata[0], drawn, table)
 
 
 def allocate(mass: Floats, population: Ints, total: int, *, minimum: int) -> Ints:
@@ -136,21 +146,44 @@ def _size_measure(prob: Floats) -> Floats:
     return np.asarray((1 - PROPORTIONAL_SHARE) * uneven + PROPORTIONAL_SHARE * even)
 
 
-def _cuts(score: Floats, measure: Floats, sample: int, policy: RoutingPolicy) -> Ints:
-    """Return the positions (H+1,) that divide the rest, by descending score, into strata.
+def _parts(
+    score: Floats,
+    measure: Floats,
+    flagged: NDArray[np.bool_],
+    sample: int,
+    policy: RoutingPolicy,
+) -> list[Ints]:
+    """Return the positions in the rest, by descending score, that each stratum contains.
 
-    The first stratum contains the comments replaced by the slice, so the metrics at the deployed α
-    always have labels; the others have equal mass. Equal scores stay together.
+    The first contains the comments replaced by the slice, so the metrics at the deployed α always
+    have labels. The others contain either flagged comments or none; on each side they have equal
+    mass. Equal scores stay together. Where only one other is possible, it contains both.
     """
     strata = max(1, min(policy.strata, sample // policy.minimum))
+    positions = np.arange(score.size)
     if strata == 1 or score.size == 0:
-        return np.unique([0, score.size])
-    mass = np.cumsum(measure)
-    levels = np.linspace(mass[sample - 1], mass[-1], strata)[:-1]
-    wanted = np.append(sample, np.searchsorted(mass, levels[1:]) + 1)
+        return [positions] if score.size else []
+    first = int(_ends(score, np.array([sample]))[0])
+    sides = [positions[first:]]
+    if strata > 2:
+        sides = [side[flagged[side] == way] for side in sides for way in (True, False)]
+    sides = [side for side in sides if side.size]
+    mass = np.array([measure[side].sum() for side in sides])
+    room = np.array([side.size for side in sides], np.int64)
+    numbers = allocate(mass, room, min(strata - 1, int(room.sum())), minimum=1)
+    parts = [positions[:first]]
+    for side, number in zip(sides, numbers.tolist(), strict=True):
+        sums = np.cumsum(measure[side])
+        levels = np.linspace(0, sums[-1], number + 1)[1:-1]
+        ends = _ends(score[side], np.searchsorted(sums, levels) + 1)
+        parts += np.split(side, np.unique(ends[ends < side.size]))
+    return parts
+
+
+def _ends(score: Floats, wanted: Ints) -> Ints:
+    """Return the positions at or after `wanted` where a descending score changes, or its size."""
     starts = np.append(np.flatnonzero(np.diff(score)) + 1, score.size)
-    after = np.clip(np.searchsorted(starts, wanted), 0, starts.size - 1)
-    return np.unique(np.concatenate([[0], starts[after], [score.size]]))
+    return starts[np.clip(np.searchsorted(starts, wanted), 0, starts.size - 1)]
 
 
 def _draw(stratum: Ints, keys: NDArray[np.uint64], size: int) -> Ints:
@@ -164,22 +197,22 @@ def _draw(stratum: Ints, keys: NDArray[np.uint64], size: int) -> Ints:
     return stratum[np.argsort((key << half) | (key >> half), kind="stable")[:size]]
 
 
-def _table(score: Floats, top: int, cuts: Ints, sample: Ints) -> pd.DataFrame:
-    """Return the strata; `score` (n,) is descending."""
-    ends = np.append(top, top + cuts[1:])
-    filled = ends > 0
-    lower = pd.array(np.where(filled, score[ends - 1] if score.size else 0.0, np.nan), "Float64")
-    first = score[0] if score.size else None
-    upper = [first if top else None, *lower[:-1]]
-    if not top and len(upper) > 1:
-        upper[1] = first
+def _table(
+    score: Floats, flagged: NDArray[np.bool_], strata: list[Ints], sample: Ints
+) -> pd.DataFrame:
+    """Return the strata; each has its rows by descending score."""
+    ends = [score[stratum[[0, -1]]] if stratum.size else (None, None) for stratum in strata]
+    sides = [set(flagged[stratum].tolist()) for stratum in strata]
     return pd.DataFrame(
         {
-            "stratum": np.arange(ends.size, dtype=np.int32),
-            "lower": lower,
-            "upper": pd.array(upper, "Float64"),
-            "population": np.append(top, np.diff(cuts)).astype(np.int64),
-            "sample": np.append(top, sample).astype(np.int64),
+            "stratum": np.arange(len(strata), dtype=np.int32),
+            "lower": pd.array([lower for _, lower in ends], "Float64"),
+            "upper": pd.array([upper for upper, _ in ends], "Float64"),
+            "flagged": pd.array(
+                [side.pop() if len(side) == 1 else None for side in sides], "boolean"
+            ),
+            "population": np.array([stratum.size for stratum in strata], np.int64),
+            "sample": sample.astype(np.int64),
         }
     )
 

@@ -22,6 +22,7 @@ SEARCH, CHECK, SHIP = {"decisions:read", "review"}, {"audit", "admin"}, {"delive
 
 #: Scopes of which one is required, by endpoint of leads, auditors, ops engineers and admins.
 ENDPOINTS: dict[tuple[str, str], set[str]] = {
+    ("GET", "/api/v1/queue"): {"queue:read"},
     ("GET", "/api/v1/lead/lanes"): LEAD,
     ("GET", "/api/v1/lead/holdings"): LEAD,
     ("POST", "/api/v1/lead/releases"): LEAD,
@@ -91,7 +92,7 @@ OTHERS = {
     for path in (
         "/", "/day", "/preferences", "/second-factor", "/login", "/oidc/start", "/oidc/callback",
         "/livez", "/readyz", "/metrics", "/api/v1/me", "/api/v1/me/day", "/api/v1/me/preferences",
-        "/api/v1/policy", "/api/v1/queue", "/api/v1/items/{item_id}/lease",
+        "/api/v1/policy", "/api/v1/items/{item_id}/lease",
     )
 } | {
     ("POST", path)

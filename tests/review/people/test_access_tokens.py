@@ -43,7 +43,7 @@ def test_scopes_are_cut_to_the_role_now_and_later(engine: Engine) -> None:
     assert people.authenticate(engine, token).scopes == {"lead", "queue:read"}
     session = people.open_session(engine, token, HOUR)
     assert people.authenticate(engine, session, "session").scopes == {"lead", "queue:read"}
-    people.change_role(engine, lead.id, "moderator")
+    people.change_role(engine, lead.id, "auditor")
     person = people.authenticate(engine, token)
     assert person.scopes == {"queue:read"}
     assert not person.reviews

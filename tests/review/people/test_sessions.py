@@ -151,8 +151,9 @@ def test_no_rotation_lengthens_a_session(engine: Engine, session: str) -> None:
     assert people.rotate_session(engine, current, HOUR, NOW) is None
 
 
-def test_rotation_keeps_scopes(engine: Engine, ann: Moderator) -> None:
-    token = people.issue_token(engine, ann.id, scopes=["queue:read"])
+def test_rotation_keeps_scopes(engine: Engine) -> None:
+    lead = people.create_moderator(engine, "lee", "lead")
+    token = people.issue_token(engine, lead.id, scopes=["queue:read"])
     session = people.open_session(engine, token, HOUR)
     new = people.rotate_session(engine, session, HOUR, NOW)
     assert new is not None

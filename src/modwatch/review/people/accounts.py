@@ -28,7 +28,8 @@ from modwatch.review.tables import ROLES, moderator, moderator_queue
 
 #: Scopes of each role. A token may have fewer, never more.
 ROLE_SCOPES: Mapping[str, frozenset[str]] = {
-    "moderator": frozenset({"review", "queue:read"}),
+    # Counts would tell whether a confirmation was opened by one's own label.
+    "moderator": frozenset({"review"}),
     "lead": frozenset({"review", "lead", "queue:read", "decisions:read", "feed:read"}),
     "auditor": frozenset({"audit", "queue:read", "decisions:read", "feed:read"}),
     "ops": frozenset({"queue:read", "metrics:read", "deliveries", "decisions:read", "feed:read"}),
@@ -237,7 +238,7 @@ def cut(role: str, scopes: Iterable[str] | None) -> frozenset[str]:
     >>> sorted(cut("moderator", ["review", "admin"]))
     ['review']
     >>> sorted(cut("moderator", None))
-    ['queue:read', 'review']
+    ['review']
     """
     allowed = ROLE_SCOPES.get(role, frozenset())
     return allowed if scopes is None else allowed & frozenset(scopes)

@@ -155,8 +155,17 @@ def test_another_persons_lease_conflicts(
     assert code(answer) == (409, "lease_conflict")
 
 
-def test_the_queue_by_day(client: TestClient, bearer: Headers, fill: Fill) -> None:
+def test_a_moderator_does_not_see_whether_a_label_opened_a_confirmation(
+    client: TestClient, bearer: Headers
+) -> None:
+    answer = client.get("/api/v1/queue", headers=bearer)
+    assert code((answer.status_code, answer.json())) == (403, "forbidden")
+
+
+def test_the_queue_by_day(client: TestClient, engine: Engine, fill: Fill) -> None:
     fill(2)
+    person = people.create_moderator(engine, "olu", "ops")
+    bearer = {"Authorization": f"Bearer {people.issue_token(engine, person.id)}"}
     one = client.get("/api/v1/queue", params={"day": "2026-01-01"}, headers=bearer).json()
     assert one["counts"] == {"waiting": 2, "leased": 0, "decided": 0, "withdrawn": 0}
     assert one["ages"]["items"] == 2
