@@ -9,7 +9,7 @@ import logging
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -38,10 +38,12 @@ def register(
     tags: Mapping[str, str],
     digest: str,
     tracking_uri: str,
+    curves: Sequence[Sequence[Mapping[str, float]]] = (),
 ) -> str:
     """Register the artifact in `folder` as a new version of the model `name`; return the version.
 
-    A run of the experiment `training` has the metrics and tags; the version is an MLflow model from
+    A run of the experiment `training` has the metrics, the tags, and the curve of each network by
+    step; the version is an MLflow model from
     code, so `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest`
     is that of `artifact.save`. TrackingError when MLflow cannot be reached or rejects the call.
     """
@@ -52,6 +54,7 @@ def register(
         run = client.create_run(in_experiment, run_name=f"train {name}", tags=dict(tags))
         for key, value in metrics.items():
             client.log_metric(run.info.run_id, key, value)
+        _log_curves(client, run.info.run_id, curves)
         logged = client.create_logged_model(in_experiment, name=name, source_run_id=run.info.run_id)
         client.log_model_artifacts(logged.model_id, str(packed))
         client.finalize_logged_model(logged.model_id, "READY")
@@ -163,6 +166,23 @@ def _absent(message: str) -> Iterator[None]:
         if exc.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
             raise
         raise NoChampionError(message) from exc
+
+
+def _log_curves(
+    client: "MlflowClient", run_id: str, curves: Sequence[Sequence[Mapping[str, float]]]
+) -> None:
+    """Log loss, learning rate and average precision by step, of each network."""
+    log_points(
+        client,
+        run_id,
+        [
+            (int(point["step"]), f"{name}{f'_{number}' if len(curves) > 1 else ''}", value)
+            for number, curve in enumerate(curves, start=1)
+            for point in curve
+            for name, value in point.items()
+            if name != "step"
+        ],
+    )
 
 
 def _ensure_model(client: "MlflowClient", name: str) -> None:

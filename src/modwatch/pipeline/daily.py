@@ -305,11 +305,14 @@ def train(
 ) -> str:
     """Train the offline model on `corpus`, register it as champion; return its version."""
     from modwatch.models import champion
+    from modwatch.models.devices import device_of
+    from modwatch.models.recipe import offline_recipe
 
     return champion.train_champion(
         corpus.texts,
         corpus.labels.tolist(),
-        expected_prevalence=expected_prevalence,
+        recipe=offline_recipe(expected_prevalence=expected_prevalence),
+        device=device_of(resources.settings.device),
         seed=seed,
         name=resources.settings.model_name,
         tracking_uri=resources.settings.mlflow_url,
