@@ -8,6 +8,7 @@ from modwatch.errors import ModelError
 from modwatch.models.heads import DeterministicHead, SNGPHead, build_head
 from modwatch.models.recipe import Recipe
 
+
 def sngp(inputs: int = 8, **changes: object) -> SNGPHead:
     torch.manual_seed(0)
     values = {"random_features": 256} | changes

@@ -73,7 +73,9 @@ def test_an_ensemble_is_the_mean_of_its_members() -> None:
     moments = members.moments()
     assert moments.prob == pytest.approx(prob.mean(0))
     assert moments.variance == pytest.approx(prob.var(0))
-    assert moments.mutual_information == pytest.approx(entropy(prob.mean(0)) - entropy(prob).mean(0))
+    assert moments.mutual_information == pytest.approx(
+        entropy(prob.mean(0)) - entropy(prob).mean(0)
+    )
 
 
 @given(

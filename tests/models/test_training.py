@@ -139,9 +139,7 @@ def test_every_method_learns(method: str, corpus: Corpus, tiny_recipe: Recipe) -
     assert len(model.members) == (2 if "ensemble" in method else 1)
 
 
-def test_an_ensemble_of_one_is_the_deterministic_model(
-    corpus: Corpus, tiny_recipe: Recipe
-) -> None:
+def test_an_ensemble_of_one_is_the_deterministic_model(corpus: Corpus, tiny_recipe: Recipe) -> None:
     one, plain = (
         train(*corpus, recipe=replace(tiny_recipe, method=method, members=1), seed=1)  # type: ignore[arg-type]
         for method in ("ensemble", "deterministic")
@@ -213,14 +211,14 @@ def test_an_incomplete_checkpoint_is_passed_over(
     recipe = tiny_recipe
     undisturbed = train(*corpus, recipe=recipe, seed=1)
 
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     def stop(state: Progress) -> None:
         if state.step == 70:
-            raise Stop
+            raise StopError
 
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         train(*corpus, recipe=recipe, seed=1, checkpoints=tmp_path, progress=stop)
     newest = max(
         tmp_path.glob("network-0/*/checkpoint-*"), key=lambda path: int(path.name.split("-")[1])
@@ -297,8 +295,6 @@ def test_without_memory_the_batch_is_halved_and_said_so(
         (["a"] * 30, [0] * 30, "at least ten of each"),
     ],
 )
-def test_unusable_corpora_are_refused(
-    texts: list[str], labels: list[float], message: str
-) -> None:
+def test_unusable_corpora_are_refused(texts: list[str], labels: list[float], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         train(texts, labels, recipe=Recipe(), seed=0)

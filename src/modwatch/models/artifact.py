@@ -3,7 +3,7 @@
     config.json, model.safetensors             the trained encoder: `AutoModel.from_pretrained`
     tokenizer.json, tokenizer_config.json      the tokenizer: `AutoTokenizer.from_pretrained`
     head.safetensors                           the head
-    member-1/…                                 encoder and head of each further member of an ensemble
+    member-1/…                                 the same of each further member of an ensemble
     modwatch.json                              recipe, calibration, threshold, facts, digests
     README.md                                  the model card
 
@@ -117,7 +117,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         known = manifest["format"]
         complete = known != FORMAT or (
             {"config.json", "model.safetensors", "tokenizer.json", _HEAD} <= set(manifest["files"])
-            and all(isinstance(manifest[key], dict) for key in ("recipe", "calibration", "training"))
+            and all(
+                isinstance(manifest[key], dict) for key in ("recipe", "calibration", "training")
+            )
             and isinstance(manifest["threshold"], float)
         )
     except OSError as exc:

@@ -66,9 +66,7 @@ class ShuffledBuckets(Sampler[list[int]]):
     Every epoch has the same number of batches.
     """
 
-    def __init__(
-        self, lengths: Sequence[int], *, token_budget: int, most: int, seed: int
-    ) -> None:
+    def __init__(self, lengths: Sequence[int], *, token_budget: int, most: int, seed: int) -> None:
         self._lengths = -(-np.asarray(lengths, dtype=np.int64) // _ROUNDED) * _ROUNDED
         self._limits = {"token_budget": token_budget, "most": most}
         self._seed, self._epoch = seed, 0

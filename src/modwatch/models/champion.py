@@ -1,4 +1,4 @@
-"""Trains, saves and registers a model, and makes it the champion, `toxicity@champion` by default."""
+"""Trains, saves and registers a model, and makes it the champion."""
 
 import tempfile
 from collections.abc import Callable, Sequence

@@ -88,9 +88,7 @@ class Predictor:
         return LogitPosterior.rows(parts, np.argsort(np.concatenate(order), kind="stable"))
 
     @torch.inference_mode()
-    def observe(
-        self, ids: Sequence[Sequence[int]], *, batch_tokens: int, batch_size: int
-    ) -> None:
+    def observe(self, ids: Sequence[Sequence[int]], *, batch_tokens: int, batch_size: int) -> None:
         """Add training comments to the posterior of each head."""
         for rows in _buckets(ids, batch_tokens, batch_size):
             batch = padded([ids[i] for i in rows], self._pad_id).to(self.device)

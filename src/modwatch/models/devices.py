@@ -35,6 +35,6 @@ def device_of(name: str) -> torch.device:
 def has_bf16(device: torch.device) -> bool:
     """Return whether the device multiplies matrices in bfloat16 faster than in fp32."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    supported = torch.cpu._is_avx512_bf16_supported, torch.cpu._is_amx_tile_supported  # noqa: SLF001
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    supported = torch.cpu._is_avx512_bf16_supported, torch.cpu._is_amx_tile_supported
     return any(check() for check in supported)

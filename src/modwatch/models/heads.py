@@ -30,7 +30,8 @@ class Head(nn.Module):
     def hidden(self, features: Tensor) -> Tensor:
         """Return the output of the dense layer (N, width)."""
         hidden: Tensor = nn.functional.gelu(self.dense(self.dropout_in(features)))
-        return self.dropout_out(hidden)
+        dropped: Tensor = self.dropout_out(hidden)
+        return dropped
 
     def observe(self, features: Tensor) -> None:
         """Do nothing: the weights have no posterior."""
@@ -158,7 +159,7 @@ class SNGPHead(Head):
     def _load_from_state_dict(self, *args: object, **kwargs: object) -> None:
         """Load the weights, and forget what was computed from others."""
         self._root = None
-        super()._load_from_state_dict(*args, **kwargs)  # type: ignore[arg-type]
+        super()._load_from_state_dict(*args, **kwargs)
 
 
 def build_head(inputs: int, width: int, recipe: Recipe) -> Head:
@@ -176,6 +177,7 @@ def _cholesky(precision: Tensor) -> Tensor:
     eye = torch.eye(len(precision), dtype=precision.dtype, device=precision.device)
     for power in range(_MOST_JITTER + 1):
         jitter = 0 if power == 0 else scale * 1e-15 * 10**power
+        lower: Tensor
         lower, failed = torch.linalg.cholesky_ex(precision + jitter * eye)
         if not failed and lower.isfinite().all():
             return lower

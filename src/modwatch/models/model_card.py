@@ -18,6 +18,7 @@ _NAMES = {
 def model_card(model: "TrainedModel") -> str:
     """Return the card in Markdown, with the metadata of the Hugging Face hub."""
     recipe, facts = model.recipe, model.facts
+    expected = recipe.expected_prevalence or facts.toxic / facts.examples
     tags = "tags:\n- toxicity\n- uncertainty\n- modwatch\n"
     rows = [
         f"| {label} | {_cell(facts.validation, name)} |"
@@ -32,17 +33,17 @@ library_name: transformers
 
 The probability that a comment is toxic, with the model's uncertainty. Trained with Modwatch.
 
-- **Encoder**: {recipe.encoder or "trained from scratch"}; `AutoModel.from_pretrained` loads the trained
-  encoder, `modwatch.models.artifact.load` the whole model
+- **Encoder**: {recipe.encoder or "trained from scratch"}; `AutoModel.from_pretrained` loads the
+  trained encoder, `modwatch.models.artifact.load` the whole model
 - **Uncertainty**: {recipe.method}, {len(model.members)} network(s); loss: {recipe.loss}
 - **Training data**: {facts.examples:,} comments, {facts.toxic:,} of them toxic; seed {facts.seed}
-- **Calibration**: {model.calibration.method}, for a prevalence of
-  {recipe.expected_prevalence or facts.toxic / facts.examples:.4g}; flagged above {model.threshold:.4g}
+- **Calibration**: {model.calibration.method}, for a prevalence of {expected:.4g}
+- **Threshold**: comments above {model.threshold:.4g} are flagged
 
 ## Validation
 
-On held-out comments of the training data, at their prevalence. Where there are two values, the first is
-before calibration; the second is cross-validated.
+On held-out comments of the training data, at their prevalence. Where there are two values, the
+first is before calibration; the second is cross-validated.
 
 | Metric | Value |
 |---|---|
@@ -51,8 +52,8 @@ before calibration; the second is cross-validated.
 ## Use and limits
 
 The model decides which comments people review; it is not meant to act alone. It reads at most
-{recipe.max_length} subwords of a comment. Texts unlike the training data (other languages, topics, times)
-get less reliable scores: watch the live estimates, and audit.
+{recipe.max_length} subwords of a comment. Texts unlike the training data (other languages, topics,
+times) get less reliable scores: watch the live estimates, and audit.
 """
 
 

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 from torch.utils.data import DataLoader
-from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers import (
+    EarlyStoppingCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainingArguments,
+)
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from modwatch.errors import ModelError
@@ -189,13 +195,16 @@ class _Trainer(Trainer):  # type: ignore[misc]
         )
         return self.accelerator.prepare(loader)  # type: ignore[no-any-return]
 
-    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+    def create_optimizer(self, *_: Any, **__: Any) -> torch.optim.Optimizer:
         """Return AdamW; the head may learn faster."""
         rate, decay = self._recipe.learning_rate, self._recipe.weight_decay
         encoder, head = self.model.encoder, self.model.head
         plain = set(self.get_decay_parameter_names(self.model))
         groups = []
-        for part, name, factor in ((encoder, "encoder", 1.0), (head, "head", self._recipe.head_rate)):
+        for part, name, factor in (
+            (encoder, "encoder", 1.0),
+            (head, "head", self._recipe.head_rate),
+        ):
             for decays in (True, False):
                 weights = [
                     weight
@@ -208,9 +217,7 @@ class _Trainer(Trainer):  # type: ignore[misc]
         self.optimizer = torch.optim.AdamW([group for group in groups if group["params"]])
         return self.optimizer
 
-    def compute_loss(
-        self, model: Any, inputs: dict[str, Tensor], *_: Any, **__: Any
-    ) -> Tensor:
+    def compute_loss(self, model: Any, inputs: dict[str, Tensor], *_: Any, **__: Any) -> Tensor:
         """Return the loss of the recipe; stop where it is not finite."""
         logit, features = model(inputs["ids"], inputs["mask"])
         loss = loss_of(self._recipe, logit, inputs["target"])
@@ -236,7 +243,7 @@ class _Trainer(Trainer):  # type: ignore[misc]
         precision = average_precision_score(self._held.target > 0.5, found.mean[0])
         metrics = {"eval_average_precision": float(precision)}
         self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(
+        self.control: TrainerControl = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, metrics
         )
         return metrics
@@ -262,14 +269,14 @@ class _Upkeep(TrainerCallback):  # type: ignore[misc]
         """Constrain the head."""
         self._head.constrain()
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, _: Any, state: Any, control: Any, **__: Any) -> None:
         """Evaluate and save at equal distances, and at the end; save every few minutes, too."""
         done = state.global_step * self._evaluations
         due = done // state.max_steps > (done - self._evaluations) // state.max_steps
         control.should_evaluate = control.should_log = due
         control.should_save = due or time.monotonic() - self._saved > _CHECKPOINT_SECONDS
 
-    def on_save(self, args: TrainingArguments, state: Any, control: Any, **_: Any) -> None:
+    def on_save(self, args: TrainingArguments, state: Any, _: Any, **__: Any) -> None:
         """Mark the checkpoint as complete."""
         self._saved = time.monotonic()
         (Path(args.output_dir) / f"checkpoint-{state.global_step}" / _COMPLETE).touch()
@@ -281,7 +288,7 @@ class _Report(TrainerCallback):  # type: ignore[misc]
     def __init__(self, progress: Callable[[int, int, float], None]) -> None:
         self._progress = progress
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, _: Any, state: Any, __: Any, **___: Any) -> None:
         """Call back with step, steps, and the last loss that was logged."""
         loss = next((log["loss"] for log in reversed(state.log_history) if "loss" in log), math.nan)
         self._progress(state.global_step, state.max_steps, loss)
@@ -321,7 +328,7 @@ def _arguments(
         disable_tqdm=True,
         dataloader_pin_memory=device.type == "cuda",
     )
-    arguments._n_gpu = min(arguments.n_gpu, 1)  # noqa: SLF001 - no data parallelism unasked
+    arguments._n_gpu = min(arguments.n_gpu, 1)
     return arguments
 
 

@@ -66,9 +66,7 @@ class LogitPosterior:
         )
 
     @classmethod
-    def rows(
-        cls, parts: "Sequence[LogitPosterior]", order: NDArray[np.intp]
-    ) -> "LogitPosterior":
+    def rows(cls, parts: "Sequence[LogitPosterior]", order: NDArray[np.intp]) -> "LogitPosterior":
         """Return the comments of `parts`, one part after another, taken in `order`."""
         return cls(
             mean=np.concatenate([part.mean for part in parts], axis=1)[:, order],

@@ -95,8 +95,8 @@ class Recipe:
     max_examples: int | None = None
     max_steps: int | None = None
 
-    #: Threads of torch during training; None leaves them as they are. A fixed number makes the model
-    #: independent of the number of cores.
+    #: Threads of torch during training; None leaves them as they are. A fixed number makes the
+    #: model independent of the number of cores.
     threads: int | None = None
 
     #: Share of the corpus held out for early stopping, calibration, threshold and validation.

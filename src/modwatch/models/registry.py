@@ -8,6 +8,7 @@ import importlib.util
 import logging
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modwatch.errors import ModelError, NoChampionError
-from modwatch.tracking.client import connect, experiment_id
+from modwatch.tracking.client import connect, experiment_id, log_steps
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -172,11 +173,12 @@ def _log_curves(
     client: "MlflowClient", run_id: str, curves: Sequence[Sequence[Mapping[str, float]]]
 ) -> None:
     """Log loss, learning rate and average precision by step, of each network."""
-    log_points(
+    now = int(time.time() * 1000)
+    log_steps(
         client,
         run_id,
         [
-            (int(point["step"]), f"{name}{f'_{number}' if len(curves) > 1 else ''}", value)
+            (int(point["step"]), f"{name}{f'_{number}' if len(curves) > 1 else ''}", value, now)
             for number, curve in enumerate(curves, start=1)
             for point in curve
             for name, value in point.items()

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from sklearn.model_selection import train_test_split
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from modwatch import metrics
 from modwatch.errors import ModelError
@@ -258,7 +258,9 @@ def _network(
 
     def report(step: int, steps: int, loss: float) -> None:
         progress(
-            Progress(network=number + 1, networks=recipe.networks, step=step, steps=steps, loss=loss)
+            Progress(
+                network=number + 1, networks=recipe.networks, step=step, steps=steps, loss=loss
+            )
         )
 
     classifier, made = fit(
@@ -287,9 +289,7 @@ def _network(
     return classifier, made
 
 
-def _identity(
-    texts: Sequence[str], target: Shares, recipe: Recipe, seed: int
-) -> dict[str, Any]:
+def _identity(texts: Sequence[str], target: Shares, recipe: Recipe, seed: int) -> dict[str, Any]:
     """Return what determines the weights."""
     corpus = hashlib.sha256(target.tobytes())
     for text in texts:
@@ -337,7 +337,9 @@ def _calibrated(model: TrainedModel, ids: Ids, label: Labels, corpus: float) -> 
     validation = _validation(raw, choice, label)
     logger.info("Model trained.", extra={"event": "model_trained", **validation})
     facts = replace(
-        model.facts, validation=validation, calibration_log_loss=dict(choice.log_loss)
+        model.facts,
+        validation=validation,
+        calibration_log_loss={str(name): loss for name, loss in choice.log_loss.items()},
     )
     return replace(model, calibration=calibration, threshold=threshold, facts=facts)
 
