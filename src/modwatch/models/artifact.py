@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save_file
 from modwatch.errors import ModelError
 from modwatch.models.calibration import Calibration
 from modwatch.models.classifier import Classifier, build_classifier
-from modwatch.models.encoder import pretrained_encoder
+from modwatch.models.encoder import pretrained_encoder, quiet
 from modwatch.models.model_card import model_card
 from modwatch.models.recipe import Recipe
 from modwatch.models.tokenizer import pretrained_tokenizer
@@ -60,7 +60,8 @@ def save(model: TrainedModel, folder: Path) -> str:
     model.tokenizer.save_pretrained(folder)
     for number, member in enumerate(model.members):
         place = _place(folder, number)
-        member.encoder.save_pretrained(place)
+        with quiet():
+            member.encoder.save_pretrained(place)
         save_file(
             {name: value.cpu().contiguous() for name, value in member.head.state_dict().items()},
             place / _HEAD,

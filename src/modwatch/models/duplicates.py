@@ -42,19 +42,13 @@ def near_duplicates(
     return found
 
 
-def exact_duplicates(texts: Sequence[str]) -> NDArray[np.bool_]:
-    """Return which of `texts` (n,) equals an earlier one, but for case, punctuation and spacing.
+def plain_text(text: str) -> str:
+    """Return the words of a text in lower case, so that case, punctuation and spacing are equal.
 
-    >>> exact_duplicates(["A b.", "c", "a  B"]).tolist()
-    [False, False, True]
+    >>> plain_text("You  FOOL!")
+    'you fool'
     """
-    seen: set[str] = set()
-    found = np.zeros(len(texts), dtype=bool)
-    for row, text in enumerate(texts):
-        plain = " ".join(_WORD.findall(text.lower()))
-        found[row] = plain in seen and bool(plain)
-        seen.add(plain)
-    return found
+    return " ".join(_WORD.findall(text.lower()))
 
 
 def _shingles(text: str) -> set[int]:

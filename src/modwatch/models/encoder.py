@@ -57,14 +57,22 @@ def pretrained_encoder(source: str | Path) -> PreTrainedModel:
 
 @contextmanager
 def reading(source: str | Path, what: str) -> Iterator[None]:
-    """Raise ModelError where `source` has no such thing, and keep Hugging Face quiet."""
+    """Raise ModelError where `source` has no such thing."""
+    try:
+        with quiet():
+            yield
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as exc:
+        raise ModelError(_unreadable(source, what, exc)) from exc
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Hugging Face's warnings and progress bars from the terminal."""
     level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
     hf_logging.set_verbosity_error()  # it would warn of the weights of an unused head
     hf_logging.disable_progress_bar()
     try:
         yield
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as exc:
-        raise ModelError(_unreadable(source, what, exc)) from exc
     finally:
         hf_logging.set_verbosity(level)
         if bars:

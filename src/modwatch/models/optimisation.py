@@ -30,6 +30,7 @@ from modwatch.errors import ModelError
 from modwatch.models.batches import ShuffledBuckets, padded
 from modwatch.models.classifier import Classifier, Predictor
 from modwatch.models.devices import has_bf16
+from modwatch.models.encoder import quiet
 from modwatch.models.heads import SNGPHead
 from modwatch.models.losses import loss_of
 from modwatch.models.recipe import Recipe
@@ -135,7 +136,7 @@ def _fit(
     progress: Callable[[int, int, float], None],
 ) -> tuple[Classifier, Fit]:
     folder = folder / f"batch-{recipe.batch_size}-{recipe.batch_tokens}"
-    with isolated_random(seed), _threads(recipe.threads):
+    with isolated_random(seed), _threads(recipe.threads), quiet():
         classifier = make()
         trainer = _Trainer(
             classifier, train, held, recipe, seed=seed, pad_id=pad_id, device=device, folder=folder

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modwatch.errors import ModelError, NoChampionError
 from modwatch.tracking.client import connect, experiment_id, log_steps
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHAMPION = "champion"
+#: Aliases of versions.
+ALIASES = (CHAMPION, "challenger")
 _MANIFEST = "modwatch.json"
 _DIGEST_TAG = "modwatch.digest"
 _SCRIPT = "modwatch.scoring.pyfunc"
@@ -40,11 +42,12 @@ def register(
     digest: str,
     tracking_uri: str,
     curves: Sequence[Sequence[Mapping[str, float]]] = (),
+    report: Mapping[str, Any] | None = None,
 ) -> str:
     """Register the artifact in `folder` as a new version of the model `name`; return the version.
 
     A run of the experiment `training` has the metrics, the tags, and the curve of each network by
-    step; the version is an MLflow model from
+    step, and the data report; the version is an MLflow model from
     code, so `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest`
     is that of `artifact.save`. TrackingError when MLflow cannot be reached or rejects the call.
     """
@@ -56,6 +59,8 @@ def register(
         for key, value in metrics.items():
             client.log_metric(run.info.run_id, key, value)
         _log_curves(client, run.info.run_id, curves)
+        if report is not None:
+            client.log_dict(run.info.run_id, dict(report), "data_report.json")
         logged = client.create_logged_model(in_experiment, name=name, source_run_id=run.info.run_id)
         client.log_model_artifacts(logged.model_id, str(packed))
         client.finalize_logged_model(logged.model_id, "READY")
@@ -75,10 +80,14 @@ def register(
     return str(created.version)
 
 
-def set_champion(version: str, *, name: str = "toxicity", tracking_uri: str) -> None:
-    """Make `version` the champion of the model `name`; TrackingError when it is missing."""
+def set_alias(
+    version: str, alias: str = CHAMPION, *, name: str = "toxicity", tracking_uri: str
+) -> None:
+    """Give `version` of the model `name` one of ALIASES; TrackingError when it is missing."""
+    if alias not in ALIASES:
+        raise ModelError(f"the alias must be {' or '.join(ALIASES)}, got {alias!r}")
     with connect(tracking_uri) as client:
-        client.set_registered_model_alias(name, CHAMPION, version)
+        client.set_registered_model_alias(name, alias, version)
 
 
 def champion_version(name: str, tracking_uri: str) -> str:
