@@ -61,7 +61,7 @@ def reading(source: str | Path, what: str) -> Iterator[None]:
     try:
         with quiet():
             yield
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as exc:
+    except Exception as exc:  # of any class, from Python and Rust
         raise ModelError(_unreadable(source, what, exc)) from exc
 
 

@@ -164,6 +164,7 @@ def offline_recipe(**changes: Any) -> Recipe:
         "batch_size": 64,
         "batch_tokens": 16_384,
         "learning_rate": 5e-3,
+        "head_rate": 0.5,
         "max_length": 256,
         "warm_up": 0.1,
         "max_examples": 60_000,
