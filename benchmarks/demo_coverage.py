@@ -191,12 +191,12 @@ def stream(data: DemoData) -> pd.DataFrame:
 def score(data: DemoData, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the ids, days, labels and probabilities of these comments by a model trained now."""
     from modwatch.models.artifact import save
-    from modwatch.models.recipe import Recipe
+    from modwatch.models.recipe import offline_recipe
     from modwatch.models.training import train
     from modwatch.scoring.local import LocalScorer
 
     corpus = data.training()
-    recipe = Recipe(expected_prevalence=data.expected_prevalence)
+    recipe = offline_recipe(expected_prevalence=data.expected_prevalence)
     model = train(corpus.texts, corpus.labels.tolist(), recipe=recipe, seed=0)
     with tempfile.TemporaryDirectory() as scratch:
         save(model, Path(scratch) / "model")

@@ -34,7 +34,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from modwatch.ingest.community import Community, Drift
 from modwatch.models.artifact import save
-from modwatch.models.recipe import Recipe
+from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.training import train
 from modwatch.scoring.local import LocalScorer
 
@@ -52,28 +52,15 @@ CHARACTERS = {
 }
 
 CANDIDATES: dict[str, Recipe] = {
-    "default": Recipe(expected_prevalence=PREVALENCE),
-    "labels alone": Recipe(expected_prevalence=PREVALENCE, teacher_weight=0),
-    "labels alone, 15 % held out": Recipe(
-        expected_prevalence=PREVALENCE, teacher_weight=0, held_out=0.15
-    ),
-    "linear model's share 0.8": Recipe(expected_prevalence=PREVALENCE, teacher_weight=0.8),
-    "deterministic head": Recipe(expected_prevalence=PREVALENCE, head="deterministic"),
-    "mean pooling": Recipe(expected_prevalence=PREVALENCE, pooling="mean"),
-    "mean and max pooling": Recipe(expected_prevalence=PREVALENCE, pooling="mean-max"),
-    "128 subwords": Recipe(expected_prevalence=PREVALENCE, max_length=128),
-    "vocabulary 16,000": Recipe(expected_prevalence=PREVALENCE, vocab_size=16_000),
-    "hidden size 256": Recipe(expected_prevalence=PREVALENCE, hidden_size=256),
-    "two epochs, rate doubled": Recipe(
-        expected_prevalence=PREVALENCE, epochs=2, learning_rate=2e-3
-    ),
-    "one layer": Recipe(
-        expected_prevalence=PREVALENCE,
-        layers=1,
-        learning_rate=3e-4,
-        embedding_rate=10,
-        epochs=3,
-        max_length=128,
+    "offline": offline_recipe(expected_prevalence=PREVALENCE),
+    "focal loss": offline_recipe(expected_prevalence=PREVALENCE, loss="focal"),
+    "deterministic": offline_recipe(expected_prevalence=PREVALENCE, method="deterministic"),
+    "mean pooling": offline_recipe(expected_prevalence=PREVALENCE, pooling="mean"),
+    "128 subwords": offline_recipe(expected_prevalence=PREVALENCE, max_length=128),
+    "vocabulary 16,000": offline_recipe(expected_prevalence=PREVALENCE, vocab_size=16_000),
+    "hidden size 256": offline_recipe(expected_prevalence=PREVALENCE, hidden_size=256),
+    "one layer": offline_recipe(
+        expected_prevalence=PREVALENCE, layers=1, learning_rate=1e-3, max_length=128
     ),
 }
 

@@ -21,7 +21,7 @@ import transformers
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 from modwatch.models.artifact import save
-from modwatch.models.recipe import Recipe
+from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.training import TrainedModel, train
 from modwatch.scoring.local import LocalScorer
 
@@ -107,13 +107,13 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     compare(
         "offline default",
-        Recipe(epochs=1),
+        offline_recipe(epochs=1),
         given.comments,
         corpus=300,
         threads=given.threads,
         repeats=3,
     )
-    base = Recipe(
+    base = offline_recipe(
         layers=12,
         hidden_size=768,
         attention_heads=12,

@@ -21,7 +21,8 @@ from lake_days import put_comments, put_scores
 from sqlalchemy import Connection, text
 
 from modwatch.ingest.community import Community
-from modwatch.pipeline import daily
+from modwatch.models.recipe import offline_recipe
+from modwatch.pipeline import model
 from modwatch.resources import Resources, open_resources
 from modwatch.review.database import connect
 from modwatch.review.embedded import APPLICATION, EmbeddedServer, embedded
@@ -143,7 +144,8 @@ def champion(unmanned: Registry, tmp_path_factory: pytest.TempPathFactory) -> Re
     installation = Installation(values={"home": folder / "home", "mlflow_url": url})
     corpus = Community(seed=7).training_comments(1_500)
     with open_resources(installation.settings) as at:
-        daily.train(at, corpus, expected_prevalence=Community(seed=7).prevalence)
+        recipe = offline_recipe(expected_prevalence=Community(seed=7).prevalence)
+        model.set_alias(at, model.train(at, corpus, recipe=recipe), "champion")
     return Registry(folder=folder)
 
 

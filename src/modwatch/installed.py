@@ -5,6 +5,7 @@ from pathlib import Path
 
 #: Import name of each package that belongs to one extra.
 _EXTRA_OF = {
+    "accelerate": "models",
     "airflow": "airflow",
     "argon2": "console",
     "babel": "console",

@@ -189,7 +189,12 @@ class Resources:
             tracking_uri=self.settings.mlflow_url,
             cache_dir=self.settings.models_folder,
         )
-        return LocalScorer(folder, model_version=version, threads=self.settings.torch_threads)
+        return LocalScorer(
+            folder,
+            model_version=version,
+            device=self.settings.device,
+            threads=self.settings.torch_threads,
+        )
 
     @cached_property
     def alert_rules(self) -> tuple[AlertRule, ...]:

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from modwatch.models.artifact import save
-from modwatch.models.recipe import Recipe
+from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.training import TrainedModel, train
 
 _PLAIN = ["the", "garden", "needs", "rain", "and", "old", "bridge", "paint", "birds", "sing"]
 _RUDE = ["grumblesnort", "fizzlewit", "bogwaddle"]
 
-TINY = Recipe(
+TINY = offline_recipe(
     vocab_size=200,
     hidden_size=16,
     epochs=8,
     batch_size=16,
     max_length=16,
     random_features=64,
-    teacher_weight=0,  # a second a training; test_training.py has one with it
+    patience=100,
 )
 
 

@@ -8,11 +8,17 @@ from pathlib import Path
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
-from transformers import AutoModel, DistilBertConfig, PretrainedConfig, RobertaConfig
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    DistilBertConfig,
+    PretrainedConfig,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+)
 
 from modwatch.errors import ModelError
 from modwatch.models.artifact import load, read_manifest, save
-from modwatch.models.classifier import Classifier, padded, padding_id
 from modwatch.models.recipe import Recipe
 from modwatch.models.tokenizer import encode
 from modwatch.models.training import TrainedModel, train
@@ -21,14 +27,10 @@ Corpus = tuple[list[str], list[int]]
 Copy = Callable[[], Path]
 
 
-def means(classifier: Classifier, tokenizer: Tokenizer, texts: list[str]) -> list[float]:
-    batch = padded(
-        encode(tokenizer, texts, max_length=16), padding_id(classifier.encoder, tokenizer)
-    )
-    classifier.eval()
-    with torch.no_grad():
-        posterior = classifier.head.posterior(classifier.features(batch))
-    return [*posterior.mean.tolist(), *posterior.variance.tolist()]
+def predicted(model: TrainedModel, texts: list[str]) -> list[list[list[float]]]:
+    ids = encode(model.tokenizer, texts, max_length=16)
+    posterior = model.predictor().predict(ids, batch_tokens=1_000, batch_size=100)
+    return [posterior.mean.tolist(), posterior.variance.tolist()]
 
 
 def test_loaded_model_predicts_the_same_bits(
@@ -38,14 +40,53 @@ def test_loaded_model_predicts_the_same_bits(
     assert loaded.recipe == tiny_model.recipe
     assert loaded.calibration == tiny_model.calibration
     assert loaded.threshold == tiny_model.threshold
+    assert loaded.facts == tiny_model.facts
     texts = corpus[0][:20]
-    saved = means(tiny_model.classifier, tiny_model.tokenizer, texts)
-    assert means(loaded.classifier, loaded.tokenizer, texts) == saved
+    assert predicted(loaded, texts) == predicted(tiny_model, texts)
+
+
+@pytest.mark.parametrize("method", ["mc_dropout", "sngp_ensemble"])
+def test_every_network_is_saved(
+    method: str, corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
+) -> None:
+    recipe = replace(tiny_recipe, method=method, members=2, passes=3, epochs=1)  # type: ignore[arg-type]
+    model = train(*corpus, recipe=recipe, seed=1)
+    save(model, tmp_path / "saved")
+    texts = corpus[0][:20]
+    assert predicted(load(tmp_path / "saved"), texts) == predicted(model, texts)
+
+
+def test_hugging_face_loads_the_trained_encoder(
+    tiny_model: TrainedModel, tiny_artifact: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    encoder = AutoModel.from_pretrained(tiny_artifact)
+    trained = tiny_model.members[0].encoder.state_dict()
+    assert all(torch.equal(value, trained[name]) for name, value in encoder.state_dict().items())
+    assert "newly initialized" not in caplog.text
+    tokenizer = AutoTokenizer.from_pretrained(tiny_artifact)
+    text = "the garden needs fizzlewit"
+    assert tokenizer(text)["input_ids"] == encode(tiny_model.tokenizer, [text], max_length=16)[0]
+
+
+def test_the_model_card_tells_what_the_model_is(tiny_artifact: Path) -> None:
+    card = (tiny_artifact / "README.md").read_text("utf-8")
+    assert card.startswith("---\nlibrary_name: transformers\n")
+    assert "240 comments, 80 of them toxic" in card
+    assert "| AUROC | 0." in card
+    assert "None" not in card
 
 
 def test_folder_holds_safetensors_and_json_only(tiny_artifact: Path) -> None:
     names = {path.name for path in tiny_artifact.iterdir()}
-    assert names == {"modwatch.json", "config.json", "tokenizer.json", "model.safetensors"}
+    assert names == {
+        "README.md",
+        "config.json",
+        "head.safetensors",
+        "model.safetensors",
+        "modwatch.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    }
 
 
 def test_manifest_tells_how_the_model_came_to_be(tiny_artifact: Path) -> None:
@@ -69,9 +110,10 @@ def test_save_refuses_a_folder_in_use(tiny_model: TrainedModel, tmp_path: Path) 
         save(tiny_model, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "name", ["modwatch.json", "config.json", "tokenizer.json", "model.safetensors"]
-)
+FILES = ["config.json", "tokenizer.json", "model.safetensors", "head.safetensors"]
+
+
+@pytest.mark.parametrize("name", ["modwatch.json", *FILES])
 def test_missing_file_is_named(artifact_copy: Copy, name: str) -> None:
     folder = artifact_copy()
     (folder / name).unlink()
@@ -79,7 +121,7 @@ def test_missing_file_is_named(artifact_copy: Copy, name: str) -> None:
         load(folder)
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+@pytest.mark.parametrize("name", FILES)
 def test_changed_file_is_named(artifact_copy: Copy, name: str) -> None:
     folder = artifact_copy()
     with (folder / name).open("ab") as file:
@@ -96,12 +138,26 @@ def test_broken_manifest_is_named(artifact_copy: Copy, content: str) -> None:
         load(folder)
 
 
+def test_a_truncated_file_is_named(artifact_copy: Copy) -> None:
+    path = artifact_copy() / "head.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ModelError, match=r"head\.safetensors differs from its digest"):
+        load(path.parent)
+
+
+def test_an_artifact_of_another_version_is_named(artifact_copy: Copy) -> None:
+    path = artifact_copy() / "modwatch.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1}))
+    with pytest.raises(ModelError, match=r"has format 1, and this version .* reads format 2"):
+        load(path.parent)
+
+
 def test_manifest_of_another_recipe_does_not_fit(artifact_copy: Copy) -> None:
     folder = artifact_copy()
     manifest = json.loads((folder / "modwatch.json").read_text())
     manifest["recipe"]["random_features"] = 32
     (folder / "modwatch.json").write_text(json.dumps(manifest))
-    with pytest.raises(ModelError, match=r"model\.safetensors does not fit"):
+    with pytest.raises(ModelError, match=r"head\.safetensors does not fit"):
         load(folder)
 
 
@@ -127,16 +183,17 @@ def test_any_hugging_face_encoder_goes_through(
     foreign = tmp_path / "foreign"
     torch.manual_seed(0)
     AutoModel.from_config(config).save_pretrained(foreign)
-    foreign_tokenizer(corpus[0]).save(str(foreign / "tokenizer.json"))
-    recipe = Recipe(
-        encoder=str(foreign), pooling="mean", epochs=1, max_length=16, random_features=32
-    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=foreign_tokenizer(corpus[0]),
+        pad_token="<pad>",
+        unk_token="<unk>",
+    ).save_pretrained(foreign)
+    recipe = Recipe(encoder=str(foreign), max_length=64, random_features=32, learning_rate=1e-3)
     model = train(*corpus, recipe=recipe, seed=3)
+    assert model.recipe.max_length == {"distilbert": 32, "roberta": 38}[config.model_type]
     save(model, tmp_path / "saved")
-    loaded = load(tmp_path / "saved")
     texts = corpus[0][:9]
-    saved = means(model.classifier, model.tokenizer, texts)
-    assert means(loaded.classifier, loaded.tokenizer, texts) == saved
+    assert predicted(load(tmp_path / "saved"), texts) == predicted(model, texts)
 
 
 def foreign_tokenizer(texts: list[str]) -> Tokenizer:

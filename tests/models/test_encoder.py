@@ -4,15 +4,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import T5Config
+from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel, T5Config, T5Model
 
 from modwatch.errors import ModelError
 from modwatch.models.encoder import (
-    encoder_config,
-    encoder_from_config,
     hidden_states,
+    longest_input,
     pool,
-    saved_encoder,
+    pretrained_encoder,
     small_encoder,
 )
 from modwatch.models.recipe import Pooling, Recipe
@@ -26,7 +25,7 @@ def test_small_encoder_gives_states(layers: int) -> None:
     assert hidden_states(encoder, ids, ids).shape == (2, 6, 8)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "max", "mean-max"])
+@pytest.mark.parametrize("pooling", ["mean", "max"])
 @given(padding=st.integers(1, 5), seed=st.integers(0, 99))
 def test_pooling_ignores_padding(pooling: Pooling, padding: int, seed: int) -> None:
     states = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(seed))
@@ -37,18 +36,22 @@ def test_pooling_ignores_padding(pooling: Pooling, padding: int, seed: int) -> N
     assert torch.allclose(pool(torch.cat([states, rubbish], 1), longer, pooling), plain)
 
 
-def test_encoder_decoder_is_refused() -> None:
+def test_encoder_decoder_is_refused(tmp_path: Path) -> None:
     config = T5Config(vocab_size=16, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
+    T5Model(config).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="not a Hugging Face encoder"):
+        pretrained_encoder(tmp_path)
+
+
+def test_an_architecture_without_hidden_states_is_refused() -> None:
     ids = torch.ones(1, 3, dtype=torch.long)
-    with pytest.raises(ModelError, match=r"T5Model.*encoder-only"):
-        hidden_states(encoder_from_config(config), ids, ids)
+    with pytest.raises(ModelError, match=r"Linear returns no hidden states.*encoder-only"):
+        hidden_states(torch.nn.Linear(3, 3), ids, ids)  # type: ignore[arg-type]
 
 
 def test_folder_without_encoder_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=tmp_path.name):
-        saved_encoder(tmp_path)
-    with pytest.raises(ModelError, match=r"config\.json"):
-        encoder_config(tmp_path)
+        pretrained_encoder(tmp_path)
 
 
 def test_folder_asking_for_remote_code_is_refused(tmp_path: Path) -> None:
@@ -56,7 +59,21 @@ def test_folder_asking_for_remote_code_is_refused(tmp_path: Path) -> None:
         '{"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config", "AutoModel": "evil.M"}}'
     )
     (tmp_path / "evil.py").write_text("raise SystemExit('ran')")
-    with pytest.raises(ModelError, match=r"config\.json"):
-        encoder_config(tmp_path)
-    with pytest.raises(ModelError):
-        saved_encoder(tmp_path)
+    with pytest.raises(ModelError, match="runs without remote code"):
+        pretrained_encoder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["nobody/no-such-encoder", "./no/such/folder"])
+def test_what_is_no_folder_and_not_on_the_hub_is_named(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(ModelError, match=r"could not be loaded"):
+        pretrained_encoder(name)
+
+
+def test_positions_of_roberta_begin_behind_the_padding() -> None:
+    sizes = {"hidden_size": 8, "num_hidden_layers": 0, "num_attention_heads": 1}
+    config = RobertaConfig(vocab_size=9, max_position_embeddings=514, pad_token_id=1, **sizes)
+    assert longest_input(RobertaModel(config)) == 512
+    assert longest_input(BertModel(BertConfig(vocab_size=9, **sizes))) == 512

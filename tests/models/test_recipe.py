@@ -10,11 +10,13 @@ from modwatch.models.recipe import Recipe
 @pytest.mark.parametrize(
     "change",
     [
-        {"head": "oracle"},
+        {"method": "oracle"},
+        {"loss": "hinge"},
+        {"calibration": "astrology"},
         {"pooling": "median"},
         {"epochs": 0},
         {"held_out": 0.9},
-        {"teacher_weight": 1.5},
+        {"members": 0},
         {"expected_prevalence": 0.0},
         {"threshold": 1.5},
         {"layers": 1, "hidden_size": 10, "attention_heads": 3},

@@ -16,7 +16,7 @@ import pytest
 
 from modwatch.errors import ModelError, NoChampionError, TrackingError
 from modwatch.models.artifact import load
-from modwatch.models.registry import champion_version, fetch, register, set_champion
+from modwatch.models.registry import champion_version, fetch, register, set_alias
 from modwatch.scoring.local import LocalScorer
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -59,7 +59,7 @@ def test_version_without_alias_is_no_champion(tiny_artifact: Path, sqlite: str) 
 def test_register_alias_fetch(tiny_artifact: Path, sqlite: str, tmp_path: Path) -> None:
     assert registered(tiny_artifact, sqlite, "toxicity") == "1"
     version = registered(tiny_artifact, sqlite, "toxicity")
-    set_champion(version, tracking_uri=sqlite)
+    set_alias(version, tracking_uri=sqlite)
     assert champion_version("toxicity", sqlite) == version == "2"
     folder = fetch("toxicity", version, tracking_uri=sqlite, cache_dir=tmp_path)
     assert load(folder).digest == load(tiny_artifact).digest
@@ -139,7 +139,7 @@ def test_through_a_server_mlflow_itself_loads_the_champion(
     tiny_artifact: Path, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = registered(tiny_artifact, server, "toxicity")
-    set_champion(version, tracking_uri=server)
+    set_alias(version, tracking_uri=server)
     folder = fetch(
         "toxicity",
         champion_version("toxicity", server),

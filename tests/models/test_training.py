@@ -1,22 +1,40 @@
 """Training on a tiny corpus with an obvious rule."""
 
+import os
+import random
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from modwatch.errors import ModelError
+from modwatch.models import optimisation
 from modwatch.models.optimisation import Progress
-from modwatch.models.recipe import Recipe
+from modwatch.models.recipe import METHODS, Recipe
 from modwatch.models.training import TrainedModel, train
 
 Corpus = tuple[list[str], list[int]]
 
 
 def weights(model: TrainedModel) -> dict[str, torch.Tensor]:
-    return dict(model.classifier.state_dict())
+    return {
+        f"{number}.{name}": value
+        for number, member in enumerate(model.members)
+        for name, value in member.state_dict().items()
+    }
+
+
+def same(one: TrainedModel, other: TrainedModel) -> bool:
+    first, second = weights(one), weights(other)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 def test_learns_the_rule(tiny_model: TrainedModel) -> None:
@@ -24,7 +42,12 @@ def test_learns_the_rule(tiny_model: TrainedModel) -> None:
     assert tiny_model.facts.examples == 240
     assert tiny_model.facts.toxic == 80
     assert 0 < tiny_model.threshold < 1
-    assert not tiny_model.facts.stopped_early
+
+
+def test_calibration_is_measured_before_and_after(tiny_model: TrainedModel) -> None:
+    for name in ("brier", "ece", "calibration_auprc"):
+        assert {name, f"{name}_before_calibration"} <= set(tiny_model.facts.validation)
+    assert set(tiny_model.facts.calibration_log_loss) >= {"none", "temperature", "isotonic"}
 
 
 def test_same_seed_same_model(
@@ -33,37 +56,43 @@ def test_same_seed_same_model(
     again = train(*corpus, recipe=tiny_recipe, seed=1)
     assert again.facts == tiny_model.facts
     assert again.calibration == tiny_model.calibration
-    for name, weight in weights(again).items():
-        assert torch.equal(weight, weights(tiny_model)[name]), name
+    assert same(again, tiny_model)
 
 
 def test_another_seed_another_model(
     corpus: Corpus, tiny_recipe: Recipe, tiny_model: TrainedModel
 ) -> None:
-    other = train(*corpus, recipe=tiny_recipe, seed=2)
-    name = "head.output.weight"
-    assert not torch.equal(weights(other)[name], weights(tiny_model)[name])
+    assert not same(train(*corpus, recipe=tiny_recipe, seed=2), tiny_model)
 
 
-def test_leaves_torch_generator_as_it_was(corpus: Corpus, tiny_recipe: Recipe) -> None:
-    torch.manual_seed(7)
-    expected = torch.rand(1)
-    torch.manual_seed(7)
+def test_leaves_random_numbers_as_they_were(corpus: Corpus, tiny_recipe: Recipe) -> None:
+    def draw() -> list[float]:
+        return [float(torch.rand(1)), random.random(), float(np.random.random())]  # noqa: NPY002
+
+    def seed() -> None:
+        torch.manual_seed(7)
+        random.seed(7)
+        np.random.seed(7)  # noqa: NPY002
+
+    seed()
+    expected = draw()
+    seed()
     train(*corpus, recipe=replace(tiny_recipe, epochs=1), seed=1)
-    assert torch.equal(torch.rand(1), expected)
+    assert draw() == expected
 
 
 def test_progress_counts_every_step(corpus: Corpus, tiny_recipe: Recipe) -> None:
     seen: list[Progress] = []
-    model = train(*corpus, recipe=replace(tiny_recipe, epochs=1), seed=1, progress=seen.append)
-    assert [one.step for one in seen] == list(range(1, seen[0].steps + 1))
-    assert model.facts.steps == seen[-1].step
+    recipe = replace(tiny_recipe, epochs=1, method="ensemble", members=2)
+    model = train(*corpus, recipe=recipe, seed=1, progress=seen.append)
+    steps = [made["steps"] for made in model.facts.networks]
+    assert [one.step for one in seen if one.network == 2] == list(range(1, steps[1] + 1))
+    assert len(seen) == sum(steps)
 
 
 def test_max_steps_bound_the_run(corpus: Corpus, tiny_recipe: Recipe) -> None:
     model = train(*corpus, recipe=replace(tiny_recipe, max_steps=3), seed=1)
-    assert model.facts.steps == 3
-    assert not model.facts.stopped_early
+    assert [made["steps"] for made in model.facts.networks] == [3]
 
 
 def test_max_examples_are_counted_not_hidden(corpus: Corpus, tiny_recipe: Recipe) -> None:
@@ -71,15 +100,29 @@ def test_max_examples_are_counted_not_hidden(corpus: Corpus, tiny_recipe: Recipe
     assert (model.facts.examples, model.facts.left_out) == (200, 40)
 
 
-def test_clock_ends_the_run_with_a_usable_model(
-    corpus: Corpus, tiny_recipe: Recipe, caplog: pytest.LogCaptureFixture
+def test_other_comments_may_be_thinned_out(corpus: Corpus, tiny_recipe: Recipe) -> None:
+    recipe = replace(tiny_recipe, negatives_per_positive=1)
+    model = train(*corpus, recipe=recipe, seed=1)
+    assert model.facts.negatives_left_out == 72  # 144 of the 216 are not toxic
+    assert model.facts.validation["n"] == 24  # at the prevalence of the corpus
+
+
+def test_it_stops_when_the_held_out_comments_gain_nothing(
+    corpus: Corpus, tiny_recipe: Recipe
 ) -> None:
-    ticks = count()
-    recipe = replace(tiny_recipe, seconds=5)
-    model = train(*corpus, recipe=recipe, seed=1, clock=lambda: float(next(ticks)))
-    assert model.facts.stopped_early
-    assert 0 < model.facts.steps < 10
-    assert "training_stopped_early" in [getattr(record, "event", "") for record in caplog.records]
+    recipe = replace(tiny_recipe, epochs=50, patience=2)
+    (made,) = train(*corpus, recipe=recipe, seed=1).facts.networks
+    found = [point["average_precision"] for point in made["curve"] if "average_precision" in point]
+    assert made["steps"] < 50 * 14 / 2
+    assert found[-3] == max(found) == made["average_precision"]
+
+
+def test_accumulation_takes_fewer_steps(corpus: Corpus, tiny_recipe: Recipe) -> None:
+    once, twice = (
+        train(*corpus, recipe=replace(tiny_recipe, epochs=1, accumulation=k), seed=1)
+        for k in (1, 2)
+    )
+    assert twice.facts.networks[0]["steps"] == once.facts.networks[0]["steps"] // 2
 
 
 def test_expected_prevalence_shifts_probabilities(corpus: Corpus, tiny_recipe: Recipe) -> None:
@@ -88,32 +131,170 @@ def test_expected_prevalence_shifts_probabilities(corpus: Corpus, tiny_recipe: R
     assert model.calibration.prior_shift == pytest.approx(np.log(0.01 / 0.99 * 2))
 
 
-def test_teacher_moves_the_model_the_same_way_each_time(
-    corpus: Corpus, tiny_recipe: Recipe, tiny_model: TrainedModel
-) -> None:
-    taught, again = (
-        train(*corpus, recipe=replace(tiny_recipe, teacher_weight=0.5), seed=1) for _ in range(2)
-    )
-    assert taught.facts.validation["auroc"] > 0.9
-    name = "head.output.weight"
-    assert torch.equal(weights(taught)[name], weights(again)[name])
-    assert not torch.equal(weights(taught)[name], weights(tiny_model)[name])
-
-
-def test_deterministic_head_trains_too(corpus: Corpus, tiny_recipe: Recipe) -> None:
-    model = train(*corpus, recipe=replace(tiny_recipe, head="deterministic"), seed=1)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns(method: str, corpus: Corpus, tiny_recipe: Recipe) -> None:
+    recipe = replace(tiny_recipe, method=method, members=2, passes=3, loss="focal")  # type: ignore[arg-type]
+    model = train(*corpus, recipe=recipe, seed=1)
     assert model.facts.validation["auroc"] > 0.9
+    assert len(model.members) == (2 if "ensemble" in method else 1)
+
+
+def test_an_ensemble_of_one_is_the_deterministic_model(corpus: Corpus, tiny_recipe: Recipe) -> None:
+    one, plain = (
+        train(*corpus, recipe=replace(tiny_recipe, method=method, members=1), seed=1)  # type: ignore[arg-type]
+        for method in ("ensemble", "deterministic")
+    )
+    assert same(one, plain)
+    assert one.calibration == plain.calibration
+
+
+def test_members_begin_differently(corpus: Corpus, tiny_recipe: Recipe) -> None:
+    recipe = replace(tiny_recipe, method="ensemble", members=2, epochs=1)
+    model = train(*corpus, recipe=recipe, seed=1)
+    first, second = (member.state_dict() for member in model.members)
+    assert not torch.equal(first["head.output.weight"], second["head.output.weight"])
+
+
+def test_shares_of_annotators_are_learnt(corpus: Corpus, tiny_recipe: Recipe) -> None:
+    texts, labels = corpus
+    model = train(texts, [0.2 + 0.6 * label for label in labels], recipe=tiny_recipe, seed=1)
+    assert model.facts.toxic == 80
+    assert model.facts.validation["auroc"] > 0.9
+
+
+@pytest.mark.parametrize("method", ["sngp", "ensemble"])
+def test_a_killed_run_goes_on_to_the_same_weights(
+    method: str, corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
+) -> None:
+    recipe = replace(tiny_recipe, method=method, members=2)  # type: ignore[arg-type]
+    undisturbed = train(*corpus, recipe=recipe, seed=1)
+    kills = 0
+    for _ in range(20):
+        child = subprocess.run(
+            [sys.executable, "-c", _KILLED, method, str(tmp_path / "run")],
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)},
+            check=False,
+            capture_output=True,
+        )
+        if child.returncode == 0:
+            break
+        assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+        kills += 1
+    assert kills >= 2
+    resumed = train(*corpus, recipe=recipe, seed=1, checkpoints=tmp_path / "run")
+    assert same(resumed, undisturbed)
+    assert resumed.facts.networks[0]["steps"] == undisturbed.facts.networks[0]["steps"]
+
+
+#: Trains, and dies by a real SIGKILL after 45 more steps.
+_KILLED = """
+import os, signal, sys
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from conftest import TINY, tiny_corpus
+from modwatch.models.training import train
+left = 45
+def count(_):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+recipe = replace(TINY, method=sys.argv[1], members=2)
+train(*tiny_corpus(), recipe=recipe, seed=1, checkpoints=Path(sys.argv[2]), progress=count)
+"""
+
+
+def test_an_incomplete_checkpoint_is_passed_over(
+    corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
+) -> None:
+    recipe = tiny_recipe
+    undisturbed = train(*corpus, recipe=recipe, seed=1)
+
+    class StopError(Exception):
+        pass
+
+    def stop(state: Progress) -> None:
+        if state.step == 70:
+            raise StopError
+
+    with pytest.raises(StopError):
+        train(*corpus, recipe=recipe, seed=1, checkpoints=tmp_path, progress=stop)
+    newest = max(
+        tmp_path.glob("network-0/*/checkpoint-*"), key=lambda path: int(path.name.split("-")[1])
+    )
+    (newest / "complete").unlink()
+    (newest / "optimizer.pt").write_bytes(b"half")
+    resumed = train(*corpus, recipe=recipe, seed=1, checkpoints=tmp_path)
+    assert same(resumed, undisturbed)
+
+
+def test_checkpoints_of_another_recipe_are_refused(
+    corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
+) -> None:
+    train(*corpus, recipe=replace(tiny_recipe, epochs=1), seed=1, checkpoints=tmp_path)
+    with pytest.raises(ModelError, match=r"another training run \(different: recipe, ridge\)"):
+        train(
+            *corpus, recipe=replace(tiny_recipe, epochs=1, ridge=1.0), seed=1, checkpoints=tmp_path
+        )
+    with pytest.raises(ModelError, match=r"different: corpus"):
+        train(
+            corpus[0],
+            corpus[1][::-1],
+            recipe=replace(tiny_recipe, epochs=1),
+            seed=1,
+            checkpoints=tmp_path,
+        )
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_step_and_no_text(
+    corpus: Corpus, tiny_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loss_of, calls = optimisation.loss_of, count(1)
+
+    def diverging(recipe: Recipe, logit: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return loss_of(recipe, logit, target) * (float("nan") if next(calls) == 7 else 1)
+
+    monkeypatch.setattr(optimisation, "loss_of", diverging)
+    with pytest.raises(ModelError, match="loss of step 7 is not finite") as caught:
+        train(*corpus, recipe=tiny_recipe, seed=1)
+    assert "garden" not in str(caught.value)
+
+
+def test_without_memory_the_batch_is_halved_and_said_so(
+    corpus: Corpus,
+    tiny_recipe: Recipe,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loss_of, most = optimisation.loss_of, 5
+
+    def scarce(recipe: Recipe, logit: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        if len(logit) > most:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return loss_of(recipe, logit, target)
+
+    monkeypatch.setattr(optimisation, "loss_of", scarce)
+    model = train(*corpus, recipe=replace(tiny_recipe, epochs=1), seed=1)
+    assert model.facts.networks[0]["batch_size"] == 4
+    assert [getattr(record, "event", "") for record in caplog.records].count(
+        "training_batch_halved"
+    ) == 2
+    most = 0
+    with pytest.raises(ModelError, match="batch of one comment"):
+        train(*corpus, recipe=replace(tiny_recipe, epochs=1), seed=1)
 
 
 @pytest.mark.parametrize(
     ("texts", "labels", "message"),
     [
         (["a"], [0, 1], "1 texts but 2 labels"),
-        (["a"] * 30, [2] * 30, "labels must be 0 or 1"),
+        (["a"] * 30, [2] * 30, "between 0 and 1"),
+        (["a"] * 30, [float("nan")] * 30, "between 0 and 1"),
         ([], [], "at least ten of each"),
         (["a"] * 30, [0] * 30, "at least ten of each"),
     ],
 )
-def test_unusable_corpora_are_refused(texts: list[str], labels: list[int], message: str) -> None:
+def test_unusable_corpora_are_refused(texts: list[str], labels: list[float], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         train(texts, labels, recipe=Recipe(), seed=0)

@@ -21,7 +21,7 @@ from installation import (
 )
 
 from modwatch.errors import DatabaseError, LakeError, NoChampionError, TrackingError
-from modwatch.models.registry import set_champion
+from modwatch.models.registry import set_alias
 from modwatch.pipeline import daily
 from modwatch.resources import open_resources
 
@@ -51,7 +51,7 @@ def test_a_version_without_the_alias_is_no_champion(files: Installation) -> None
     MlflowClient(url).delete_registered_model_alias("toxicity", "champion")
     files.run("ingest", "check_comments")
     refused(lambda: files.run("score"), NoChampionError, "modwatch train")
-    set_champion("1", tracking_uri=url)
+    set_alias("1", tracking_uri=url)
     assert files.run("score") == [40]
 
 

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 from modwatch.models.artifact import save
-from modwatch.models.recipe import Recipe
+from modwatch.models.recipe import offline_recipe
 from modwatch.models.training import train
 
-RECIPE = Recipe(
+RECIPE = offline_recipe(
     vocab_size=200,
     layers=1,
     hidden_size=16,
     epochs=2,
     max_length=32,
     random_features=64,
-    pooling="mean-max",
 )
 
 

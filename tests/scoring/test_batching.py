@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.scoring.local import length_buckets
+from modwatch.models.batches import length_buckets
 
 lengths = st.lists(st.integers(1, 60), max_size=80)
 

@@ -20,7 +20,8 @@ from modwatch.demo.datasets import DemoData
 from modwatch.demo.moderators import Shift, create_moderators
 from modwatch.demo.setup import Demo, Narrator, started
 from modwatch.ingest.community import Community
-from modwatch.pipeline import daily
+from modwatch.models.recipe import offline_recipe
+from modwatch.pipeline import model
 from modwatch.resources import open_resources
 
 #: Stands in every comment, so that one search tells whether a comment got where it must not.
@@ -141,7 +142,8 @@ def _made(demo: Demo, exits: ExitStack) -> DailyJob:
     client, victim = AirflowClient(demo.airflow), Victim()
     exits.callback(client.close)
     with open_resources() as at:
-        daily.train(at, demo.data.training(), expected_prevalence=demo.data.expected_prevalence)
+        recipe = offline_recipe(expected_prevalence=demo.data.expected_prevalence)
+        model.set_alias(at, model.train(at, demo.data.training(), recipe=recipe), "champion")
         shift = Shift(at, create_moderators(at.database))
         client.wait_for_dags({"score_comments", "monitor_collaboration"})
         for dag in ("score_comments", "monitor_collaboration"):

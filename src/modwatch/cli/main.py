@@ -10,6 +10,7 @@ from typing import Any
 
 from modwatch.cli import audit, people, queue
 from modwatch.cli.arguments import add_command, day, number_between, open_resources
+from modwatch.cli.models import add_models
 from modwatch.errors import ModwatchError
 from modwatch.installed import dags_folder, missing_extra, version
 from modwatch.pipeline import daily
@@ -66,8 +67,10 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--data", default="synthetic", help="synthetic, wikipedia_talk or civil_comments"
     )
+    demo.add_argument("--encoder", help="a pre-trained encoder; default: the offline model")
     demo.add_argument("--once", action="store_true", help="stop everything at the end")
     _add_daily(commands)
+    add_models(commands)
     _add_review(commands)
     add_command(commands, "migrate", _migrate, "upgrade the schema of the review database")
     settings = add_command(commands, "settings", _settings, "print the settings and their values")
@@ -93,12 +96,6 @@ def _add_daily(commands: Any) -> None:
     shard = add_command(commands, "score-shard", _score_shard, "score one shard of a day")
     shard.add_argument("day", type=day, help="YYYY-MM-DD, UTC")
     shard.add_argument("part", type=json.loads, help="a shard, as JSON, from plan_shards")
-
-    train = add_command(commands, "train", _train, "train the offline model and make it champion")
-    train.add_argument(
-        "--data", default="synthetic", help="synthetic, wikipedia_talk or civil_comments"
-    )
-    train.add_argument("--seed", type=int, default=0)
 
     plan = add_command(
         commands, "plan", _plan, "print how to split labels between random slice and confirmations"
@@ -145,7 +142,7 @@ def _add_review(commands: Any) -> None:
 def _demo(options: argparse.Namespace) -> int:
     from modwatch.demo.run import run_demo
 
-    return run_demo(options.data, once=options.once)
+    return run_demo(options.data, once=options.once, encoder=options.encoder)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -157,21 +154,6 @@ def _run(options: argparse.Namespace) -> None:
 def _score_shard(options: argparse.Namespace) -> None:
     with open_resources() as resources:
         print(f"score_shard: {daily.score_shard(resources, options.day, **options.part)}")
-
-
-def _train(options: argparse.Namespace) -> None:
-    from modwatch.demo.datasets import demo_data
-
-    data = demo_data(options.data)
-    with open_resources() as resources:
-        version = daily.train(
-            resources,
-            data.training(),
-            expected_prevalence=data.expected_prevalence,
-            seed=options.seed,
-            progress=lambda text: print(text, flush=True),
-        )
-    print(f"version {version} of {load_settings().model_name} is the champion")
 
 
 def _console(options: argparse.Namespace) -> None:

@@ -19,21 +19,24 @@ from modwatch.review.quality_control.gold import add_gold
 
 _DAY_SECONDS = 120
 _TRAINING_SECONDS = 600
+#: With a pre-trained encoder.
+_TUNING_SECONDS = 7_200
 _LEFT_FOR_THE_VISITOR = 5
 _DAGS = ("score_comments", "monitor_collaboration")
 
 
-def run_demo(name: str, *, once: bool) -> int:
+def run_demo(name: str, *, once: bool, encoder: str | None = None) -> int:
     """Run the demo `name`; return 0 when every run succeeded, 1 otherwise.
 
-    With `once` all services are stopped at the end; otherwise they run until Ctrl-C.
+    With `once` all services are stopped at the end; otherwise they run until Ctrl-C. The model is
+    the offline one, or `encoder` (a folder or a name on the hub) fine-tuned.
     """
     narrator, succeeded = Narrator(), False
     data = demo_data(name)
     try:
         with interruptible(), started(data, narrator) as demo:
             with MemoryGauge(demo.stack, pid_file=demo.postgres_pid_file) as gauge:
-                train_champion(demo)
+                train_champion(demo, encoder)
                 succeeded = _make_days(demo, leave=0 if once else _LEFT_FOR_THE_VISITOR)
                 print(f"\n{summarise(data, demo.settings)}\n", flush=True)
             narrator.say(f"done; peak memory of all processes: {gauge.peak_bytes / 2**30:.2f} GiB")
@@ -46,14 +49,16 @@ def run_demo(name: str, *, once: bool) -> int:
     return 0 if succeeded else 1
 
 
-def train_champion(demo: Demo) -> None:
+def train_champion(demo: Demo, encoder: str | None = None) -> None:
     """Train the champion in a separate process, and print its progress."""
     command = [sys.executable, "-m", "modwatch", "train", "--data", demo.data.name]
+    if encoder:
+        command += ["--encoder", encoder]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         for line in process.stdout or ():
             demo.narrator.say(line.rstrip())
-        if process.wait(timeout=_TRAINING_SECONDS):
+        if process.wait(timeout=_TUNING_SECONDS if encoder else _TRAINING_SECONDS):
             raise StackError("training failed; see the message above")
     finally:
         process.kill()

@@ -1,66 +1,144 @@
-"""Calibration: from raw logits to probabilities at the prevalence of the stream."""
+"""Calibration: from a model's probabilities to probabilities at the prevalence of the stream."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.special import expit, logit
+from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import precision_recall_curve
+from sklearn.model_selection import StratifiedKFold
 
 from modwatch.errors import ModelError
-from modwatch.models.heads import GaussianLogit
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
+#: From the fewest parameters to the most.
+CalibrationMethod = Literal["none", "temperature", "platt", "beta", "isotonic"]
+METHODS: tuple[CalibrationMethod, ...] = get_args(CalibrationMethod)
+
+#: Probabilities are moved this far from 0 and 1 before their log odds are taken.
+_EDGE = 1e-12
+#: Smallest slope, so that the order of comments stays.
+_LEAST_SLOPE = 1e-3
+_FOLDS = 5
+#: Part of what is left to 0 and to 1 by which isotonic regression rises beyond its blocks.
+_EDGE_RISE = 0.01
+
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Platt scaling of the logit, then a shift from the prevalence of the corpus to another.
+    """An increasing function of the probability, then a shift to another prevalence.
 
-    Scaling: Platt (1999). Shift: Saerens, Latinne & Decaestecker (2002), in log odds: with the same
-    distribution of comments in each class, a change of the prevalence multiplies the odds by a
-    constant. Both apply to the whole posterior of the logit.
+    - `temperature`: σ(a·ℓ) of the log odds ℓ (Guo et al. 2017)
+    - `platt`: σ(a·ℓ + c) (Platt 1999)
+    - `beta`: σ(a·ln p − b·ln(1−p) + c) (Kull, Silva Filho & Flach 2017)
+    - `isotonic`: linear between the centres of the blocks of isotonic regression (Oron & Flournoy
+      2017), so that comments of one block keep their order
 
-    >>> rarer = Calibration(scale=1.0, shift=0.0, prior_shift=prior_shift(0.5, 0.01))
-    >>> even = GaussianLogit(mean=np.zeros(1), variance=np.zeros(1), factor=0.1)
-    >>> rarer(even).prob().round(6).tolist()
+    Shift: Saerens, Latinne & Decaestecker (2002). With the same distribution of comments in each
+    class, a change of the prevalence adds a constant to the log odds.
+
+    >>> rarer = Calibration(method="none", prior_shift=prior_shift(0.5, 0.01))
+    >>> rarer(np.array([0.5])).round(6).tolist()
     [0.01]
     """
 
-    scale: float
-    shift: float
+    method: CalibrationMethod
+    #: a; a, c; or a, b, c. Of isotonic: the probabilities of the centres, then their values.
+    parameters: tuple[float, ...] = ()
     #: Log odds of the expected prevalence minus those of the corpus.
-    prior_shift: float
+    prior_shift: float = 0.0
 
-    def __call__(self, posterior: GaussianLogit) -> GaussianLogit:
-        """Return the calibrated posterior."""
-        return posterior.affine(self.scale, self.shift + self.prior_shift)
+    def __call__(self, prob: Floats) -> Floats:
+        """Return calibrated probabilities, in the shape of `prob`."""
+        if self.method == "isotonic":
+            centres, values = np.split(np.asarray(self.parameters), 2)
+            prob = np.interp(prob, centres, values)
+        elif self.method != "none":
+            prob = expit(_features(prob, self.method) @ np.asarray(self.parameters))
+        return np.asarray(expit(_log_odds(prob) + self.prior_shift) if self.prior_shift else prob)
+
+
+def fit_calibration(prob: Floats, label: Labels, method: CalibrationMethod) -> Calibration:
+    """Return the calibration with the least log loss on held-out comments.
+
+    Labels are smoothed as in Platt (1999), so the result is finite for perfectly separated classes.
+
+    Raises:
+        ModelError: a class is missing.
+    """
+    target = _smoothed(label)
+    if method == "none":
+        return Calibration(method=method)
+    if method == "isotonic":
+        return Calibration(method=method, parameters=_isotonic(prob, target))
+    return Calibration(method=method, parameters=_logistic(_features(prob, method), target))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationChoice:
+    """A calibration chosen by cross-validation."""
+
+    calibration: Calibration
+    #: (N,) held-out probabilities, each calibrated without its own fold.
+    prob: Floats
+    #: Mean log loss of each method on the folds that it was not fitted to.
+    log_loss: dict[CalibrationMethod, float]
+
+
+def choose_calibration(
+    prob: Floats,
+    label: Labels,
+    *,
+    seed: int,
+    methods: Sequence[CalibrationMethod] = METHODS,
+) -> CalibrationChoice:
+    """Return the calibration chosen by five-fold cross-validation.
+
+    The method with the fewest parameters is chosen whose mean log loss is within one standard error
+    of the least.
+
+    Raises:
+        ModelError: fewer than two comments of a class.
+    """
+    folds = min(_FOLDS, int(min(label.sum(), (1 - label).sum())))
+    if folds < 2:
+        raise ModelError(
+            f"held-out split has {int(label.sum())} toxic and {int((1 - label).sum())} other "
+            "comments; calibration requires two of each: use a larger corpus or a larger `held_out`"
+        )
+    splits = list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(prob, label))
+    found = {method: np.empty(len(label)) for method in methods}
+    for method in methods:
+        for fit, test in splits:
+            found[method][test] = fit_calibration(prob[fit], label[fit], method)(prob[test])
+    loss = {method: _log_loss(found[method], label) for method in methods}
+    best = min(methods, key=lambda method: float(loss[method].mean()))
+    chosen = next(
+        method
+        for method in methods
+        if (worse := loss[method] - loss[best]).mean() <= worse.std() / np.sqrt(len(label))
+    )
+    return CalibrationChoice(
+        calibration=fit_calibration(prob, label, chosen),
+        prob=found[chosen],
+        log_loss={method: float(loss[method].mean()) for method in methods},
+    )
+
+
+def shifted(calibration: Calibration, *, corpus: float, expected: float) -> Calibration:
+    """Return the calibration for another prevalence than that of the corpus."""
+    return replace(calibration, prior_shift=prior_shift(corpus, expected))
 
 
 def prior_shift(corpus: float, expected: float) -> float:
     """Return log odds of the `expected` prevalence minus those of the `corpus`, both in (0, 1)."""
-    return float(np.log(expected / (1 - expected)) - np.log(corpus / (1 - corpus)))
-
-
-def platt(posterior: GaussianLogit, label: Labels) -> tuple[float, float]:
-    """Return (scale, shift) of the logit with the least log loss on held-out comments.
-
-    The scale is positive, so the order of comments does not change. Labels are smoothed as in
-    Platt (1999), so the result is finite for perfectly separated classes. ModelError when a class
-    is missing.
-    """
-    positive = int(label.sum())
-    negative = len(label) - positive
-    if not positive or not negative:
-        raise ModelError(
-            f"held-out split has {positive} toxic and {negative} other comments; calibration "
-            "requires both: use a larger corpus or a larger `held_out`"
-        )
-    target = np.where(label == 1, (positive + 1) / (positive + 2), 1 / (negative + 2))
-    least = minimize(_log_loss(posterior, target), x0=np.zeros(2), method="Nelder-Mead")
-    return float(np.exp(least.x[0])), float(least.x[1])
+    return float(logit(expected) - logit(corpus))
 
 
 def best_f1_threshold(prob: Floats, label: Labels, weight: Floats) -> float:
@@ -82,10 +160,61 @@ def prevalence_weights(label: Labels, expected: float) -> Floats:
     return weights
 
 
-def _log_loss(posterior: GaussianLogit, target: Floats) -> Callable[[Floats], float]:
-    def loss(point: Floats) -> float:
-        prob = posterior.affine(float(np.exp(point[0])), float(point[1])).prob()
-        prob = np.clip(prob, 1e-12, 1 - 1e-12)
-        return float(-np.mean(target * np.log(prob) + (1 - target) * np.log1p(-prob)))
+def _log_odds(prob: Floats) -> Floats:
+    return np.asarray(logit(np.clip(prob, _EDGE, 1 - _EDGE)))
 
-    return loss
+
+def _features(prob: Floats, method: CalibrationMethod) -> Floats:
+    """Return what the log odds are linear in, (…, number of parameters)."""
+    clipped = np.clip(prob, _EDGE, 1 - _EDGE)
+    if method == "beta":
+        parts = [np.log(clipped), -np.log1p(-clipped), np.ones_like(clipped)]
+    else:
+        parts = [logit(clipped), np.ones_like(clipped)][: 1 if method == "temperature" else 2]
+    return np.stack(parts, axis=-1)
+
+
+def _smoothed(label: Labels) -> Floats:
+    positive = int(label.sum())
+    negative = len(label) - positive
+    if not positive or not negative:
+        raise ModelError(
+            f"{positive} toxic and {negative} other comments; calibration requires both"
+        )
+    return np.where(label == 1, (positive + 1) / (positive + 2), 1 / (negative + 2))
+
+
+def _logistic(features: Floats, target: Floats) -> tuple[float, ...]:
+    """Return the coefficients (k,) of logistic regression; slopes are positive."""
+    slopes = max(1, features.shape[1] - 1)
+    start = np.zeros(features.shape[1])
+    start[:slopes] = 1.0
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        score = features @ point
+        value = np.mean(np.logaddexp(0, score) - target * score)
+        return float(value), features.T @ (expit(score) - target) / len(target)
+
+    bounds = [(_LEAST_SLOPE, None)] * slopes + [(None, None)] * (len(start) - slopes)
+    least = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, tol=1e-10)
+    return tuple(map(float, least.x))
+
+
+def _isotonic(prob: Floats, target: Floats) -> tuple[float, ...]:
+    """Return the centres of the blocks of isotonic regression, then their values.
+
+    Before the first and after the last, the values rise a little, so that the order stays.
+    """
+    fitted = IsotonicRegression(increasing=True).fit_transform(prob, target)
+    values, block = np.unique(fitted.round(12), return_inverse=True)  # of a block, equal
+    centres = np.bincount(block, weights=prob) / np.bincount(block)
+    ends = values[0] * (1 - _EDGE_RISE), values[-1] + _EDGE_RISE * (1 - values[-1])
+    centres = np.concatenate([[0.0], centres, [1.0]])
+    values = np.concatenate([ends[:1], values, ends[1:]])
+    centres, first = np.unique(centres, return_index=True)
+    return (*map(float, centres), *map(float, values[first]))
+
+
+def _log_loss(prob: Floats, label: Labels) -> Floats:
+    clipped = np.clip(prob, _EDGE, 1 - _EDGE)
+    return np.asarray(-np.where(label == 1, np.log(clipped), np.log1p(-clipped)))

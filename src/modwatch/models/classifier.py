@@ -1,65 +1,125 @@
-"""The classifier: encoder, pooling and head in one module, and its batches."""
+"""The classifier: encoder, pooling and head in one module; one or several make the predictor."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
+from numpy.typing import NDArray
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from modwatch.models.batches import Batch, length_buckets, padded
+from modwatch.models.dropout import dropout_pass, replace_dropout
 from modwatch.models.encoder import hidden_states, pool
-from modwatch.models.heads import DeterministicHead, SNGPHead, build_head
+from modwatch.models.heads import Head, build_head
+from modwatch.models.posterior import LogitPosterior
 from modwatch.models.recipe import Recipe
-from modwatch.models.tokenizer import pad_id
-
-
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """Padded subword ids of N comments."""
-
-    ids: Tensor  # (N, T) int64
-    mask: Tensor  # (N, T) int64; 1 for subwords, 0 for padding
-
-
-def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> Batch:
-    """Return sequences of ids as one batch, padded to the longest.
-
-    >>> padded([[7, 8], [9]], pad_id=0).ids.tolist()
-    [[7, 8], [9, 0]]
-    """
-    lengths = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
-    mask = np.arange(lengths.max()) < lengths[:, None]  # (N, T)
-    ids = np.full(mask.shape, pad_id, dtype=np.int64)
-    ids[mask] = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=lengths.sum())
-    return Batch(ids=torch.from_numpy(ids), mask=torch.from_numpy(mask.astype(np.int64)))
 
 
 class Classifier(nn.Module):
-    """Encoder → pooled features → head. Call `features`, then a method of the head."""
+    """Encoder → pooled features → head."""
 
-    def __init__(
-        self, encoder: PreTrainedModel, head: SNGPHead | DeterministicHead, recipe: Recipe
-    ):
+    def __init__(self, encoder: PreTrainedModel, head: Head, recipe: Recipe):
         super().__init__()
         self.encoder, self.head, self.pooling = encoder, head, recipe.pooling
 
-    def features(self, batch: Batch) -> Tensor:
-        """Return the pooled features (N, d) float32 of a batch."""
-        states = hidden_states(self.encoder, batch.ids, batch.mask)
-        return pool(states, batch.mask, self.pooling).float()
+    def features(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the pooled features (N, d) float32 of subword ids (N, T)."""
+        return pool(hidden_states(self.encoder, ids, mask).float(), mask, self.pooling)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the logits (N,) and the features (N, d), for training."""
+        features = self.features(ids, mask)
+        with torch.autocast(features.device.type, enabled=False):
+            return self.head(features), features
+
+
+class Predictor:
+    """The networks of a model, on one device: predicts the posterior of the logit.
+
+    Comments are predicted in batches of similar length. The batching changes a probability by
+    rounding only, and the same list gives exactly the same predictions.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Classifier],
+        recipe: Recipe,
+        *,
+        pad_id: int,
+        seed: int,
+        device: torch.device | None = None,
+        bf16: bool = False,
+    ) -> None:
+        """Prepare the networks.
+
+        Args:
+            members: one classifier, or those of an ensemble.
+            recipe: of the training.
+            pad_id: id for padding.
+            seed: of the masks of Monte Carlo dropout.
+            device: where to compute; None: where the members are.
+            bf16: matrix products of the encoder in bfloat16; the head always uses fp32.
+        """
+        self.device = device or next(members[0].parameters()).device
+        self.members = [member.eval().to(self.device) for member in members]
+        self._pad_id, self._bf16 = pad_id, bf16
+        self._passes = recipe.passes if recipe.method == "mc_dropout" else 0
+        self._dropout = replace_dropout(self.members[0], seed=seed) if self._passes else []
+
+    @torch.inference_mode()
+    def posterior(self, batch: Batch) -> LogitPosterior:
+        """Return the posterior of a batch, a component for each member or pass."""
+        batch = batch.to(self.device)
+        if not self._passes:
+            return LogitPosterior.mixture([self._one(member, batch) for member in self.members])
+        parts = []
+        for number in range(self._passes):
+            with dropout_pass(self._dropout, number):
+                parts.append(self._one(self.members[0], batch))
+        return LogitPosterior.mixture(parts)
+
+    def predict(
+        self, ids: Sequence[Sequence[int]], *, batch_tokens: int, batch_size: int
+    ) -> LogitPosterior:
+        """Return the posterior of comments, in order; one at least."""
+        order = _buckets(ids, batch_tokens, batch_size)
+        parts = [self.posterior(padded([ids[i] for i in rows], self._pad_id)) for rows in order]
+        return LogitPosterior.rows(parts, np.argsort(np.concatenate(order), kind="stable"))
+
+    @torch.inference_mode()
+    def observe(self, ids: Sequence[Sequence[int]], *, batch_tokens: int, batch_size: int) -> None:
+        """Add training comments to the posterior of each head."""
+        for rows in _buckets(ids, batch_tokens, batch_size):
+            batch = padded([ids[i] for i in rows], self._pad_id).to(self.device)
+            for member in self.members:
+                member.head.observe(self._features(member, batch))
+
+    def _one(self, member: Classifier, batch: Batch) -> LogitPosterior:
+        return member.head.posterior(self._features(member, batch))
+
+    def _features(self, member: Classifier, batch: Batch) -> Tensor:
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bf16):
+            return member.features(batch.ids, batch.mask)
+
+
+def _buckets(
+    ids: Sequence[Sequence[int]], batch_tokens: int, batch_size: int
+) -> list[NDArray[np.intp]]:
+    lengths = [len(sequence) for sequence in ids]
+    return list(length_buckets(lengths, token_budget=batch_tokens, most=batch_size))
 
 
 def build_classifier(encoder: PreTrainedModel, recipe: Recipe) -> Classifier:
     """Return `encoder` with an untrained head; torch's seed determines its weights."""
     width = int(encoder.config.hidden_size)
-    inputs = 2 * width if recipe.pooling == "mean-max" else width
-    return Classifier(encoder, build_head(inputs, width, recipe), recipe)
+    return Classifier(encoder, build_head(width, width, recipe), recipe)
 
 
-def padding_id(encoder: PreTrainedModel, tokenizer: Tokenizer) -> int:
-    """Return the id for padding: that of the encoder, or else of the tokenizer."""
-    own = getattr(encoder.config, "pad_token_id", None)
-    return pad_id(tokenizer) if own is None else int(own)
+def padding_id(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
+    """Return the id for padding: that of the encoder, or else of the tokenizer, or else 0."""
+    for owner in (encoder.config, tokenizer):
+        own = getattr(owner, "pad_token_id", None)
+        if own is not None:
+            return int(own)
+    return 0

@@ -1,10 +1,12 @@
 """Encoders (any Hugging Face `AutoModel`), and the pooling of their hidden states."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, BertConfig, PretrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModel, BertConfig, BertModel, PreTrainedModel
 from transformers.utils import logging as hf_logging
 
 from modwatch.errors import ModelError
@@ -27,52 +29,67 @@ def small_encoder(recipe: Recipe, *, vocab_size: int, pad_id: int) -> PreTrained
         attention_probs_dropout_prob=recipe.dropout,
         pad_token_id=pad_id,
     )
-    return encoder_from_config(config)
+    return BertModel(config)
 
 
-def encoder_from_config(config: PretrainedConfig) -> PreTrainedModel:
-    """Return the randomly initialised encoder of a Hugging Face configuration."""
-    return without_unused_pooler(AutoModel.from_config(config, trust_remote_code=False))
+def pretrained_encoder(source: str | Path) -> PreTrainedModel:
+    """Return the encoder in a folder (config.json and model.safetensors) or on the hub, in fp32.
 
+    Runs no code of the source and unpickles nothing.
 
-def saved_encoder(folder: Path) -> PreTrainedModel:
-    """Return the encoder saved in `folder` (config.json and model.safetensors).
-
-    Runs no code of the folder and unpickles nothing. ModelError when the folder has no such
-    encoder.
+    Raises:
+        ModelError: there is no such encoder, or the hub cannot be reached.
     """
-    quiet = hf_logging.get_verbosity()
-    hf_logging.set_verbosity_error()  # it would warn of the weights of an unused head
-    try:
-        encoder = AutoModel.from_pretrained(
-            folder, trust_remote_code=False, use_safetensors=True, local_files_only=True
+    with reading(source, "encoder"):
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False, **_where(source))
+        if getattr(config, "is_encoder_decoder", False):
+            raise ValueError("encoder and decoder")
+        encoder: PreTrainedModel = AutoModel.from_pretrained(
+            source,
+            config=config,
+            trust_remote_code=False,
+            use_safetensors=True,
+            dtype=torch.float32,
+            **_where(source),
         )
-    except (OSError, ValueError, RuntimeError, KeyError) as exc:
-        raise ModelError(
-            f"{folder} is not a Hugging Face encoder; it requires config.json and "
-            "model.safetensors of an architecture that runs without remote code"
-        ) from exc
-    finally:
-        hf_logging.set_verbosity(quiet)
-    return without_unused_pooler(encoder)
-
-
-def encoder_config(path: Path) -> PretrainedConfig:
-    """Return the Hugging Face configuration in the folder `path`; ModelError when invalid."""
-    try:
-        return AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
-    except (OSError, ValueError, KeyError) as exc:
-        raise ModelError(
-            f"{path / 'config.json'} is not the configuration of an encoder that runs without "
-            "remote code; train the model again or use another encoder"
-        ) from exc
-
-
-def without_unused_pooler(encoder: PreTrainedModel) -> PreTrainedModel:
-    """Return the encoder without its pooler, which `pool` replaces."""
-    if getattr(encoder, "pooler", None) is not None:
-        encoder.pooler = None
     return encoder
+
+
+@contextmanager
+def reading(source: str | Path, what: str) -> Iterator[None]:
+    """Raise ModelError where `source` has no such thing."""
+    try:
+        with quiet():
+            yield
+    except Exception as exc:  # of any class, from Python and Rust
+        raise ModelError(_unreadable(source, what, exc)) from exc
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Hugging Face's warnings and progress bars from the terminal."""
+    level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
+    hf_logging.set_verbosity_error()  # it would warn of the weights of an unused head
+    hf_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        hf_logging.set_verbosity(level)
+        if bars:
+            hf_logging.enable_progress_bar()
+
+
+def longest_input(encoder: PreTrainedModel) -> int | None:
+    """Return the most subwords that the encoder has positions for; None if there is no limit.
+
+    RoBERTa counts positions from behind the padding id.
+    """
+    positions = getattr(encoder.config, "max_position_embeddings", None)
+    table = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
+    skipped = getattr(table, "padding_idx", None)
+    if positions is None or positions <= 0:
+        return None
+    return int(positions) - (0 if skipped is None else int(skipped) + 1)
 
 
 def hidden_states(encoder: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
@@ -88,19 +105,38 @@ def hidden_states(encoder: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor
 
 
 def pool(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
-    """Return features (N, d), or (N, 2d) for mean-max, of states (N, T, d) where mask (N, T) is 1.
+    """Return features (N, d) of states (N, T, d) where mask (N, T) is 1.
 
     Padding has no influence; each comment requires at least one unmasked position.
 
     >>> states = torch.tensor([[[1.0], [3.0], [9.0]]])
     >>> mask = torch.tensor([[1, 1, 0]])
-    >>> pool(states, mask, "mean-max").tolist()
-    [[2.0, 3.0]]
+    >>> pool(states, mask, "mean").tolist(), pool(states, mask, "max").tolist()
+    ([[2.0]], [[3.0]])
     """
     kept = mask.unsqueeze(-1).bool()  # (N, T, 1)
-    parts = []
-    if pooling != "max":
-        parts.append(states.masked_fill(~kept, 0).sum(1) / kept.sum(1))
-    if pooling != "mean":
-        parts.append(states.masked_fill(~kept, float("-inf")).amax(1))
-    return torch.cat(parts, dim=-1)
+    if pooling == "max":
+        return states.masked_fill(~kept, float("-inf")).amax(1)
+    return states.masked_fill(~kept, 0).sum(1) / kept.sum(1)
+
+
+def _where(source: str | Path) -> dict[str, bool]:
+    return {"local_files_only": Path(source).is_dir()}
+
+
+def _unreadable(source: str | Path, what: str, exc: Exception) -> str:
+    """Return the message for an encoder or tokenizer that cannot be read."""
+    if Path(source).is_dir():
+        return (
+            f"{source} is not a Hugging Face {what}; it requires config.json, model.safetensors "
+            "and tokenizer.json of an encoder that runs without remote code"
+        )
+    if isinstance(exc, OSError) and "connect" in str(exc).lower():
+        return (
+            f"{what} {str(source)!r} could not be loaded: the Hugging Face hub cannot be reached, "
+            "and no folder has this name; check the network, or pass a folder"
+        )
+    return (
+        f"{what} {str(source)!r} could not be loaded ({type(exc).__name__}): it is no folder, and "
+        "the Hugging Face hub has no encoder of this name that runs without remote code"
+    )

@@ -1,160 +1,386 @@
-"""Gradient descent on a classifier: steps, schedule, time limit."""
+"""Fits one network: transformers' `Trainer`, with checkpoints that survive a kill."""
 
 import logging
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from accelerate.utils.memory import should_reduce_batch_size
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
-from torch import Tensor, nn
+from sklearn.metrics import average_precision_score
+from torch import Tensor
+from torch.utils.data import DataLoader
+from transformers import (
+    EarlyStoppingCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainingArguments,
+)
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-from modwatch.models.classifier import Batch, Classifier, padded, padding_id
-from modwatch.models.heads import GaussianLogit
+from modwatch.errors import ModelError
+from modwatch.models.batches import ShuffledBuckets, padded
+from modwatch.models.classifier import Classifier, Predictor
+from modwatch.models.devices import has_bf16
+from modwatch.models.encoder import quiet
+from modwatch.models.heads import SNGPHead
+from modwatch.models.losses import loss_of
 from modwatch.models.recipe import Recipe
-from modwatch.models.tokenizer import mask_id
 
 logger = logging.getLogger(__name__)
 
 Ids = list[list[int]]
-Targets = NDArray[np.float32]
 
-_WARM_UP = 0.1  # share of the steps with an increasing learning rate
-_LENGTH_NOISE = 8  # subwords; varies which comments of similar length share a batch
+#: Written last into a checkpoint, so that one without it is incomplete.
+_COMPLETE = "complete"
+#: Seconds between checkpoints, beside those of the evaluations.
+_CHECKPOINT_SECONDS = 300.0
+_LEAST_BATCH = 64  # subwords
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
     """State of a training run, for the progress callback after each step."""
 
+    #: 1…networks.
+    network: int
+    networks: int
     step: int
     steps: int
     loss: float
 
 
-class Optimisation:
-    """One run of gradient descent."""
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """Tokenised comments with targets."""
+
+    ids: Ids
+    #: (N,) in [0, 1].
+    target: NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """What is known about a fitted network."""
+
+    steps: int
+    #: Average precision of the held-out comments at the weights that were kept.
+    average_precision: float
+    #: The limits of a batch, smaller than those of the recipe after a lack of memory.
+    batch_size: int
+    batch_tokens: int
+    #: One entry an evaluation: step, loss, learning_rate, average_precision.
+    curve: list[dict[str, float]]
+
+
+def fit(
+    make: Callable[[], Classifier],
+    train: Split,
+    held: Split,
+    *,
+    recipe: Recipe,
+    seed: int,
+    pad_id: int,
+    device: torch.device,
+    folder: Path,
+    progress: Callable[[int, int, float], None] = lambda *_: None,
+) -> tuple[Classifier, Fit]:
+    """Return the classifier of `make` fitted to `train`, at its best weights by `held`.
+
+    The run goes on from the last complete checkpoint in `folder`, and gives the same weights as an
+    undisturbed one on the same machine. If memory runs out, it starts again with half the batch and
+    twice the accumulation.
+
+    Raises:
+        ModelError: the loss is not finite, or one comment does not fit into the memory.
+    """
+    while True:
+        try:
+            return _fit(make, train, held, recipe, seed, pad_id, device, folder, progress)
+        except (RuntimeError, MemoryError) as exc:
+            if not isinstance(exc, MemoryError) and not should_reduce_batch_size(exc):
+                raise
+            if recipe.batch_size == 1 or recipe.batch_tokens < _LEAST_BATCH:
+                raise ModelError(
+                    f"out of memory on {device} with a batch of one comment; use a smaller "
+                    "encoder, a smaller `max_length` or a larger machine"
+                ) from exc
+            recipe = _halved(recipe)
+        logger.warning(
+            "Out of memory: training starts again with half the batch.",
+            extra={
+                "event": "training_batch_halved",
+                "batch_size": recipe.batch_size,
+                "batch_tokens": recipe.batch_tokens,
+            },
+        )
+
+
+def _fit(
+    make: Callable[[], Classifier],
+    train: Split,
+    held: Split,
+    recipe: Recipe,
+    seed: int,
+    pad_id: int,
+    device: torch.device,
+    folder: Path,
+    progress: Callable[[int, int, float], None],
+) -> tuple[Classifier, Fit]:
+    folder = folder / f"batch-{recipe.batch_size}-{recipe.batch_tokens}"
+    with isolated_random(seed), _threads(recipe.threads), quiet():
+        classifier = make()
+        trainer = _Trainer(
+            classifier, train, held, recipe, seed=seed, pad_id=pad_id, device=device, folder=folder
+        )
+        trainer.add_callback(_Report(progress))
+        trainer.train(resume_from_checkpoint=_last_complete(folder))
+    state = trainer.state
+    return classifier, Fit(
+        steps=int(state.global_step),
+        average_precision=float(state.best_metric or math.nan),
+        batch_size=recipe.batch_size,
+        batch_tokens=recipe.batch_tokens,
+        curve=_curve(state.log_history),
+    )
+
+
+class _Trainer(Trainer):  # type: ignore[misc]
+    """The Trainer with batches under a token budget, our losses, and the SNGP head's upkeep."""
 
     def __init__(
         self,
         classifier: Classifier,
-        tokenizer: Tokenizer,
+        train: Split,
+        held: Split,
         recipe: Recipe,
-        rng: np.random.Generator,
-        clock: Callable[[], float],
-        progress: Callable[[Progress], None] | None,
+        *,
+        seed: int,
+        pad_id: int,
+        device: torch.device,
+        folder: Path,
     ) -> None:
-        self.classifier, self.recipe, self.rng = classifier, recipe, rng
-        self.clock, self.progress = clock, progress
-        self.pad_id = padding_id(classifier.encoder, tokenizer)
-        self.mask_id = mask_id(tokenizer)
-        self.step = 0
-
-    def optimise(self, ids: Ids, target: Targets) -> bool:
-        """Fit the classifier to `target`, p(y=1) each; return whether the time limit ended it."""
-        steps = min(
-            self.recipe.max_steps,
-            self.recipe.epochs * math.ceil(len(ids) / self.recipe.batch_size),
+        self._split, self._held, self._recipe, self._pad_id = train, held, recipe, pad_id
+        self._sampler = ShuffledBuckets(
+            [len(sequence) for sequence in train.ids],
+            token_budget=recipe.batch_tokens,
+            most=recipe.batch_size,
+            seed=seed,
         )
-        optimiser = _optimiser(self.classifier, self.recipe)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, _triangle(steps))
-        end = self.clock() + self.recipe.seconds
-        self.classifier.train()
-        for rows in self._epochs(ids):
-            if self.step == steps or self.clock() > end:
-                break
-            loss = self._loss(self._masked(self._batch(ids, rows)), target[rows])
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(self.classifier.parameters(), 1.0)
-            optimiser.step()
-            schedule.step()
-            self.classifier.head.constrain()
-            self._report(steps, loss.item())
-        if self.step < steps:
-            logger.warning(
-                "Training stopped at the time limit.",
-                extra={"event": "training_stopped_early", "step": self.step, "steps": steps},
+        super().__init__(
+            classifier,
+            _arguments(recipe, len(self._sampler), seed=seed, device=device, folder=folder),
+            data_collator=self._collate,
+            train_dataset=list(range(len(train.ids))),
+            eval_dataset=list(range(len(held.ids))),
+            callbacks=[
+                EarlyStoppingCallback(recipe.patience),
+                _Upkeep(classifier, recipe.epochs * recipe.evaluations),
+            ],
+        )
+        for printing in (PrinterCallback, ProgressCallback):
+            self.remove_callback(printing)
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Return batches of similar length; the epoch and the seed determine them."""
+        loader = DataLoader(
+            self.train_dataset, batch_sampler=self._sampler, collate_fn=self.data_collator
+        )
+        return self.accelerator.prepare(loader)  # type: ignore[no-any-return]
+
+    def create_optimizer(self, *_: Any, **__: Any) -> torch.optim.Optimizer:
+        """Return AdamW; the head may learn faster."""
+        rate, decay = self._recipe.learning_rate, self._recipe.weight_decay
+        encoder, head = self.model.encoder, self.model.head
+        plain = set(self.get_decay_parameter_names(self.model))
+        groups = []
+        for part, name, factor in (
+            (encoder, "encoder", 1.0),
+            (head, "head", self._recipe.head_rate),
+        ):
+            for decays in (True, False):
+                weights = [
+                    weight
+                    for key, weight in part.named_parameters()
+                    if weight.requires_grad and (f"{name}.{key}" in plain) == decays
+                ]
+                groups.append(
+                    {"params": weights, "lr": rate * factor, "weight_decay": decay * decays}
+                )
+        self.optimizer = torch.optim.AdamW([group for group in groups if group["params"]])
+        return self.optimizer
+
+    def compute_loss(self, model: Any, inputs: dict[str, Tensor], *_: Any, **__: Any) -> Tensor:
+        """Return the loss of the recipe; stop where it is not finite."""
+        logit, features = model(inputs["ids"], inputs["mask"])
+        loss = loss_of(self._recipe, logit, inputs["target"])
+        if not torch.isfinite(loss):
+            raise ModelError(
+                f"training: the loss of step {self.state.global_step + 1} is not finite "
+                f"(batch of comments {inputs['row'].tolist()[:5]}…); use a smaller "
+                "`learning_rate`"
             )
-        return self.step < steps
+        if isinstance(self.model.head, SNGPHead) and self._recipe.precision == "momentum":
+            self.model.head.observe_batch(features.detach(), len(self._split.ids))
+        return loss
 
-    @torch.no_grad()
-    def learn_posterior(self, ids: Ids) -> None:
-        """Compute the posterior of the head from every training comment, at the final weights."""
-        self.classifier.eval()
-        for rows in self._by_length(ids):
-            self.classifier.head.observe(self.classifier.features(self._batch(ids, rows)))
-
-    @torch.no_grad()
-    def predict(self, ids: Ids) -> GaussianLogit:
-        """Return the uncalibrated posterior of comments, in order."""
-        self.classifier.eval()
-        order = self._by_length(ids)
-        parts = [
-            self.classifier.head.posterior(self.classifier.features(self._batch(ids, rows)))
-            for rows in order
-        ]
-        back = np.argsort(np.concatenate(order), kind="stable")
-        return parts[0].join(parts, back)
-
-    def _epochs(self, ids: Ids) -> Iterator[NDArray[np.intp]]:
-        """Yield the rows of batches of similar length, without end."""
-        length = np.array([len(sequence) for sequence in ids])
-        while True:
-            noisy = length + self.rng.uniform(0, _LENGTH_NOISE, len(ids))
-            batches = _split(np.argsort(noisy, kind="stable"), self.recipe.batch_size)
-            self.rng.shuffle(batches)
-            yield from batches
-
-    def _by_length(self, ids: Ids) -> list[NDArray[np.intp]]:
-        length = np.array([len(sequence) for sequence in ids])
-        return _split(np.argsort(length, kind="stable"), 4 * self.recipe.batch_size)
-
-    def _batch(self, ids: Ids, rows: NDArray[np.intp]) -> Batch:
-        return padded([ids[i] for i in rows], self.pad_id)
-
-    def _masked(self, batch: Batch) -> Batch:
-        """Return the batch with a random share of its subwords masked."""
-        if not self.recipe.token_dropout:
-            return batch
-        drop = (torch.rand(batch.ids.shape) < self.recipe.token_dropout) & batch.mask.bool()
-        return Batch(ids=batch.ids.masked_fill(drop, self.mask_id), mask=batch.mask)
-
-    def _loss(self, batch: Batch, target: Targets) -> Tensor:
-        logit = self.classifier.head.logit(self.classifier.features(batch))
-        return nn.functional.binary_cross_entropy_with_logits(
-            logit,
-            torch.from_numpy(target).to(logit.dtype),
-            pos_weight=torch.tensor(self.recipe.positive_weight),
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+        """Return the average precision of the held-out comments, of the network without passes."""
+        recipe = replace(self._recipe, method="sngp" if self._recipe.is_sngp else "deterministic")
+        predictor = Predictor(
+            [self.model], recipe, pad_id=self._pad_id, seed=0, bf16=self.args.bf16
         )
+        found = predictor.predict(
+            self._held.ids, batch_tokens=4 * recipe.batch_tokens, batch_size=8 * recipe.batch_size
+        )
+        precision = average_precision_score(self._held.target > 0.5, found.mean[0])
+        metrics = {"eval_average_precision": float(precision)}
+        self.log(metrics)
+        self.control: TrainerControl = self.callback_handler.on_evaluate(
+            self.args, self.state, self.control, metrics
+        )
+        return metrics
 
-    def _report(self, steps: int, loss: float) -> None:
-        self.step += 1
-        if self.progress is not None:
-            self.progress(Progress(step=self.step, steps=steps, loss=loss))
+    def _collate(self, rows: Sequence[int]) -> dict[str, Tensor]:
+        batch = padded([self._split.ids[row] for row in rows], self._pad_id)
+        return {
+            "ids": batch.ids,
+            "mask": batch.mask,
+            "target": torch.from_numpy(self._split.target[list(rows)]),
+            "row": torch.tensor(rows),
+        }
 
 
-def _optimiser(classifier: Classifier, recipe: Recipe) -> torch.optim.Optimizer:
-    """Return AdamW; the embeddings of a new encoder learn faster and do not decay."""
-    embeddings = classifier.encoder.get_input_embeddings().weight
-    others = [weight for weight in classifier.parameters() if weight is not embeddings]
-    rate = recipe.learning_rate
-    faster = recipe.embedding_rate if recipe.encoder is None else 1.0
-    return torch.optim.AdamW(
-        [
-            {"params": [embeddings], "lr": rate * faster, "weight_decay": 0.0},
-            {"params": others, "lr": rate, "weight_decay": recipe.weight_decay},
-        ]
+class _Upkeep(TrainerCallback):  # type: ignore[misc]
+    """Keeps the norm of the SNGP head's dense layer within its bound; evaluates; saves."""
+
+    def __init__(self, classifier: Classifier, evaluations: int) -> None:
+        self._head, self._evaluations = classifier.head, evaluations
+        self._saved = time.monotonic()
+
+    def on_optimizer_step(self, *_: Any, **__: Any) -> None:
+        """Constrain the head."""
+        self._head.constrain()
+
+    def on_step_end(self, _: Any, state: Any, control: Any, **__: Any) -> None:
+        """Evaluate and save at equal distances, and at the end; save every few minutes, too."""
+        done = state.global_step * self._evaluations
+        due = done // state.max_steps > (done - self._evaluations) // state.max_steps
+        control.should_evaluate = control.should_log = due
+        control.should_save = due or time.monotonic() - self._saved > _CHECKPOINT_SECONDS
+
+    def on_save(self, args: TrainingArguments, state: Any, _: Any, **__: Any) -> None:
+        """Mark the checkpoint as complete."""
+        self._saved = time.monotonic()
+        (Path(args.output_dir) / f"checkpoint-{state.global_step}" / _COMPLETE).touch()
+
+
+class _Report(TrainerCallback):  # type: ignore[misc]
+    """Calls back after each step."""
+
+    def __init__(self, progress: Callable[[int, int, float], None]) -> None:
+        self._progress = progress
+
+    def on_step_end(self, _: Any, state: Any, __: Any, **___: Any) -> None:
+        """Call back with step, steps, and the last loss that was logged."""
+        loss = next((log["loss"] for log in reversed(state.log_history) if "loss" in log), math.nan)
+        self._progress(state.global_step, state.max_steps, loss)
+
+
+def _arguments(
+    recipe: Recipe, steps: int, *, seed: int, device: torch.device, folder: Path
+) -> TrainingArguments:
+    """Return the arguments of the Trainer; evaluations and checkpoints are those of `_Upkeep`."""
+    total = recipe.epochs * math.ceil(steps / recipe.accumulation)
+    total = min(total, recipe.max_steps or total)
+    never = 1_000_000_000
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        seed=seed,
+        max_steps=total,
+        gradient_accumulation_steps=recipe.accumulation,
+        lr_scheduler_type="linear",
+        warmup_steps=math.ceil(recipe.warm_up * total),
+        max_grad_norm=1.0,
+        bf16=has_bf16(device),
+        use_cpu=device.type == "cpu",
+        eval_strategy="steps",
+        eval_steps=never,
+        save_strategy="steps",
+        save_steps=never,
+        save_total_limit=3,
+        logging_strategy="steps",
+        logging_steps=max(1, total // 200),
+        logging_nan_inf_filter=False,
+        load_best_model_at_end=True,
+        metric_for_best_model="average_precision",
+        greater_is_better=True,
+        restore_callback_states_from_checkpoint=True,
+        remove_unused_columns=False,
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=device.type == "cuda",
+    )
+    arguments._n_gpu = min(arguments.n_gpu, 1)
+    return arguments
+
+
+def _last_complete(folder: Path) -> str | None:
+    """Return the newest checkpoint that was written to its end."""
+    complete = [path.parent for path in folder.glob(f"checkpoint-*/{_COMPLETE}")]
+    newest = max(complete, key=lambda path: int(path.name.partition("-")[2]), default=None)
+    return None if newest is None else str(newest)
+
+
+def _curve(history: Sequence[dict[str, float]]) -> list[dict[str, float]]:
+    """Return loss, learning rate and average precision by step."""
+    names = {"loss": "loss", "learning_rate": "learning_rate"}
+    names["eval_average_precision"] = "average_precision"
+    points: dict[int, dict[str, float]] = {}
+    for log in history:
+        known = {names[key]: float(value) for key, value in log.items() if key in names}
+        if known:
+            points.setdefault(int(log["step"]), {}).update(known)
+    return [{"step": float(step), **values} for step, values in sorted(points.items())]
+
+
+def _halved(recipe: Recipe) -> Recipe:
+    return replace(
+        recipe,
+        batch_size=max(1, recipe.batch_size // 2),
+        batch_tokens=max(1, recipe.batch_tokens // 2),
+        accumulation=2 * recipe.accumulation,
     )
 
 
-def _triangle(steps: int) -> Callable[[int], float]:
-    """Return the factor of the learning rate by step: linear warm-up, then linear decay to 0."""
-    top = max(1.0, _WARM_UP * steps)
-    return lambda step: min((step + 1) / top, 1.0) * max(0.0, 1 - step / steps)
+@contextmanager
+def isolated_random(seed: int) -> Iterator[None]:
+    """Seed the random numbers of the block, and leave those of the caller as they were."""
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002 - the Trainer seeds them
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])  # noqa: NPY002
 
 
-def _split(order: NDArray[np.intp], size: int) -> list[NDArray[np.intp]]:
-    return [order[start : start + size] for start in range(0, len(order), size)]
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """Set the threads of torch to `count`, and restore them afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

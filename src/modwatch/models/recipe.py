@@ -6,90 +6,115 @@ from typing import Any, Literal, get_args
 
 from modwatch.errors import ModelError
 
-HeadName = Literal["sngp", "deterministic"]
-Pooling = Literal["mean", "max", "mean-max"]
+Method = Literal["deterministic", "mc_dropout", "ensemble", "sngp", "sngp_ensemble"]
+Loss = Literal["cross_entropy", "focal"]
+Pooling = Literal["mean", "max"]
+Precision = Literal["exact", "momentum"]
+
+METHODS: tuple[Method, ...] = get_args(Method)
+LOSSES: tuple[Loss, ...] = get_args(Loss)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """Hyperparameters; with corpus and seed they determine the model.
 
-    The defaults are the offline model. `benchmarks/model_choice.py` compares them with other
-    recipes and with TF-IDF and logistic regression, which mostly ranks better.
+    The defaults fine-tune a pre-trained encoder. `offline_recipe` trains a small one from scratch.
 
-    >>> Recipe(epochs=2).epochs
-    2
+    >>> Recipe(epochs=2).method
+    'sngp'
     >>> Recipe(pooling="median")
     Traceback (most recent call last):
         ...
-    modwatch.errors.ModelError: recipe: pooling must be mean, max or mean-max, got 'median'
+    modwatch.errors.ModelError: recipe: pooling must be mean or max, got 'median'
     """
 
-    #: Folder of a pretrained Hugging Face encoder (config.json, model.safetensors, tokenizer.json);
-    #: None trains tokenizer and encoder from scratch.
+    #: Pre-trained Hugging Face encoder: a folder, or a name on the hub. None trains tokenizer and
+    #: encoder from scratch.
     encoder: str | None = None
 
-    #: Tokenizer trained on the corpus (ignored with `encoder`).
-    vocab_size: int = 8_000
+    #: Uncertainty method (Kivlichan et al. 2021, section 5).
+    method: Method = "sngp"
+    #: Members of an ensemble, each trained from its own seed (M; the paper has 10).
+    members: int = 5
+    #: Passes of Monte Carlo dropout (S).
+    passes: int = 10
 
-    #: Encoder from scratch (ignored with `encoder`): BERT with this many layers; 0 is a bag of
-    #: pooled subword embeddings.
+    loss: Loss = "cross_entropy"
+    #: γ of the focal loss; at 0 it is cross-entropy.
+    focal_gamma: float = 2.0
+    #: Weight of a toxic comment in the loss; calibration corrects for it.
+    positive_weight: float = 1.0
+    #: Most other comments per toxic one in training, drawn at random (Wei et al. 2024, section 5:
+    #: 1); None trains on all.
+    negatives_per_positive: float | None = None
+
+    #: Tokenizer and encoder from scratch (ignored with `encoder`): BERT with this many layers; 0 is
+    #: a bag of pooled subword embeddings.
+    vocab_size: int = 8_000
     layers: int = 0
     hidden_size: int = 128
     attention_heads: int = 2
-    dropout: float = 0.1
 
-    pooling: Pooling = "max"
-    head: HeadName = "sngp"
+    #: Dropout of the head, and of an encoder from scratch.
+    dropout: float = 0.1
+    pooling: Pooling = "mean"
     #: Random Fourier features of the SNGP head.
     random_features: int = 1024
     #: Ridge of the Laplace precision.
     ridge: float = 1e-3
+    #: Laplace precision: the exact sum over the training comments at the final weights, or a moving
+    #: average over the batches of training.
+    precision: Precision = "exact"
+    precision_momentum: float = 0.999
     #: Largest spectral norm of the dense layer before the head.
     norm_bound: float = 0.95
     #: λ of the mean-field logit μ/√(1+λσ²); π/8 is the textbook value, Kivlichan et al. use 0.1.
     mean_field_factor: float = 0.39269908169872414
 
-    epochs: int = 4
-    batch_size: int = 64
-    learning_rate: float = 1e-3
-    #: Factor on the learning rate of the embeddings, each of which occurs in few batches.
-    embedding_rate: float = 5.0
-    weight_decay: float = 0.01
-    #: Share of subwords masked in each step, for regularisation.
-    token_dropout: float = 0.1
     #: Maximum length in subwords; longer comments are truncated, in training and in scoring.
-    max_length: int = 256
-    #: Weight of the teacher's prediction (`teacher.teacher_predictions`) in the training target;
-    #: the label has the rest. 0 trains on labels alone, without a teacher.
-    teacher_weight: float = 0.5
-    #: Weight of a toxic comment in the loss; calibration corrects for it.
-    positive_weight: float = 1.0
-    #: Maximum number of comments (a random sample of a larger corpus) and of steps, to bound the
-    #: training time.
-    max_examples: int = 60_000
-    max_steps: int = 2_000
-    #: Time limit of the optimisation. A run that reaches it stops early with a warning; the same
-    #: seed may then give another model.
-    seconds: float = 90.0
-    #: Threads of torch during training. The default encoder is too small to gain from a second
-    #: one; a fixed number makes the model independent of the machine.
-    threads: int = 1
+    max_length: int = 128
+    epochs: int = 1
+    #: Most comments of a batch, and most subwords with padding (the token budget).
+    batch_size: int = 32
+    batch_tokens: int = 4_096
+    #: Batches whose gradients are added up before a step.
+    accumulation: int = 1
+    learning_rate: float = 5e-5
+    #: Factor on the learning rate of the head, which is new.
+    head_rate: float = 1.0
+    weight_decay: float = 0.01
+    #: Share of the steps in which the learning rate increases; then it decreases to 0.
+    warm_up: float = 0.06
+    #: The average precision of the held-out comments is taken this often an epoch; the weights with
+    #: the highest are kept, and training stops after `patience` times without a higher one.
+    evaluations: int = 4
+    patience: int = 4
 
-    #: Share of the corpus held out for calibration, threshold and validation metrics.
+    #: Maximum number of comments (a random sample of a larger corpus) and of steps.
+    max_examples: int | None = None
+    max_steps: int | None = None
+
+    #: Threads of torch during training; None leaves them as they are. A fixed number makes the
+    #: model independent of the number of cores.
+    threads: int | None = None
+
+    #: Share of the corpus held out for early stopping, calibration, threshold and validation.
     held_out: float = 0.1
+    #: Calibration: none, temperature, platt, beta, isotonic; None is chosen by cross-validation.
+    calibration: str | None = None
     #: Prevalence of the stream; None: that of the corpus.
     expected_prevalence: float | None = None
     #: Comments with a higher probability are flagged; None: best F1 at the expected prevalence.
     threshold: float | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("head", HeadName), ("pooling", Pooling)):
-            if getattr(self, name) not in get_args(kind):
-                *others, last = get_args(kind)
+        for name, allowed in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in allowed and not (value is None and name == "calibration"):
+                *others, last = allowed
                 raise ModelError(
-                    f"recipe: {name} must be {', '.join(others)} or {last}, "
-                    f"got {getattr(self, name)!r}"
+                    f"recipe: {name} must be {', '.join(others)} or {last}, got {value!r}"
                 )
         for name, low, high in _RANGES:
             value = getattr(self, name)
@@ -100,6 +125,16 @@ class Recipe:
                 f"recipe: hidden_size must be a multiple of attention_heads, got "
                 f"{self.hidden_size} and {self.attention_heads}"
             )
+
+    @property
+    def is_sngp(self) -> bool:
+        """Whether the head is SNGP."""
+        return self.method.startswith("sngp")
+
+    @property
+    def networks(self) -> int:
+        """Number of networks that are trained."""
+        return self.members if self.method.endswith("ensemble") else 1
 
     def to_json(self) -> dict[str, Any]:
         """Return the recipe as plain JSON values."""
@@ -118,8 +153,41 @@ class Recipe:
             ) from exc
 
 
+def offline_recipe(**changes: Any) -> Recipe:
+    """Return the recipe of the offline model: a bag of subwords, trained from scratch in seconds.
+
+    `benchmarks/model_choice.py` compares it with other recipes, and with TF-IDF.
+    """
+    values: dict[str, Any] = {
+        "pooling": "max",
+        "epochs": 4,
+        "batch_size": 64,
+        "batch_tokens": 16_384,
+        "learning_rate": 5e-3,
+        "head_rate": 0.5,
+        "max_length": 256,
+        "warm_up": 0.1,
+        "max_examples": 60_000,
+        "max_steps": 2_000,
+        "threads": 1,
+    }
+    return Recipe(**(values | changes))
+
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "method": METHODS,
+    "loss": LOSSES,
+    "pooling": get_args(Pooling),
+    "precision": get_args(Precision),
+    "calibration": ("none", "temperature", "platt", "beta", "isotonic"),
+}
 _TINY = 1e-6
 _RANGES: tuple[tuple[str, float, float], ...] = (
+    ("members", 1, 100),
+    ("passes", 1, 1_000),
+    ("focal_gamma", 0, 10),
+    ("positive_weight", _TINY, 1e6),
+    ("negatives_per_positive", _TINY, 1e6),
     ("vocab_size", 64, 1_000_000),
     ("layers", 0, 48),
     ("hidden_size", 1, 16_384),
@@ -127,20 +195,22 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("dropout", 0, 0.9),
     ("random_features", 1, 16_384),
     ("ridge", 1e-12, 1e6),
+    ("precision_momentum", 0, 1),
     ("norm_bound", _TINY, 100),
     ("mean_field_factor", 0, 10),
+    ("max_length", 2, 8_192),
     ("epochs", 1, 1_000),
     ("batch_size", 1, 4_096),
+    ("batch_tokens", 1, 10_000_000),
+    ("accumulation", 1, 4_096),
     ("learning_rate", 1e-9, 1),
-    ("embedding_rate", 0, 100),
+    ("head_rate", 0, 1_000),
     ("weight_decay", 0, 1),
-    ("token_dropout", 0, 0.9),
-    ("max_length", 2, 8_192),
-    ("teacher_weight", 0, 1),
-    ("positive_weight", _TINY, 1e6),
-    ("max_examples", 2, 100_000_000),
-    ("max_steps", 1, 100_000_000),
-    ("seconds", 0.1, 604_800),
+    ("warm_up", 0, 1),
+    ("evaluations", 1, 1_000),
+    ("patience", 1, 1_000),
+    ("max_examples", 2, 1_000_000_000),
+    ("max_steps", 1, 1_000_000_000),
     ("threads", 1, 1_024),
     ("held_out", 0.01, 0.5),
     ("expected_prevalence", _TINY, 1 - _TINY),

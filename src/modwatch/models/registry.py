@@ -8,15 +8,16 @@ import importlib.util
 import logging
 import shutil
 import tempfile
+import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modwatch.errors import ModelError, NoChampionError
-from modwatch.tracking.client import connect, experiment_id
+from modwatch.tracking.client import connect, experiment_id, log_steps
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHAMPION = "champion"
+#: Aliases of versions.
+ALIASES = (CHAMPION, "challenger")
 _MANIFEST = "modwatch.json"
 _DIGEST_TAG = "modwatch.digest"
 _SCRIPT = "modwatch.scoring.pyfunc"
@@ -38,10 +41,13 @@ def register(
     tags: Mapping[str, str],
     digest: str,
     tracking_uri: str,
+    curves: Sequence[Sequence[Mapping[str, float]]] = (),
+    report: Mapping[str, Any] | None = None,
 ) -> str:
     """Register the artifact in `folder` as a new version of the model `name`; return the version.
 
-    A run of the experiment `training` has the metrics and tags; the version is an MLflow model from
+    A run of the experiment `training` has the metrics, the tags, and the curve of each network by
+    step, and the data report; the version is an MLflow model from
     code, so `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest`
     is that of `artifact.save`. TrackingError when MLflow cannot be reached or rejects the call.
     """
@@ -52,6 +58,9 @@ def register(
         run = client.create_run(in_experiment, run_name=f"train {name}", tags=dict(tags))
         for key, value in metrics.items():
             client.log_metric(run.info.run_id, key, value)
+        _log_curves(client, run.info.run_id, curves)
+        if report is not None:
+            client.log_dict(run.info.run_id, dict(report), "data_report.json")
         logged = client.create_logged_model(in_experiment, name=name, source_run_id=run.info.run_id)
         client.log_model_artifacts(logged.model_id, str(packed))
         client.finalize_logged_model(logged.model_id, "READY")
@@ -71,10 +80,14 @@ def register(
     return str(created.version)
 
 
-def set_champion(version: str, *, name: str = "toxicity", tracking_uri: str) -> None:
-    """Make `version` the champion of the model `name`; TrackingError when it is missing."""
+def set_alias(
+    version: str, alias: str = CHAMPION, *, name: str = "toxicity", tracking_uri: str
+) -> None:
+    """Give `version` of the model `name` one of ALIASES; TrackingError when it is missing."""
+    if alias not in ALIASES:
+        raise ModelError(f"the alias must be {' or '.join(ALIASES)}, got {alias!r}")
     with connect(tracking_uri) as client:
-        client.set_registered_model_alias(name, CHAMPION, version)
+        client.set_registered_model_alias(name, alias, version)
 
 
 def champion_version(name: str, tracking_uri: str) -> str:
@@ -163,6 +176,24 @@ def _absent(message: str) -> Iterator[None]:
         if exc.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
             raise
         raise NoChampionError(message) from exc
+
+
+def _log_curves(
+    client: "MlflowClient", run_id: str, curves: Sequence[Sequence[Mapping[str, float]]]
+) -> None:
+    """Log loss, learning rate and average precision by step, of each network."""
+    now = int(time.time() * 1000)
+    log_steps(
+        client,
+        run_id,
+        [
+            (int(point["step"]), f"{name}{f'_{number}' if len(curves) > 1 else ''}", value, now)
+            for number, curve in enumerate(curves, start=1)
+            for point in curve
+            for name, value in point.items()
+            if name != "step"
+        ],
+    )
 
 
 def _ensure_model(client: "MlflowClient", name: str) -> None:

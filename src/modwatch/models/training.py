@@ -1,39 +1,50 @@
 """Training: a corpus and a recipe in, a calibrated model with a threshold out."""
 
+import hashlib
+import importlib.metadata
+import json
 import logging
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, roc_auc_score
+from safetensors.torch import load_file, save_file
 from sklearn.model_selection import train_test_split
-from tokenizers import Tokenizer
-from transformers import PreTrainedModel
+from transformers import PreTrainedTokenizerFast
 
+from modwatch import metrics
 from modwatch.errors import ModelError
 from modwatch.models.calibration import (
+    METHODS,
     Calibration,
+    CalibrationChoice,
     best_f1_threshold,
-    platt,
+    choose_calibration,
     prevalence_weights,
-    prior_shift,
+    shifted,
 )
-from modwatch.models.classifier import Classifier, build_classifier
-from modwatch.models.encoder import saved_encoder, small_encoder
-from modwatch.models.heads import GaussianLogit
-from modwatch.models.optimisation import Optimisation, Progress
+from modwatch.models.classifier import Classifier, Predictor, build_classifier, padding_id
+from modwatch.models.encoder import longest_input, pretrained_encoder, small_encoder
+from modwatch.models.heads import SNGPHead
+from modwatch.models.optimisation import Fit, Ids, Progress, Split, fit, isolated_random
 from modwatch.models.recipe import Recipe
-from modwatch.models.teacher import teacher_predictions
-from modwatch.models.tokenizer import cut, encode, load_tokenizer, pad_id, train_tokenizer
+from modwatch.models.tokenizer import encode, pretrained_tokenizer, train_tokenizer
 
 logger = logging.getLogger(__name__)
 
 Labels = NDArray[np.int64]
+Shares = NDArray[np.float64]
+
+#: A comment is toxic if at least this share of its annotators says so... more than half.
+LABEL_THRESHOLD = 0.5
+_LEAST_OF_A_CLASS = 10
+_LIBRARIES = ("torch", "transformers", "accelerate", "numpy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,15 +52,21 @@ class TrainingFacts:
     """Facts about a training run, for the artifact and the registry."""
 
     seed: int
+    device: str
+    #: Comments of the corpus that were used, and the toxic ones among them.
     examples: int
     toxic: int
     #: Comments left out, because the corpus has more than `max_examples`.
     left_out: int
-    steps: int
-    #: The time limit ended the run before its last step.
-    stopped_early: bool
-    #: Held-out metrics at the prevalence of the corpus: n, auroc, average_precision, brier, ece.
+    #: Other comments left out of training, because of `negatives_per_positive`.
+    negatives_left_out: int
+    #: One entry for each network: steps, average precision, limits of a batch, curve.
+    networks: list[dict[str, Any]]
+    #: Held-out metrics at the prevalence of the corpus: n, auroc, average_precision; brier, ece and
+    #: calibration_auprc before and after calibration (cross-validated).
     validation: dict[str, float]
+    #: Mean log loss of each method of calibration, cross-validated.
+    calibration_log_loss: dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,149 +74,285 @@ class TrainedModel:
     """A trained model."""
 
     recipe: Recipe
-    tokenizer: Tokenizer
-    classifier: Classifier
+    tokenizer: PreTrainedTokenizerFast
+    #: One network, or the members of an ensemble.
+    members: list[Classifier]
     calibration: Calibration
     #: A comment with a higher probability is flagged.
     threshold: float
     facts: TrainingFacts
 
+    def predictor(self, device: torch.device | None = None, *, bf16: bool = False) -> Predictor:
+        """Return what predicts with this model on `device`; None: where it is."""
+        return Predictor(
+            self.members,
+            self.recipe,
+            pad_id=padding_id(self.members[0].encoder, self.tokenizer),
+            seed=self.facts.seed,
+            device=device,
+            bf16=bf16,
+        )
+
 
 def train(
     texts: Sequence[str],
-    labels: Sequence[int],
+    labels: Sequence[float],
     *,
     recipe: Recipe,
     seed: int,
-    progress: Callable[[Progress], None] | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    device: torch.device | None = None,
+    checkpoints: Path | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
 ) -> TrainedModel:
-    """Return a classifier trained on `texts` with `labels` (1 toxic, 0 not), calibrated.
+    """Return a model trained on `texts`, calibrated.
 
-    A stratified share of the corpus is held out for calibration, threshold and validation. The
-    same corpus, recipe and seed give the same model on the same machine, unless the time limit
-    `seconds` is reached. ModelError when lengths differ, labels are not 0 or 1, or a class has
-    fewer than ten comments.
+    A stratified share of the corpus is held out for early stopping, calibration, threshold and
+    validation. The same corpus, recipe and seed give the same model on the same machine.
+
+    Args:
+        texts: (n,) comments.
+        labels: (n,) in [0, 1]: 1 toxic, 0 not, or the share of annotators who said toxic. The loss
+            uses the share; a comment is toxic if more than half said so.
+        recipe: hyperparameters.
+        seed: of everything random.
+        device: where to train; None: the CPU.
+        checkpoints: folder from which an interrupted run of the same corpus, recipe and seed goes
+            on; None: a temporary one.
+        progress: called after each step.
+
+    Raises:
+        ModelError: lengths differ, labels are outside [0, 1], a class has fewer than ten comments,
+            the encoder cannot be loaded, the loss is not finite, or the checkpoints are those of
+            another run.
     """
-    label = _checked(texts, labels)
-    with torch.random.fork_rng(devices=[]), _threads(recipe.threads):
-        torch.manual_seed(seed)
-        rng = np.random.default_rng(seed)
-        kept = _drawn(len(texts), recipe.max_examples, rng)
-        fit, held = train_test_split(
-            kept, test_size=recipe.held_out, stratify=label[kept], random_state=seed
-        )
-        tokenizer, encoder = _start([texts[i] for i in fit], recipe)
-        classifier = build_classifier(encoder, recipe)
-        ids = encode(tokenizer, [texts[i] for i in fit], max_length=recipe.max_length)
-        run = Optimisation(classifier, tokenizer, recipe, rng, clock, progress)
-        stopped = run.optimise(ids, _targets([texts[i] for i in fit], label[fit], recipe, seed))
-        run.learn_posterior(ids)
-        held_ids = encode(tokenizer, [texts[i] for i in held], max_length=recipe.max_length)
-        raw = run.predict(held_ids)
-    calibration, threshold = _calibrated(raw, label[held], label[kept].mean(), recipe)
-    facts = TrainingFacts(
-        seed=seed,
-        examples=len(kept),
-        toxic=int(label[kept].sum()),
-        left_out=len(texts) - len(kept),
-        steps=run.step,
-        stopped_early=stopped,
-        validation=_validation(raw, label[held], calibration),
+    target = _checked(texts, labels)
+    label = (target > LABEL_THRESHOLD).astype(np.int64)
+    device = device or torch.device("cpu")
+    rng = np.random.default_rng(seed)
+    kept = np.sort(rng.permutation(len(texts))[: recipe.max_examples])
+    fitted, held = train_test_split(
+        kept, test_size=recipe.held_out, stratify=label[kept], random_state=seed
     )
-    logger.info("Model trained.", extra={"event": "model_trained", **facts.validation})
-    return TrainedModel(
+    used = _balanced(fitted, label, recipe, rng)
+    start = _start([texts[i] for i in used], recipe)
+    tokenizer, recipe = start.tokenizer, start.recipe
+    train_split, held_split = (
+        Split(
+            ids=encode(tokenizer, [texts[i] for i in rows], max_length=recipe.max_length),
+            target=target[rows].astype(np.float32),
+        )
+        for rows in (used, held)
+    )
+    members: list[Classifier] = []
+    fits: list[Fit] = []
+    with ExitStack() as exits:
+        folder = checkpoints or Path(exits.enter_context(tempfile.TemporaryDirectory()))
+        _claim(folder, _identity(texts, target, recipe, seed))
+        for number in range(recipe.networks):
+            member, made = _network(
+                number, start, train_split, held_split, seed, device, folder, progress
+            )
+            members.append(member)
+            fits.append(made)
+    model = TrainedModel(
         recipe=recipe,
         tokenizer=tokenizer,
-        classifier=classifier,
-        calibration=calibration,
-        threshold=threshold,
-        facts=facts,
+        members=members,
+        calibration=Calibration(method="none"),
+        threshold=0.5,
+        facts=TrainingFacts(
+            seed=seed,
+            device=str(device),
+            examples=len(kept),
+            toxic=int(label[kept].sum()),
+            left_out=len(texts) - len(kept),
+            negatives_left_out=len(fitted) - len(used),
+            networks=[asdict(made) for made in fits],
+            validation={},
+            calibration_log_loss={},
+        ),
+    )
+    return _calibrated(model, held_split.ids, label[held], float(label[kept].mean()))
+
+
+def _checked(texts: Sequence[str], labels: Sequence[float]) -> Shares:
+    if len(texts) != len(labels):
+        raise ModelError(f"training: {len(texts)} texts but {len(labels)} labels; pass one each")
+    target = np.asarray(labels, dtype=np.float64)
+    if not ((target >= 0) & (target <= 1)).all():
+        raise ModelError("training: labels must be between 0 and 1; remove or decide the others")
+    toxic = int((target > LABEL_THRESHOLD).sum())
+    if min(toxic, len(target) - toxic) < _LEAST_OF_A_CLASS:
+        raise ModelError(
+            f"training: {toxic} toxic and {len(target) - toxic} other comments; "
+            "at least ten of each are required"
+        )
+    return target
+
+
+def _balanced(
+    rows: NDArray[np.intp], label: Labels, recipe: Recipe, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Return the rows with at most `negatives_per_positive` others for each toxic comment."""
+    if recipe.negatives_per_positive is None:
+        return rows
+    toxic, others = rows[label[rows] == 1], rows[label[rows] == 0]
+    most = max(1, round(recipe.negatives_per_positive * len(toxic)))
+    return np.sort(np.concatenate([toxic, rng.permutation(others)[:most]]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Start:
+    """Where training begins."""
+
+    tokenizer: PreTrainedTokenizerFast
+    #: With no more subwords than the encoder has positions for.
+    recipe: Recipe
+    pad_id: int
+    #: Returns an untrained network; draws from torch's random numbers.
+    make: Callable[[], Classifier]
+
+
+def _start(texts: list[str], recipe: Recipe) -> _Start:
+    """Return tokenizer and encoder of the recipe: pre-trained, or new."""
+    if recipe.encoder is None:
+        tokenizer = train_tokenizer(texts, recipe)
+        pad_id = int(tokenizer.pad_token_id)
+
+        def new() -> Classifier:
+            encoder = small_encoder(recipe, vocab_size=len(tokenizer), pad_id=pad_id)
+            return build_classifier(encoder, recipe)
+
+        return _Start(tokenizer=tokenizer, recipe=recipe, pad_id=pad_id, make=new)
+    source = recipe.encoder
+    tokenizer, encoder = pretrained_tokenizer(source), pretrained_encoder(source)
+    longest = longest_input(encoder) or recipe.max_length
+    recipe = replace(recipe, max_length=min(recipe.max_length, longest))
+    return _Start(
+        tokenizer=tokenizer,
+        recipe=recipe,
+        pad_id=padding_id(encoder, tokenizer),
+        make=lambda: build_classifier(pretrained_encoder(source), recipe),
     )
 
 
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Set the threads of torch to `count`, and restore them afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def _network(
+    number: int,
+    start: _Start,
+    train_split: Split,
+    held: Split,
+    seed: int,
+    device: torch.device,
+    folder: Path,
+    progress: Callable[[Progress], None],
+) -> tuple[Classifier, Fit]:
+    """Return a network with its posterior: that of an earlier run, or fitted now."""
+    recipe = start.recipe
+    own_seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+    done = folder / f"network-{number}.json"
+    if done.exists():
+        with isolated_random(own_seed):
+            classifier = start.make()
+        classifier.load_state_dict(load_file(done.with_suffix(".safetensors")), strict=True)
+        return classifier.to(device), Fit(**json.loads(done.read_text("utf-8")))
 
-
-def _checked(texts: Sequence[str], labels: Sequence[int]) -> Labels:
-    if len(texts) != len(labels):
-        raise ModelError(f"training: {len(texts)} texts but {len(labels)} labels; pass one each")
-    label = np.asarray(labels)
-    if not np.isin(label, (0, 1)).all():
-        raise ModelError("training: labels must be 0 or 1; remove or decide the others")
-    toxic = int(label.sum())
-    if min(toxic, len(label) - toxic) < 10:
-        raise ModelError(
-            f"training: {toxic} toxic and {len(label) - toxic} other comments; "
-            "at least ten of each are required"
+    def report(step: int, steps: int, loss: float) -> None:
+        progress(
+            Progress(
+                network=number + 1, networks=recipe.networks, step=step, steps=steps, loss=loss
+            )
         )
-    return label.astype(np.int64)
+
+    classifier, made = fit(
+        start.make,
+        train_split,
+        held,
+        recipe=recipe,
+        seed=own_seed,
+        pad_id=start.pad_id,
+        device=device,
+        folder=folder / f"network-{number}",
+        progress=report,
+    )
+    if isinstance(classifier.head, SNGPHead) and recipe.precision == "exact":
+        predictor = Predictor([classifier], recipe, pad_id=start.pad_id, seed=0, device=device)
+        predictor.observe(
+            train_split.ids, batch_tokens=4 * made.batch_tokens, batch_size=8 * made.batch_size
+        )
+    save_file(
+        {name: value.contiguous() for name, value in classifier.state_dict().items()},
+        done.with_suffix(".safetensors"),
+    )
+    scratch = done.with_suffix(".partial")
+    scratch.write_text(json.dumps(asdict(made)), "utf-8")
+    scratch.rename(done)
+    return classifier, made
 
 
-def _drawn(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    return np.sort(rng.permutation(n)[:most])
-
-
-def _start(texts: list[str], recipe: Recipe) -> tuple[Tokenizer, PreTrainedModel]:
-    """Return tokenizer and encoder: from the folder of the recipe, or new."""
-    if recipe.encoder is not None:
-        folder = Path(recipe.encoder)
-        return load_tokenizer(folder / "tokenizer.json"), saved_encoder(folder)
-    tokenizer = train_tokenizer(texts, recipe)
-    encoder = small_encoder(recipe, vocab_size=tokenizer.get_vocab_size(), pad_id=pad_id(tokenizer))
-    return tokenizer, encoder
-
-
-def _targets(texts: list[str], label: Labels, recipe: Recipe, seed: int) -> NDArray[np.float32]:
-    """Return the training target, (N,): labels mixed with predictions of the teacher."""
-    target = label.astype(np.float32)
-    if not recipe.teacher_weight:
-        return target
-    prob = teacher_predictions(cut(texts, max_length=recipe.max_length), label, seed=seed)
-    return (1 - recipe.teacher_weight) * target + recipe.teacher_weight * prob
-
-
-def _calibrated(
-    raw: GaussianLogit, label: Labels, corpus: float, recipe: Recipe
-) -> tuple[Calibration, float]:
-    """Return calibration and threshold from the held-out comments."""
-    expected = recipe.expected_prevalence or corpus
-    scale, shift = platt(raw, label)
-    calibration = Calibration(scale=scale, shift=shift, prior_shift=prior_shift(corpus, expected))
-    if recipe.threshold is not None:
-        return calibration, recipe.threshold
-    prob = calibration(raw).prob()
-    return calibration, best_f1_threshold(prob, label, prevalence_weights(label, expected))
-
-
-def _validation(raw: GaussianLogit, label: Labels, calibration: Calibration) -> dict[str, float]:
-    """Return held-out metrics at the prevalence of the corpus.
-
-    The two parameters of the calibration are fitted on the same comments, so Brier score and ECE
-    are slightly optimistic.
-    """
-    prob = raw.affine(calibration.scale, calibration.shift).prob()
+def _identity(texts: Sequence[str], target: Shares, recipe: Recipe, seed: int) -> dict[str, Any]:
+    """Return what determines the weights."""
+    corpus = hashlib.sha256(target.tobytes())
+    for text in texts:
+        corpus.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
     return {
-        "n": float(len(label)),
-        "auroc": float(roc_auc_score(label, prob)),
-        "average_precision": float(average_precision_score(label, prob)),
-        "brier": float(np.mean((label - prob) ** 2)),
-        "ece": _expected_calibration_error(prob, label),
+        "recipe": recipe.to_json(),
+        "corpus": corpus.hexdigest(),
+        "seed": seed,
+        "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
     }
 
 
-def _expected_calibration_error(prob: NDArray[np.float64], label: Labels, bins: int = 15) -> float:
-    """Return ECE over equal bins of the confidence max(p, 1−p)."""
-    confidence = np.maximum(prob, 1 - prob)
-    correct = (prob > 0.5) == (label == 1)
-    bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
-    gap = np.bincount(bin_of, weights=correct - confidence, minlength=bins)
-    return float(np.abs(gap).sum() / len(label))
+def _claim(folder: Path, identity: dict[str, Any]) -> None:
+    """Write whose checkpoints are in the folder; ModelError if they are those of another run."""
+    path = folder / "run.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        before = json.loads(path.read_text("utf-8"))
+        differing = [key for key in identity if before.get(key) != identity[key]]
+        if "recipe" in differing:
+            recipe, other = identity["recipe"], before.get("recipe", {})
+            differing += [name for name in recipe if recipe[name] != other.get(name)]
+        if differing:
+            raise ModelError(
+                f"{folder} has the checkpoints of another training run (different: "
+                f"{', '.join(differing)}); use another folder or remove it"
+            )
+        return
+    path.write_text(json.dumps(identity, indent=2, sort_keys=True) + "\n", "utf-8")
+
+
+def _calibrated(model: TrainedModel, ids: Ids, label: Labels, corpus: float) -> TrainedModel:
+    """Return the model with calibration, threshold and validation from the held-out comments."""
+    recipe = model.recipe
+    size = {"batch_tokens": 4 * recipe.batch_tokens, "batch_size": 8 * recipe.batch_size}
+    raw = model.predictor().predict(ids, **size).prob()
+    methods = [method for method in METHODS if recipe.calibration in (None, method)]
+    choice = choose_calibration(raw, label, seed=model.facts.seed, methods=methods)
+    expected = recipe.expected_prevalence or corpus
+    calibration = shifted(choice.calibration, corpus=corpus, expected=expected)
+    threshold = recipe.threshold
+    if threshold is None:
+        weights = prevalence_weights(label, expected)
+        threshold = best_f1_threshold(calibration(raw), label, weights)
+    validation = _validation(raw, choice, label)
+    logger.info("Model trained.", extra={"event": "model_trained", **validation})
+    facts = replace(
+        model.facts,
+        validation=validation,
+        calibration_log_loss={str(name): loss for name, loss in choice.log_loss.items()},
+    )
+    return replace(model, calibration=calibration, threshold=threshold, facts=facts)
+
+
+def _validation(raw: Shares, choice: CalibrationChoice, label: Labels) -> dict[str, float]:
+    """Return held-out metrics at the prevalence of the corpus, before and after calibration."""
+    found = {
+        "n": float(len(label)),
+        "auroc": metrics.auroc(label, raw),
+        "average_precision": metrics.auprc(label, raw, interpolation="step"),
+    }
+    for prob, suffix in ((raw, "_before_calibration"), (choice.prob, "")):
+        found[f"brier{suffix}"] = metrics.brier_score(label, prob)
+        found[f"ece{suffix}"] = metrics.expected_calibration_error(label, prob)
+        found[f"calibration_auprc{suffix}"] = metrics.calibration_auprc(label, prob)
+    return {name: float(value) for name, value in found.items() if value is not None}

@@ -23,7 +23,6 @@ from modwatch import days
 if TYPE_CHECKING:
     import pandas as pd
 
-    from modwatch.ingest.corpora.corpus import LabelledTexts
     from modwatch.metrics.drift import Reference
     from modwatch.resources import Resources
 
@@ -293,28 +292,6 @@ def plan_labels(resources: "Resources", day: datetime.date, **wanted: Any) -> "p
     from modwatch.monitoring.measurement import window_plan
 
     return window_plan(resources.lake, _window(resources, day), resources.policy, **wanted)
-
-
-def train(
-    resources: "Resources",
-    corpus: "LabelledTexts",
-    *,
-    expected_prevalence: float | None = None,
-    seed: int = 0,
-    progress: Callable[[str], None] = lambda _: None,
-) -> str:
-    """Train the offline model on `corpus`, register it as champion; return its version."""
-    from modwatch.models import champion
-
-    return champion.train_champion(
-        corpus.texts,
-        corpus.labels.tolist(),
-        expected_prevalence=expected_prevalence,
-        seed=seed,
-        name=resources.settings.model_name,
-        tracking_uri=resources.settings.mlflow_url,
-        progress=progress,
-    )
 
 
 def _window(resources: "Resources", day: datetime.date) -> list[datetime.date]:

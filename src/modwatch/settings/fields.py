@@ -157,6 +157,12 @@ class Settings(BaseSettings):
     model_name: str = Field("toxicity", description="Name of the model in the MLflow registry")
     shard_rows: int = Field(50_000, ge=1, description="Number of comments per scoring task")
     torch_threads: int = Field(2, ge=1, description="CPU threads per scoring task")
+    device: str = Field(
+        "auto",
+        pattern=r"^(auto|cpu|cuda(:\d+)?)$",
+        description="Where models are trained and applied: `auto` (the first CUDA device, or the "
+        "CPU), `cpu`, `cuda` or `cuda:n`",
+    )
     strategy: Literal["uncertainty", "toxicity", "hybrid"] = Field(
         "uncertainty",
         description="Review strategy: `uncertainty`, `toxicity` or `hybrid` (a mix of both)",

@@ -1,7 +1,7 @@
 """The connection to MLflow, with short timeouts and one error class; runs, points, URLs."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -169,12 +169,21 @@ def points_of(rows: Rows, *, first: date) -> set[Point]:
 
 def log_points(client: "MlflowClient", run_id: str, points: set[Point], *, first: date) -> None:
     """Log points to a run, each at its day's UTC midnight, so that the time axis shows days."""
+    start = midnight_ms(first)
+    log_steps(
+        client,
+        run_id,
+        [(step, key, value, start + step * 86_400_000) for step, key, value in sorted(points)],
+    )
+
+
+def log_steps(
+    client: "MlflowClient", run_id: str, steps: Sequence[tuple[int, str, float, int]]
+) -> None:
+    """Log step, key, value and time (milliseconds since 1970) of many points to a run."""
     from mlflow.entities import Metric
 
-    start = midnight_ms(first)
-    metrics = [
-        Metric(key, value, start + step * 86_400_000, step) for step, key, value in sorted(points)
-    ]
+    metrics = [Metric(key, value, at, step) for step, key, value, at in steps]
     for begin in range(0, len(metrics), _BATCH):
         client.log_batch(run_id, metrics=metrics[begin : begin + _BATCH])
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -79,10 +78,12 @@ class LabelledTexts:
 
     #: N texts, left out of the representation.
     texts: tuple[str, ...] = field(repr=False)
-    #: (N,) int8, 0 or 1.
-    labels: NDArray[np.int8] = field(repr=False)
+    #: (N,) in [0, 1]: 1 toxic, 0 not, or the share of annotators who said toxic.
+    labels: NDArray[Any] = field(repr=False)
     #: Number of rows that were left out, by reason.
     left_out: Mapping[str, int]
+    #: N languages, None where unknown; empty if the source has none.
+    languages: tuple[str | None, ...] = ()
 
 
 def annotator_table(rows: Iterable[Mapping[str, Any]], attributes: Sequence[str]) -> pa.Table:

@@ -1,0 +1,109 @@
+"""What there is to train on: classes, duplicates, leaks into the stream, lengths, languages."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modwatch.models.duplicates import near_duplicates, plain_text
+from modwatch.models.training import LABEL_THRESHOLD
+
+_QUANTILES = (0.05, 0.5, 0.95, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataReport:
+    """Facts about labelled texts."""
+
+    rows: int
+    toxic: int
+    #: Comments whose annotators do not all agree.
+    contested: int
+    #: Rows that equal an earlier one, but for case, punctuation and spacing.
+    duplicates: int
+    #: Duplicates whose copies have different classes.
+    contradictions: int
+    #: Rows that are duplicates or near duplicates of comments of the stream; None: not compared.
+    leaks: int | None
+    #: Characters: quantiles 0.05, 0.5, 0.95 and the longest.
+    characters: tuple[int, int, int, int]
+    #: Rows by language; empty if the source has none.
+    languages: Mapping[str, int]
+    #: Rows left out, by reason.
+    left_out: Mapping[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the facts as plain JSON values."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """Return the report as text, one fact a line."""
+        share = self.toxic / self.rows if self.rows else 0.0
+        short, median, long, longest = self.characters
+        return [
+            f"rows             {self.rows:,}, {self.toxic:,} toxic ({share:.2%})",
+            f"contested        {self.contested:,} rows whose annotators disagree",
+            f"duplicates       {self.duplicates:,}, {self.contradictions:,} of them with another"
+            " label",
+            "leaks            "
+            + (
+                "not compared with the stream"
+                if self.leaks is None
+                else f"{self.leaks:,} rows (nearly) equal a comment of the stream"
+            ),
+            f"characters       median {median:,}, 5 % to 95 %: {short:,} to {long:,}, longest"
+            f" {longest:,}",
+            *([f"languages        {_counts(self.languages)}"] if self.languages else []),
+            *([f"left out         {_counts(self.left_out)}"] if self.left_out else []),
+        ]
+
+
+def data_report(
+    texts: Sequence[str],
+    labels: ArrayLike,
+    *,
+    stream: Sequence[str] | None = None,
+    languages: Sequence[str | None] = (),
+    left_out: Mapping[str, int] | None = None,
+) -> DataReport:
+    """Return the report on n texts with labels (n,) in [0, 1].
+
+    Args:
+        texts: n comments.
+        labels: (n,) in [0, 1].
+        stream: comments that the model will score.
+        languages: n languages, or none.
+        left_out: rows that were left out before, by reason.
+
+    >>> report = data_report(["You fool!", "you  fool", "hello"], [1, 0, 0])
+    >>> report.duplicates, report.contradictions, report.leaks
+    (1, 1, None)
+    """
+    share = np.asarray(labels, dtype=np.float64)
+    toxic = share > LABEL_THRESHOLD
+    copies: dict[str, list[int]] = defaultdict(list)
+    for row, text in enumerate(texts):
+        copies[plain_text(text)].append(row)
+    repeated = [rows for plain, rows in copies.items() if plain and len(rows) > 1]
+    length = np.array([len(text) for text in texts] or [0])
+    spread = np.quantile(length, _QUANTILES, method="lower")
+    return DataReport(
+        rows=len(texts),
+        toxic=int(toxic.sum()),
+        contested=int(((share > 0) & (share < 1)).sum()),
+        duplicates=sum(len(rows) - 1 for rows in repeated),
+        contradictions=sum(
+            len(rows) - 1 for rows in repeated if len({bool(toxic[row]) for row in rows}) > 1
+        ),
+        leaks=None if stream is None else int(near_duplicates(texts, stream).sum()),
+        characters=(int(spread[0]), int(spread[1]), int(spread[2]), int(spread[3])),
+        languages=dict(Counter(str(each or "unknown") for each in languages).most_common()),
+        left_out=dict(left_out or {}),
+    )
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())

@@ -1,0 +1,103 @@
+"""Trains a model and registers it."""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+
+from modwatch.models.artifact import save
+from modwatch.models.data_report import DataReport
+from modwatch.models.optimisation import Progress
+from modwatch.models.recipe import Recipe
+from modwatch.models.registry import register
+from modwatch.models.training import TrainedModel, train
+
+
+def train_and_register(
+    texts: Sequence[str],
+    labels: Sequence[float],
+    *,
+    name: str,
+    tracking_uri: str,
+    recipe: Recipe,
+    device: torch.device | None = None,
+    checkpoints: Path | None = None,
+    seed: int = 0,
+    report: DataReport | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> str:
+    """Train a model and register it as a new version of `name`; return the version.
+
+    Args:
+        texts, labels, recipe, device, checkpoints, seed: as in `training.train`.
+        name: of the model in the registry.
+        tracking_uri: of MLflow.
+        report: on the data, stored with the run.
+        progress: called with a line now and then.
+
+    Raises:
+        ModelError: the corpus cannot be used, or training failed.
+        TrackingError: MLflow cannot be reached.
+    """
+    progress(f"training on {len(texts):,} comments")
+    model = train(
+        texts,
+        labels,
+        recipe=recipe,
+        seed=seed,
+        device=device,
+        checkpoints=checkpoints,
+        progress=_Lines(progress),
+    )
+    return register_model(model, name=name, tracking_uri=tracking_uri, report=report)
+
+
+def register_model(
+    model: TrainedModel, *, name: str, tracking_uri: str, report: DataReport | None = None
+) -> str:
+    """Register a trained model as a new version of `name`, with its curves; return the version."""
+    facts, recipe = model.facts, model.recipe
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "artifact"
+        digest = save(model, folder)
+        return register(
+            folder,
+            name=name,
+            metrics=facts.validation,
+            curves=[made["curve"] for made in facts.networks],
+            tags={
+                "seed": str(facts.seed),
+                "examples": str(facts.examples),
+                "method": recipe.method,
+                "loss": recipe.loss,
+                "encoder": recipe.encoder or "from scratch",
+                "calibration": model.calibration.method,
+            },
+            digest=digest,
+            report=None if report is None else report.to_json(),
+            tracking_uri=tracking_uri,
+        )
+
+
+class _Lines:
+    """Reports the state of training ten times a network, with the time left."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._started, self._first = say, time.monotonic(), 0
+
+    def __call__(self, state: Progress) -> None:
+        """Say a line if one is due."""
+        if state.step == 1 or not self._first:
+            self._started, self._first = time.monotonic(), state.step
+        if state.step % max(1, state.steps // 10):
+            return
+        done = state.step - self._first
+        left = ""
+        if done:
+            seconds = (time.monotonic() - self._started) / done * (state.steps - state.step)
+            left = f", {timedelta(seconds=round(seconds))} left"
+        network = f"network {state.network} of {state.networks}, " * (state.networks > 1)
+        self._say(f"training: {network}step {state.step} of {state.steps}{left}")

@@ -1,0 +1,65 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.models.data_report import data_report
+from modwatch.models.duplicates import near_duplicates, plain_text
+
+LONG = "the committee decided that the old stone bridge over the river must be closed for a year"
+
+
+def test_the_report_counts_what_there_is() -> None:
+    texts = ["You fool!", "you  FOOL", "you fool", "kind words here", LONG]
+    report = data_report(
+        texts,
+        [1, 0, 1, 0.25, 0],
+        stream=[LONG.replace("a year", "two years")],
+        languages=["en", "en", None, "en", "de"],
+        left_out={"no_label": 2},
+    )
+    assert (report.rows, report.toxic, report.contested) == (5, 2, 1)
+    assert (report.duplicates, report.contradictions, report.leaks) == (2, 2, 1)
+    assert report.languages == {"en": 3, "unknown": 1, "de": 1}
+    text = "\n".join(report.lines())
+    for told in ("5, 2 toxic (40.00%)", "1 rows (nearly) equal", "en 3", "no_label 2"):
+        assert told in text
+    assert "fool" not in text
+
+
+def test_nothing_to_report_on() -> None:
+    report = data_report([], [])
+    assert (report.rows, report.characters) == (0, (0, 0, 0, 0))
+    assert "not compared" in "\n".join(report.lines())
+
+
+def test_a_changed_word_makes_a_near_duplicate_and_another_text_none() -> None:
+    found = near_duplicates([LONG.replace("stone", "iron"), LONG[::-1], ""], [LONG, ""])
+    assert found.tolist() == [True, False, False]
+
+
+def test_short_texts_must_be_equal() -> None:
+    assert near_duplicates(["go away", "Go away!"], ["go home"]).tolist() == [False, False]
+    assert near_duplicates(["Go away!"], ["go away"]).tolist() == [True]
+
+
+words = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=12).map(" ".join)
+
+
+@given(texts=st.lists(words, min_size=1, max_size=5), of=st.lists(words, min_size=1, max_size=5))
+def test_it_is_the_jaccard_similarity_of_shingles(texts: list[str], of: list[str]) -> None:
+    def shingles(text: str) -> set[tuple[str, ...]]:
+        parts = text.split()
+        return {tuple(parts[k : k + 3]) for k in range(max(1, len(parts) - 2))}
+
+    expected = [
+        any(
+            len(shingles(text) & shingles(other)) / len(shingles(text) | shingles(other)) >= 0.5
+            for other in of
+        )
+        for text in texts
+    ]
+    assert near_duplicates(texts, of).tolist() == expected
+
+
+@given(st.text())
+def test_plain_text_is_its_own_plain_text(text: str) -> None:
+    assert plain_text(plain_text(text)) == plain_text(text)
