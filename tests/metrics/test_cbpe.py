@@ -138,3 +138,13 @@ def test_order_of_rows_and_identity_of_the_paper(strategy: str) -> None:
 def test_bad_input(prob: np.ndarray, options: dict[str, object]) -> None:
     with pytest.raises(MetricInputError):
         expected(prob, **options)
+
+
+def test_the_order_of_the_rows_changes_no_bit() -> None:
+    rng = np.random.default_rng(0)
+    prob = rng.beta(0.4, 3, 999)
+    findings = [
+        [(each.value, each.low, each.high) for each in expected_performance(p, review_fraction=0.1)]
+        for p in (prob, rng.permutation(prob))
+    ]
+    assert findings[0] == findings[1]

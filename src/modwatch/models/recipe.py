@@ -170,6 +170,7 @@ def offline_recipe(**changes: Any) -> Recipe:
         "max_examples": 60_000,
         "max_steps": 2_000,
         "threads": 1,
+        "patience": 16,
     }
     return Recipe(**(values | changes))
 

@@ -216,7 +216,7 @@ def test_the_reliability_diagram_of_a_known_day_is_the_plain_curve(make_communit
 
 def test_a_bin_without_labels_has_no_rate_and_few_labels_a_wide_one(make_community, review):
     rng = np.random.default_rng(11)
-    day = review(rng, *make_community(rng, 2000, 0.05))
+    day = review(rng, *make_community(rng, 2000, 0.02))
     bins = reliability_estimates([day], n_bins=10)
     assert set(bins["status"]) == {"ok", "insufficient"}
     assert (
