@@ -22,6 +22,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # importing mlflow.pyfunc warns of a type hint of MLflow
     import mlflow.pyfunc
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:mlflow")
+
 TEXTS = ["you fool", "a kind word", "", "fool " * 400]
 VOCABULARY = {"[PAD]": 0, "[UNK]": 1, "you": 2, "fool": 3, "a": 4, "kind": 5, "word": 6}
 
