@@ -17,7 +17,7 @@ import pytest
 
 from modwatch.errors import ModelError, NoChampionError, TrackingError
 from modwatch.models.artifact import load
-from modwatch.models.registry import champion_version, fetch, register, set_alias
+from modwatch.models.registry import champion_version, fetch, register, roll_back, set_alias
 from modwatch.scoring.local import LocalScorer
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -83,6 +83,22 @@ def test_cache_of_another_database_is_not_mistaken(
 def test_unknown_version_is_named(sqlite: str, tmp_path: Path) -> None:
     with pytest.raises(NoChampionError, match="no version 99 of model toxicity"):
         fetch("toxicity", "99", tracking_uri=sqlite, cache_dir=tmp_path)
+
+
+def test_a_rollback_exchanges_champion_and_previous(tiny_artifact: Path, sqlite: str) -> None:
+    one, other = (registered(tiny_artifact, sqlite, "rolled") for _ in range(2))
+    set_alias(one, name="rolled", tracking_uri=sqlite)
+    with pytest.raises(NoChampionError, match="no previous champion"):
+        roll_back("rolled", sqlite)
+    set_alias(other, name="rolled", tracking_uri=sqlite)
+    set_alias(other, name="rolled", tracking_uri=sqlite)  # again: the previous one stays
+    set_alias(other, "challenger", name="rolled", tracking_uri=sqlite)
+    for expected in (one, other, one):
+        assert roll_back("rolled", sqlite) == expected == champion_version("rolled", sqlite)
+    with pytest.raises(ModelError, match="champion or challenger, got 'best'"):
+        set_alias(one, "best", name="rolled", tracking_uri=sqlite)
+    with pytest.raises(NoChampionError):
+        roll_back("nobody", sqlite)
 
 
 def test_a_foreign_model_is_fetched_whole(sqlite: str, tmp_path: Path) -> None:

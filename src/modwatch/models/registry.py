@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 CHAMPION = "champion"
 #: Aliases of versions.
 ALIASES = (CHAMPION, "challenger")
+_PREVIOUS = "previous"
 _MANIFEST = "modwatch.json"
 _DIGEST_TAG = "modwatch.digest"
 #: The tag of a version that gives a model of others its threshold.
@@ -87,11 +88,48 @@ def register(
 def set_alias(
     version: str, alias: str = CHAMPION, *, name: str = "toxicity", tracking_uri: str
 ) -> None:
-    """Give `version` of the model `name` one of ALIASES; TrackingError when it is missing."""
+    """Give `version` of the model `name` one of ALIASES; the champion before becomes `previous`.
+
+    Raises:
+        ModelError: there is no such alias.
+        TrackingError: the version is missing, or MLflow cannot be reached.
+    """
     if alias not in ALIASES:
         raise ModelError(f"the alias must be {' or '.join(ALIASES)}, got {alias!r}")
     with connect(tracking_uri) as client:
+        before = _aliases(client, name).get(CHAMPION)
+        if alias == CHAMPION and before not in (None, version):
+            client.set_registered_model_alias(name, _PREVIOUS, before)
         client.set_registered_model_alias(name, alias, version)
+
+
+def roll_back(name: str, tracking_uri: str) -> str:
+    """Make the previous champion the champion again, and the other way round; return its version.
+
+    Raises:
+        NoChampionError: there is no previous champion.
+        TrackingError: MLflow cannot be reached.
+    """
+    with connect(tracking_uri) as client:
+        previous = _aliases(client, name).get(_PREVIOUS)
+    if previous is None:
+        raise NoChampionError(
+            f"model {name} has no previous champion; set the alias on a version in MLflow"
+        )
+    set_alias(previous, name=name, tracking_uri=tracking_uri)
+    return previous
+
+
+def _aliases(client: "MlflowClient", name: str) -> dict[str, str]:
+    """Return the version of each alias of a model; none if there is no such model."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return {alias: str(n) for alias, n in client.get_registered_model(name).aliases.items()}
+    except MlflowException as exc:
+        if exc.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        return {}
 
 
 def champion_version(name: str, tracking_uri: str) -> str:

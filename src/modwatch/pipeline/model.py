@@ -91,6 +91,19 @@ def set_alias(resources: "Resources", version: str, alias: str) -> None:
     registry.set_alias(version, alias, name=settings.model_name, tracking_uri=settings.mlflow_url)
 
 
+def roll_back(resources: "Resources") -> str:
+    """Make the previous champion the champion again; return its version.
+
+    Raises:
+        NoChampionError: there is no previous champion.
+        TrackingError: MLflow cannot be reached.
+    """
+    from modwatch.models import registry
+
+    settings = resources.settings
+    return str(registry.roll_back(settings.model_name, settings.mlflow_url))
+
+
 def _stream(resources: "Resources") -> Sequence[str]:
     """Return comments of the newest days of the lake."""
     lake = resources.lake
