@@ -3,6 +3,7 @@
 report      what there is to train on
 train       a calibrated model, registered as a new version
 set_alias   champion, or challenger
+roll_back   to the champion before
 """
 
 import hashlib
