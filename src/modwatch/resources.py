@@ -181,17 +181,18 @@ class Resources:
 
     def scorer(self, version: str) -> "Scorer":
         """Return the in-process scorer of `version`, fetched from the registry at most once."""
-        from modwatch.scoring.local import LocalScorer
+        from modwatch.scoring.opening import open_scorer
 
-        folder = fetch(
+        fetched = fetch(
             self.settings.model_name,
             version,
             tracking_uri=self.settings.mlflow_url,
             cache_dir=self.settings.models_folder,
         )
-        return LocalScorer(
-            folder,
+        return open_scorer(
+            fetched.folder,
             model_version=version,
+            threshold=fetched.threshold,
             device=self.settings.device,
             threads=self.settings.torch_threads,
         )

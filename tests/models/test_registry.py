@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import mlflow
@@ -16,7 +17,7 @@ import pytest
 
 from modwatch.errors import ModelError, NoChampionError, TrackingError
 from modwatch.models.artifact import load
-from modwatch.models.registry import champion_version, fetch, register, set_alias
+from modwatch.models.registry import champion_version, fetch, register, roll_back, set_alias
 from modwatch.scoring.local import LocalScorer
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -61,10 +62,10 @@ def test_register_alias_fetch(tiny_artifact: Path, sqlite: str, tmp_path: Path) 
     version = registered(tiny_artifact, sqlite, "toxicity")
     set_alias(version, tracking_uri=sqlite)
     assert champion_version("toxicity", sqlite) == version == "2"
-    folder = fetch("toxicity", version, tracking_uri=sqlite, cache_dir=tmp_path)
+    folder = fetch("toxicity", version, tracking_uri=sqlite, cache_dir=tmp_path).folder
     assert load(folder).digest == load(tiny_artifact).digest
     before = (folder / "model.safetensors").stat().st_mtime_ns
-    assert fetch("toxicity", version, tracking_uri=sqlite, cache_dir=tmp_path) == folder
+    assert fetch("toxicity", version, tracking_uri=sqlite, cache_dir=tmp_path).folder == folder
     assert (folder / "model.safetensors").stat().st_mtime_ns == before
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
@@ -75,7 +76,7 @@ def test_cache_of_another_database_is_not_mistaken(
     """Version 1 of a model made anew is another model than the cached version 1."""
     version = registered(tiny_artifact, sqlite, "renewed")
     (tmp_path / f"renewed-{version}-{'0' * 12}").mkdir()
-    folder = fetch("renewed", version, tracking_uri=sqlite, cache_dir=tmp_path)
+    folder = fetch("renewed", version, tracking_uri=sqlite, cache_dir=tmp_path).folder
     assert (folder / "modwatch.json").exists()
 
 
@@ -84,16 +85,49 @@ def test_unknown_version_is_named(sqlite: str, tmp_path: Path) -> None:
         fetch("toxicity", "99", tracking_uri=sqlite, cache_dir=tmp_path)
 
 
-def test_foreign_model_is_refused_and_leaves_no_cache(sqlite: str, tmp_path: Path) -> None:
+def test_a_rollback_exchanges_champion_and_previous(tiny_artifact: Path, sqlite: str) -> None:
+    one, other = (registered(tiny_artifact, sqlite, "rolled") for _ in range(2))
+    set_alias(one, name="rolled", tracking_uri=sqlite)
+    with pytest.raises(NoChampionError, match="no previous champion"):
+        roll_back("rolled", sqlite)
+    set_alias(other, name="rolled", tracking_uri=sqlite)
+    set_alias(other, name="rolled", tracking_uri=sqlite)  # again: the previous one stays
+    set_alias(other, "challenger", name="rolled", tracking_uri=sqlite)
+    for expected in (one, other, one):
+        assert roll_back("rolled", sqlite) == expected == champion_version("rolled", sqlite)
+    with pytest.raises(ModelError, match="champion or challenger, got 'best'"):
+        set_alias(one, "best", name="rolled", tracking_uri=sqlite)
+    with pytest.raises(NoChampionError):
+        roll_back("nobody", sqlite)
+
+
+def test_a_foreign_model_is_fetched_whole(sqlite: str, tmp_path: Path) -> None:
+    version = foreign(sqlite, tmp_path / "source")
+    found = fetch("foreign", version, tracking_uri=sqlite, cache_dir=tmp_path / "cache")
+    assert (found.folder / "weights.bin").read_bytes() == b"?"
+    assert found.threshold is None
+
+
+@pytest.mark.parametrize("value", ["high", "1.5", "-1", "nan"])
+def test_a_foreign_threshold_is_a_probability(sqlite: str, tmp_path: Path, value: str) -> None:
+    version = foreign(sqlite, tmp_path / "source")
     client = mlflow.MlflowClient(sqlite)
-    source = tmp_path / "foreign"
+    client.set_model_version_tag("foreign", version, "modwatch.threshold", "0.25")
+    found = fetch("foreign", version, tracking_uri=sqlite, cache_dir=tmp_path / "cache")
+    assert found.threshold == 0.25
+    client.set_model_version_tag("foreign", version, "modwatch.threshold", value)
+    with pytest.raises(ModelError, match=r"modwatch\.threshold of version .* between 0 and 1"):
+        fetch("foreign", version, tracking_uri=sqlite, cache_dir=tmp_path / "cache")
+
+
+def foreign(uri: str, source: Path) -> str:
+    """Register a folder that Modwatch did not write; return its version."""
+    client = mlflow.MlflowClient(uri)
     source.mkdir()
     (source / "weights.bin").write_bytes(b"?")
-    client.create_registered_model("foreign")
-    version = client.create_model_version("foreign", source.as_uri()).version
-    with pytest.raises(ModelError, match="not registered by Modwatch"):
-        fetch("foreign", version, tracking_uri=sqlite, cache_dir=tmp_path / "cache")
-    assert not [*(tmp_path / "cache").iterdir()]
+    with suppress(mlflow.exceptions.MlflowException):
+        client.create_registered_model("foreign")
+    return str(client.create_model_version("foreign", source.as_uri()).version)
 
 
 def test_server_that_is_down_is_a_tracking_error_soon(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +179,7 @@ def test_through_a_server_mlflow_itself_loads_the_champion(
         champion_version("toxicity", server),
         tracking_uri=server,
         cache_dir=tmp_path,
-    )
+    ).folder
     ours = LocalScorer(folder, model_version=version).score(TEXTS)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
     frame = mlflow.pyfunc.load_model("models:/toxicity@champion").predict(TEXTS)

@@ -78,6 +78,13 @@ def add_models(commands: Any) -> None:
     train.add_argument(
         "--report-only", action="store_true", help="print the data report, and do not train"
     )
+    model = add_command(commands, "model", None, "which model scores").add_subparsers(
+        required=True, metavar="COMMAND"
+    )
+    add_command(model, "rollback", _roll_back, "make the previous champion the champion again")
+    promote = add_command(model, "promote", _promote, "give a version an alias")
+    promote.add_argument("version")
+    promote.add_argument("--alias", choices=("champion", "challenger"), default="champion")
 
 
 def _train(options: argparse.Namespace) -> None:
@@ -105,6 +112,21 @@ def _train(options: argparse.Namespace) -> None:
             model.set_alias(resources, version, options.alias)
         name = resources.settings.model_name
     print(f"version {version} of {name}" + f" is the {options.alias}" * (options.alias != "none"))
+
+
+def _roll_back(_: argparse.Namespace) -> None:
+    from modwatch.pipeline import model
+
+    with open_resources() as resources:
+        print(f"version {model.roll_back(resources)} is the champion again")
+
+
+def _promote(options: argparse.Namespace) -> None:
+    from modwatch.pipeline import model
+
+    with open_resources() as resources:
+        model.set_alias(resources, options.version, options.alias)
+    print(f"version {options.version} is the {options.alias}")
 
 
 def _corpus(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:

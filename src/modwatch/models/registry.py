@@ -4,6 +4,7 @@ MLflow is imported inside the functions, because the import takes seconds. No gl
 MLflow is changed: the tracking URI is passed with each call.
 """
 
+import hashlib
 import importlib.util
 import logging
 import shutil
@@ -12,6 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +29,11 @@ logger = logging.getLogger(__name__)
 CHAMPION = "champion"
 #: Aliases of versions.
 ALIASES = (CHAMPION, "challenger")
+_PREVIOUS = "previous"
 _MANIFEST = "modwatch.json"
 _DIGEST_TAG = "modwatch.digest"
+#: The tag of a version that gives a model of others its threshold.
+THRESHOLD_TAG = "modwatch.threshold"
 _SCRIPT = "modwatch.scoring.pyfunc"
 _NEEDS = ("mlflow", "torch", "transformers", "tokenizers", "safetensors")
 
@@ -83,11 +88,48 @@ def register(
 def set_alias(
     version: str, alias: str = CHAMPION, *, name: str = "toxicity", tracking_uri: str
 ) -> None:
-    """Give `version` of the model `name` one of ALIASES; TrackingError when it is missing."""
+    """Give `version` of the model `name` one of ALIASES; the champion before becomes `previous`.
+
+    Raises:
+        ModelError: there is no such alias.
+        TrackingError: the version is missing, or MLflow cannot be reached.
+    """
     if alias not in ALIASES:
         raise ModelError(f"the alias must be {' or '.join(ALIASES)}, got {alias!r}")
     with connect(tracking_uri) as client:
+        before = _aliases(client, name).get(CHAMPION)
+        if alias == CHAMPION and before not in (None, version):
+            client.set_registered_model_alias(name, _PREVIOUS, before)
         client.set_registered_model_alias(name, alias, version)
+
+
+def roll_back(name: str, tracking_uri: str) -> str:
+    """Make the previous champion the champion again, and the other way round; return its version.
+
+    Raises:
+        NoChampionError: there is no previous champion.
+        TrackingError: MLflow cannot be reached.
+    """
+    with connect(tracking_uri) as client:
+        previous = _aliases(client, name).get(_PREVIOUS)
+    if previous is None:
+        raise NoChampionError(
+            f"model {name} has no previous champion; set the alias on a version in MLflow"
+        )
+    set_alias(previous, name=name, tracking_uri=tracking_uri)
+    return previous
+
+
+def _aliases(client: "MlflowClient", name: str) -> dict[str, str]:
+    """Return the version of each alias of a model; none if there is no such model."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return {alias: str(n) for alias, n in client.get_registered_model(name).aliases.items()}
+    except MlflowException as exc:
+        if exc.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        return {}
 
 
 def champion_version(name: str, tracking_uri: str) -> str:
@@ -106,22 +148,53 @@ def champion_version(name: str, tracking_uri: str) -> str:
         return str(client.get_model_version_by_alias(name, CHAMPION).version)
 
 
-def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> Path:
-    """Return the artifact folder of a version, downloaded at most once into `cache_dir`.
+@dataclass(frozen=True, kw_only=True)
+class FetchedModel:
+    """A registered version on this machine."""
 
-    Folders of the cache are named by version and content digest, which MLflow is asked for each
-    time: a new database starts again at version 1. NoChampionError when the version is missing;
-    TrackingError when MLflow cannot be reached or rejects the call.
+    #: The artifact, or the whole MLflow model if Modwatch did not train it.
+    folder: Path
+    #: The tag `modwatch.threshold`, by which a model of others is given its threshold; None: unset.
+    threshold: float | None
+
+
+def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> FetchedModel:
+    """Return a version, downloaded at most once into `cache_dir`.
+
+    Folders of the cache are named by version and content digest (of a model of others: by its
+    creation), which MLflow is asked for each time: a new database starts again at version 1.
+
+    Raises:
+        NoChampionError: the version is missing.
+        ModelError: its threshold is no number between 0 and 1.
+        TrackingError: MLflow cannot be reached or rejects the call.
     """
     with connect(tracking_uri) as client:
         with _absent(f"MLflow has no version {version} of model {name}; register one"):
             registered = client.get_model_version(name, version)
-        digest = registered.tags.get(_DIGEST_TAG, "unknown")
+        made = f"{registered.creation_timestamp} {registered.source}".encode()
+        digest = registered.tags.get(_DIGEST_TAG) or hashlib.sha256(made).hexdigest()
+        threshold = _threshold(registered.tags.get(THRESHOLD_TAG), name, version)
         folder = cache_dir / f"{name}-{version}-{digest[:12]}"
         if not folder.exists():
             source = client.get_model_version_download_uri(name, version)
             _download(source, folder, tracking_uri)
-    return folder
+    return FetchedModel(folder=folder, threshold=threshold)
+
+
+def _threshold(given: str | None, name: str, version: str) -> float | None:
+    if given is None:
+        return None
+    try:
+        value = float(given)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ModelError(
+            f"the tag {THRESHOLD_TAG} of version {version} of model {name} must be a number "
+            f"between 0 and 1, got {given[:20]!r}"
+        )
+    return value
 
 
 def _download(source: str, folder: Path, tracking_uri: str) -> None:
@@ -132,13 +205,8 @@ def _download(source: str, folder: Path, tracking_uri: str) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".download-") as scratch:
         local = download_artifacts(artifact_uri=source, dst_path=scratch, tracking_uri=tracking_uri)
         manifests = sorted(Path(local).glob(f"artifacts/*/{_MANIFEST}"))
-        if len(manifests) != 1:
-            raise ModelError(
-                f"the registered model {source} has no {_MANIFEST}; it was not registered by "
-                "Modwatch: set the alias on another version"
-            )
         try:
-            manifests[0].parent.rename(folder)
+            (manifests[0].parent if manifests else Path(local)).rename(folder)
         except OSError:
             if not folder.exists():  # unless another process was faster: its copy is the same
                 raise

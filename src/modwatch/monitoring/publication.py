@@ -21,6 +21,7 @@ from modwatch.quality.store import CheckStore
 from modwatch.tracking import runs
 from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram
 
+_SCORES = ["prob", "flagged", "model_variance"]
 _WORST: tuple[Status, ...] = ("rejected", "warned", "passed")
 
 #: Bins of the published histogram; a profile has twenty times as many.
@@ -87,7 +88,7 @@ def publish(
     content = _read(lake, checks, day, window)
     design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
     # Not `lake.day_scores`, which also loads the ids of all comments.
-    scores = lake.table("scores", day, columns=["prob", "flagged"], role="champion")
+    scores = lake.table("scores", day, columns=_SCORES, role="champion")
     models = lake.read("scores", day, columns=["threshold", "model_version"], role="champion")
     model = next((batch.slice(0, 1).to_pylist()[0] for batch in models if len(batch)), None)
     curve = lake.table("reliability", day).to_pandas()
@@ -99,6 +100,7 @@ def publish(
         routed=lake.count("routed", day),
         labelled=lake.count("labels", day),
         model_version=model["model_version"] if model else "",
+        deterministic=bool(len(scores)) and not scores.column("model_variance").to_numpy().any(),
         **design.slice(0, 1).to_pylist()[0],
         checks=content.validation,
         pooled_days=len(measured.days),

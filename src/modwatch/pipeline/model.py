@@ -3,6 +3,7 @@
 report      what there is to train on
 train       a calibrated model, registered as a new version
 set_alias   champion, or challenger
+roll_back   to the champion before
 """
 
 import hashlib
@@ -89,6 +90,19 @@ def set_alias(resources: "Resources", version: str, alias: str) -> None:
 
     settings = resources.settings
     registry.set_alias(version, alias, name=settings.model_name, tracking_uri=settings.mlflow_url)
+
+
+def roll_back(resources: "Resources") -> str:
+    """Make the previous champion the champion again; return its version.
+
+    Raises:
+        NoChampionError: there is no previous champion.
+        TrackingError: MLflow cannot be reached.
+    """
+    from modwatch.models import registry
+
+    settings = resources.settings
+    return str(registry.roll_back(settings.model_name, settings.mlflow_url))
 
 
 def _stream(resources: "Resources") -> Sequence[str]:

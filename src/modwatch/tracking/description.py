@@ -152,8 +152,10 @@ def _percent(row: Row) -> str:
 
 
 def _queue(facts: DayFacts) -> str:
+    kind = " (deterministic: uncertainty p(1−p))" * facts.deterministic
     return (
-        f"Model {facts.model_version}; {facts.routed:,} comments routed by {facts.strategy} "
+        f"Model {facts.model_version}{kind}; "
+        f"{facts.routed:,} comments routed by {facts.strategy} "
         f"(review fraction {facts.review_fraction:.3g}), "
         f"{facts.labelled:,} labelled{_share(facts.labelled, facts.routed)}."
     )

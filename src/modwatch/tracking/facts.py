@@ -37,6 +37,8 @@ class DayFacts:
     labelled: int
     #: Version in the model registry.
     model_version: str
+    #: Whether the model has no variance of its weights: it is deterministic, or not ours.
+    deterministic: bool = False
     #: The deployed review strategy.
     strategy: str
     #: The deployed review fraction α in (0, 1].
