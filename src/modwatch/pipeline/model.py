@@ -1,9 +1,11 @@
 """The path of a model: from labelled comments to the alias that lets it score.
 
-report      what there is to train on
-train       a calibrated model, registered as a new version
-set_alias   champion, or challenger
-roll_back   to the champion before
+    report      what there is to train on
+    train       a calibrated model, registered as a new version
+    set_alias   champion, or challenger
+    roll_back   to the champion before
+
+`modwatch train` takes the first three steps.
 """
 
 import hashlib
