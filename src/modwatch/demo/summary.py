@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from modwatch.metrics.classification import auprc, auroc
 from modwatch.metrics.estimate import Estimate
 from modwatch.metrics.estimation.labelled_day import LabelledDay, fully_labelled
 from modwatch.metrics.estimation.measure import measure_days
+from modwatch.models.registration import SCRATCH
+from modwatch.models.registry import version_tags
 from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.review.quality_control.agreement import agreement_report
@@ -260,7 +263,7 @@ def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _models(at: Resources, data: DemoData) -> str:
     """Return AUROC and average precision of the model and of alternatives on the stream."""
     label, prob, texts = _stream(at, data)
-    rows = [_quality("Modwatch, offline model", label, prob)]
+    rows = [_quality(f"Modwatch, {_model_name(at)}", label, prob)]
     baseline = "TF-IDF + logistic regression, same training rows"
     rows.append(_quality(baseline, label, _tfidf(data, texts)))
     if data.stream is not None:
@@ -272,6 +275,14 @@ def _models(at: Resources, data: DemoData) -> str:
             )
         )
     return markdown_table(["on the stream", "AUROC", "average precision", "n", "toxic"], rows)
+
+
+def _model_name(at: Resources) -> str:
+    """Return which model the champion is."""
+    name, url = at.settings.model_name, at.settings.mlflow_url
+    tags = version_tags(name, at.champion_version(), url)
+    encoder = tags.get("encoder", SCRATCH)
+    return "offline model" if encoder == SCRATCH else f"{Path(encoder).name}, fine-tuned"
 
 
 def _stream(

@@ -15,6 +15,9 @@ from modwatch.models.recipe import Recipe
 from modwatch.models.registry import register
 from modwatch.models.training import TrainedModel, train
 
+#: The tag `encoder` of a model without a pre-trained one.
+SCRATCH = "from scratch"
+
 
 def train_and_register(
     texts: Sequence[str],
@@ -73,7 +76,7 @@ def register_model(
                 "examples": str(facts.examples),
                 "method": recipe.method,
                 "loss": recipe.loss,
-                "encoder": recipe.encoder or "from scratch",
+                "encoder": recipe.encoder or SCRATCH,
                 "calibration": model.calibration.method,
             },
             digest=digest,

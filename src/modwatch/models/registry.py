@@ -148,6 +148,20 @@ def champion_version(name: str, tracking_uri: str) -> str:
         return str(client.get_model_version_by_alias(name, CHAMPION).version)
 
 
+def version_tags(name: str, version: str, tracking_uri: str) -> dict[str, str]:
+    """Return the tags of a version, such as `encoder` and `method`.
+
+    Raises:
+        NoChampionError: the version is missing.
+        TrackingError: MLflow cannot be reached.
+    """
+    with (
+        connect(tracking_uri) as client,
+        _absent(f"MLflow has no version {version} of model {name}; register one"),
+    ):
+        return dict(client.get_model_version(name, version).tags)
+
+
 @dataclass(frozen=True, kw_only=True)
 class FetchedModel:
     """A registered version on this machine."""

@@ -1,0 +1,120 @@
+"""`modwatch train` and `modwatch model`: anybody's data, a report first, aliases."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mlflow import MlflowClient
+
+from modwatch.cli.main import main
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+WORDS = ["river", "lamp", "stone", "quiet", "marble", "window", "garden", "bridge"]
+FAST = ["--epochs", "2", "--batch-size", "16", "--max-length", "16"]
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, services: None) -> MlflowClient:
+    """A new MLflow, and an installation without comments."""
+    url = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    made = MlflowClient(url)
+    made.create_experiment("training", artifact_location=(tmp_path / "artifacts").as_uri())
+    monkeypatch.setenv("MODWATCH_MLFLOW_URL", url)
+    monkeypatch.setenv("MODWATCH_HOME", str(tmp_path / "home"))
+    return made
+
+
+@pytest.fixture
+def votes(tmp_path: Path) -> Path:
+    """Two hundred comments with three votes each, a third of them toxic."""
+    rng = np.random.default_rng(0)
+    path = tmp_path / "votes.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for row in range(200):
+            toxic = row % 3 == 0
+            text = " ".join([*rng.choice(WORDS, 6), "fizzlewit" if toxic else "friend"])
+            ballot = [int(toxic), int(toxic), int(not toxic)]
+            file.write(json.dumps({"body": text, "votes": ballot, "lang": "en"}) + "\n")
+    return path
+
+
+def columns(path: Path) -> list[str]:
+    return ["--data", str(path), "--text-column", "body", "--label-column", "votes"]
+
+
+def test_anybodys_votes_make_a_champion(
+    client: MlflowClient, votes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *columns(votes), "--language-column", "lang", *FAST]) == 0
+    said = capsys.readouterr().out
+    assert "rows             200, 67 toxic (33.50%)" in said
+    assert "contested        200 rows" in said
+    assert "languages        en 200" in said
+    assert said.endswith("version 1 of toxicity is the champion\n")
+    assert "fizzlewit" not in said
+    version = client.get_model_version_by_alias("toxicity", "champion")
+    assert version.tags["method"] == "sngp"
+    assert len(client.get_metric_history(version.run_id, "average_precision")) >= 4
+    assert "data_report.json" in [each.path for each in client.list_artifacts(version.run_id)]
+    assert not [*(tmp_path / "home" / "training").iterdir()]
+
+
+def test_the_report_alone_trains_nothing(
+    client: MlflowClient, votes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *columns(votes), "--report-only"]) == 0
+    assert "duplicates" in capsys.readouterr().out
+    assert not client.search_registered_models()
+
+
+def test_aliases_by_command(
+    client: MlflowClient, votes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *columns(votes), *FAST, "--method", "deterministic"]) == 0
+    assert main(["train", *columns(votes), *FAST, "--alias", "challenger", "--seed", "1"]) == 0
+    assert str(client.get_model_version_by_alias("toxicity", "champion").version) == "1"
+    assert str(client.get_model_version_by_alias("toxicity", "challenger").version) == "2"
+    assert main(["model", "promote", "2"]) == 0
+    assert main(["model", "rollback"]) == 0
+    assert capsys.readouterr().out.endswith("version 1 is the champion again\n")
+    assert str(client.get_model_version_by_alias("toxicity", "champion").version) == "1"
+    assert str(client.get_model_version_by_alias("toxicity", "previous").version) == "2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "oracle"], "recipe: method must be deterministic"),
+        (["--text-column", "words"], "no column 'words'"),
+        (["--encoder", "./nowhere"], "could not be loaded"),
+        (["--epochs", "0"], "recipe: epochs must be in [1, 1000], got 0"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    client: MlflowClient,
+    votes: Path,
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert main(["train", *columns(votes), *arguments]) == 1
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_cpu_only_machine_asked_for_cuda(
+    client: MlflowClient,
+    votes: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setenv("MODWATCH_DEVICE", "cuda:0")
+    assert main(["train", *columns(votes), *FAST]) == 1
+    assert "the device cuda:0 does not exist: torch sees 0 CUDA devices" in capsys.readouterr().err
