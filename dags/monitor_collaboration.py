@@ -3,9 +3,10 @@
 
 Measures how well model and moderators decide together. It verifies the decision log against its
 last witness; copies the labels of the trailing window from it; estimates OC-Acc, OC-AUROC,
-OC-AUPRC, Review Efficiency and calibration for each day and for the window; measures drift against
-the first days and the preceding days; publishes the results to MLflow (one run per day, and the run
-*timeline*, whose step is the day); and sends alerts.
+OC-AUPRC, Review Efficiency and calibration for each day and for the window; compares the
+challenger, if there is one, with the champion; measures drift against the first days and the
+preceding days; publishes the results to MLflow (one run per day, and the run *timeline*, whose step
+is the day); and sends alerts.
 
 **Schedule:** daily at 06:00 UTC. Labels arrive late, so a day of the window is measured again when
 its labels have changed. Every task can be cleared and run again at any time.
@@ -16,6 +17,7 @@ its labels have changed. Every task can be cleared and run again at any time.
 | `collect_labels` | the decision log | `labels`, `confirmations`, `check_answers` |
 | `measure` | scores, design, labels | `measurements`; for the window `window_measurements`, \
 `reliability`, `moderator_error` |
+| `compare_challenger` | scores of both models, design, labels | `challenger` |
 | `detect_drift` | `profiles`, `scores`, the queue | `drift` |
 | `raise_alerts` | the tables above, validation results, the alert rules | `alerts`, the outbox |
 | `publish` | the tables above, validation results | MLflow |
@@ -61,13 +63,14 @@ def monitor_collaboration():
     collect_labels = task_of(daily.collect_labels)
     verify_log = task_of(daily.verify_log)
     measure = task_of(daily.measure)
+    compare_challenger = task_of(daily.compare_challenger)
     detect_drift = task_of(daily.detect_drift)
     raise_alerts = task_of(daily.raise_alerts)
     publish = task_of(daily.publish)
     deliver_alerts = task_of(daily.deliver_alerts)
 
     alerts = raise_alerts()
-    collect_labels() >> measure() >> detect_drift() >> alerts
+    collect_labels() >> measure() >> [compare_challenger(), detect_drift()] >> alerts
     verify_log() >> alerts >> [publish(), deliver_alerts()]
 
 

@@ -2,7 +2,8 @@
 # score_comments
 
 Ingests the comments of a day, validates them, scores them with the champion model, and sends the
-top stratum and a random slice of the rest to the review queue.
+top stratum and a random slice of the rest to the review queue. If a model has the alias
+`challenger`, it scores the comments too, in shadow: nothing is routed by its scores.
 
 **Schedule:** daily after midnight UTC, for the day before. Every task can be cleared and run again:
 it replaces the rows of its day only.
@@ -15,6 +16,7 @@ it replaces the rows of its day only.
 | `score_shard` (mapped) | `comments` | `staged_scores` |
 | `check_scores` | `staged_scores` | `scores`, `quarantine`, `profiles`, the validation page |
 | `route` | `scores` | `routing_design`, `routed`, the review queue |
+| `score_challenger` | `comments`, the model registry | `scores` of the challenger |
 
 To score past days, use *Trigger → Backfill*. The days run one after the other, because validation
 compares a day with the days before it.
@@ -31,6 +33,9 @@ compares a day with the days before it.
 - **`score_shard` fails for one map index**: clear that map index only.
 - **`route` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried
   automatically; if the retries fail, check the server and clear the task.
+- **`score_challenger` fails with ModelError**: the challenger cannot be loaded or returns no
+  probabilities. The day is routed all the same. Remove the alias `challenger` in MLflow, or correct
+  the model and clear the task.
 """
 
 from airflow.sdk import dag
@@ -48,10 +53,11 @@ def score_comments():
     score_shard = task_of(daily.score_shard)
     check_scores = task_of(daily.check_scores)
     route = task_of(daily.route)
+    score_challenger = task_of(daily.score_challenger)
 
     shards = plan_shards()
     ingest() >> check_comments() >> shards
-    score_shard.expand(part=shards) >> check_scores() >> route()
+    score_shard.expand(part=shards) >> check_scores() >> route() >> score_challenger()
 
 
 score_comments()

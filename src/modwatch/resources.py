@@ -24,7 +24,7 @@ from modwatch.ingest.replay import ReplaySource
 from modwatch.ingest.sources import Source
 from modwatch.lake.delta import Lake
 from modwatch.lake.files import Folder
-from modwatch.models.registry import champion_version, fetch
+from modwatch.models.registry import challenger_version, champion_version, fetch
 from modwatch.quality.store import CheckStore
 from modwatch.quality.thresholds import Thresholds
 from modwatch.routing.policy import RoutingPolicy
@@ -178,6 +178,10 @@ class Resources:
     def champion_version(self) -> str:
         """Return the version that carries the champion alias; raises NoChampionError."""
         return champion_version(self.settings.model_name, self.settings.mlflow_url)
+
+    def challenger_version(self) -> str | None:
+        """Return the version with the alias challenger, which is scored in shadow; None: none."""
+        return challenger_version(self.settings.model_name, self.settings.mlflow_url)
 
     def scorer(self, version: str) -> "Scorer":
         """Return the in-process scorer of `version`, fetched from the registry at most once."""

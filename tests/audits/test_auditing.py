@@ -36,7 +36,7 @@ from review.labelling import label_all, label_next
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
-SCORED = TO_THE_QUEUE[:-1]
+SCORED = TO_THE_QUEUE[: TO_THE_QUEUE.index("route")]
 REQUEST = AuditRequest(audit="january", first=MONDAY, last=TUESDAY, labels=120)
 
 

@@ -147,6 +147,23 @@ def approval_alert(audit: str, action: str, page: str) -> Alert:
     )
 
 
+def promotion_alert(model: str, version: str, page: str) -> Alert:
+    """Return the alert for a version of a model that waits for the decision to promote it.
+
+    `page` is the Airflow page on which to answer.
+
+    >>> promotion_alert("toxicity", "7", "http://airflow").title
+    '[info] Version 7 of model toxicity is waiting for approval'
+    """
+    return Alert(
+        key=header_safe(f"model/{model}/{version}"),
+        title=header_safe(f"[info] Version {version} of model {model} is waiting for approval"),
+        text="It passed its evaluation. The champion scores until somebody decides.",
+        facts={"event": "question", "severity": "info", "model": model, "version": version},
+        links={"answer": page},
+    )
+
+
 def severe_escalation_alert(
     item_id: int, due: datetime.datetime, overdue: bool, page: str
 ) -> Alert:

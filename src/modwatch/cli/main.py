@@ -18,7 +18,7 @@ from modwatch.settings import current_settings_table, load_settings, settings_ta
 
 _STEPS = {step.__name__: step for step in daily.STEPS}
 #: The steps of `modwatch run day`.
-_DAY = tuple(_STEPS)[: list(_STEPS).index("route") + 1]
+_DAY = tuple(_STEPS)[: list(_STEPS).index("collect_labels")]
 
 
 def program() -> None:
@@ -90,7 +90,9 @@ def _parser() -> argparse.ArgumentParser:
 def _add_daily(commands: Any) -> None:
     """Add what the DAGs do, and what they need before."""
     run = add_command(commands, "run", _run, "run one step of the daily job, or all, for one day")
-    run.add_argument("step", choices=(*_STEPS, "day"), help="`day` runs all steps up to `route`")
+    run.add_argument(
+        "step", choices=(*_STEPS, "day"), help="`day` runs all steps up to `score_challenger`"
+    )
     run.add_argument("day", type=day, help="YYYY-MM-DD, UTC")
 
     shard = add_command(commands, "score-shard", _score_shard, "score one shard of a day")

@@ -95,6 +95,7 @@ def _train(options: argparse.Namespace) -> None:
     corpus, known = _corpus(options)
     recipe = (Recipe if options.encoder else offline_recipe)(**(known | given))
     with open_resources() as resources:
+        corpus = model.without_evaluation(resources, corpus)
         report = model.report(resources, corpus)
         print("\n".join(report.lines()), flush=True)
         if options.report_only:

@@ -17,6 +17,7 @@ from modwatch.audit.plan import AuditPlan
 from modwatch.demo.audit import AUDIT
 from modwatch.demo.datasets import DemoData
 from modwatch.lake.day_scores import DayScores, day_scores
+from modwatch.markdown import markdown_table
 from modwatch.metrics.classification import auprc, auroc
 from modwatch.metrics.estimate import Estimate
 from modwatch.metrics.estimation.labelled_day import LabelledDay, fully_labelled
@@ -247,17 +248,6 @@ def _audit_cells(estimate: Mapping[str, Any], truth: float) -> list[str]:
     within = "yes" if estimate["low"] <= truth <= estimate["high"] else "no"
     ends = f"[{estimate['low']:.4f}, {estimate['high']:.4f}]"
     return [f"{estimate['value']:.4f} {ends}", f"{truth:.4f}", within, labels]
-
-
-def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table with aligned columns."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        return f"| {' | '.join(padded)} |"
-
-    return "\n".join([line(heads), line(["-" * width for width in widths]), *map(line, rows)])
 
 
 def _models(at: Resources, data: DemoData) -> str:

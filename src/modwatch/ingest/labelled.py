@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ class LabelColumns:
     #: Rows with the same id are votes on one comment; None: each row is a comment.
     comment_id: str | None = None
     language: str | None = None
+    #: A list of the identities that a comment mentions; None: not known.
+    groups: str | None = None
     #: Words that mean toxic; other words mean not toxic.
     toxic_values: frozenset[str] = frozenset()
 
@@ -42,6 +44,7 @@ class _Row:
     share: float
     key: object
     language: str | None
+    groups: tuple[str, ...]
 
 
 def read_labelled(
@@ -83,6 +86,7 @@ def read_labelled(
         labels=np.array([np.mean([vote.share for vote in votes]) for votes in rows.values()]),
         left_out=left_out,
         languages=tuple(votes[0].language for votes in rows.values()) if columns.language else (),
+        groups=tuple(votes[0].groups for votes in rows.values()) if columns.groups else (),
     )
 
 
@@ -129,7 +133,7 @@ def _selected(
 
 
 def _check(name: str, columns: LabelColumns, available: Sequence[str]) -> None:
-    wanted = [columns.text, columns.label, columns.comment_id, columns.language]
+    wanted = [columns.text, columns.label, columns.comment_id, columns.language, columns.groups]
     missing = [column for column in wanted if column and column not in available]
     if missing:
         raise SourceError(
@@ -163,7 +167,24 @@ def _row(
         share=share,
         key=values.get(columns.comment_id) if columns.comment_id else (origin,),
         language=None if language is None else str(language),
+        groups=_names(values.get(columns.groups)) if columns.groups else (),
     )
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Return the names in a list, or in the JSON list of a text file.
+
+    >>> _names('["women"]'), _names(None)
+    (('women',), ())
+    """
+    if isinstance(value, str) and value.strip().startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return ()
+    if value is None or isinstance(value, str):
+        return (value.strip(),) if value else ()
+    return tuple(str(name) for name in value) if isinstance(value, Iterable) else ()
 
 
 def _share(label: object, toxic: frozenset[str]) -> float | None:

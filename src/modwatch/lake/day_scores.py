@@ -12,7 +12,7 @@ from modwatch.lake.delta import Lake
 
 @dataclass(frozen=True, kw_only=True)
 class DayScores:
-    """The champion's scores of a day of N comments."""
+    """The scores of one model of a day of N comments."""
 
     #: (N,) strings.
     comment_id: pa.ChunkedArray
@@ -20,20 +20,20 @@ class DayScores:
     prob: NDArray[np.float32]
     #: (N,) prob > threshold.
     flagged: NDArray[np.bool_]
-    #: The model's; 0.5 on an empty day.
+    #: The model's; 0.5 without scores.
     threshold: float
-    #: The version that scored the day; empty on an empty day.
+    #: The version that scored the day; empty without scores.
     model_version: str
 
 
-def day_scores(lake: Lake, day: datetime.date) -> DayScores:
-    """Return the published scores of `day`."""
+def day_scores(lake: Lake, day: datetime.date, *, role: str = "champion") -> DayScores:
+    """Return the published scores of `day` by the model with this role, champion or challenger."""
     columns = ["comment_id", "prob", "flagged"]
-    rows = lake.table("scores", day, columns=columns, role="champion")
+    rows = lake.table("scores", day, columns=columns, role=role)
     model = ["threshold", "model_version"]
     heads = (
         batch.slice(0, 1).to_pylist()
-        for batch in lake.read("scores", day, columns=model, role="champion")
+        for batch in lake.read("scores", day, columns=model, role=role)
     )
     first = next((head[0] for head in heads if head), {"threshold": 0.5, "model_version": ""})
     return DayScores(

@@ -277,6 +277,20 @@ LABEL_ERRORS = pa.schema(
     ]
 )
 
+#: The challenger beside the champion over a window: `metrics.estimation.paired.compare_days`.
+CHALLENGER = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),  # last day of the window
+        *_required(pa.string(), "champion_version", "challenger_version", "metric"),
+        *_columns(pa.float64(), "champion", "challenger"),
+        *_ESTIMATE,  # of the difference, challenger less champion, where a metric has both
+        *_required(pa.int64(), "n"),
+        *_required(pa.string(), "status", "reason"),  # ok | insufficient
+        *_required(pa.int64(), "days"),  # that both models scored
+        *_required(pa.string(), "digest"),  # of what was compared
+    ]
+)
+
 #: One verification of the decision log. `witness_age_hours`: since the last witness outside the
 #: database, of this verification or an earlier one; null: there is none, or no place for one.
 LOG_VERIFICATIONS = pa.schema(
@@ -305,6 +319,7 @@ TABLES: dict[str, pa.Schema] = {
     "profiles": PROFILES,
     "reliability": RELIABILITY,
     "label_errors": LABEL_ERRORS,
+    "challenger": CHALLENGER,
     "drift": DRIFT,
     "alerts": ALERTS,
     "log_verifications": LOG_VERIFICATIONS,

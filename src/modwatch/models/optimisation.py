@@ -274,7 +274,7 @@ class _Upkeep(TrainerCallback):  # type: ignore[misc]
         """Evaluate and save at equal distances, and at the end; save every few minutes, too."""
         done = state.global_step * self._evaluations
         due = done // state.max_steps > (done - self._evaluations) // state.max_steps
-        control.should_evaluate = control.should_log = due
+        control.should_evaluate, control.should_log = due, due or control.should_log
         control.should_save = due or time.monotonic() - self._saved > _CHECKPOINT_SECONDS
 
     def on_save(self, args: TrainingArguments, state: Any, _: Any, **__: Any) -> None:

@@ -30,6 +30,7 @@ def train_and_register(
     checkpoints: Path | None = None,
     seed: int = 0,
     report: DataReport | None = None,
+    request: str = "",
     progress: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Train a model and register it as a new version of `name`; return the version.
@@ -39,6 +40,7 @@ def train_and_register(
         name: of the model in the registry.
         tracking_uri: of MLflow.
         report: on the data, stored with the run.
+        request: kept with the version, for `registry.version_of_request`.
         progress: called with a line now and then.
 
     Raises:
@@ -55,11 +57,18 @@ def train_and_register(
         checkpoints=checkpoints,
         progress=_Lines(progress),
     )
-    return register_model(model, name=name, tracking_uri=tracking_uri, report=report)
+    return register_model(
+        model, name=name, tracking_uri=tracking_uri, report=report, request=request
+    )
 
 
 def register_model(
-    model: TrainedModel, *, name: str, tracking_uri: str, report: DataReport | None = None
+    model: TrainedModel,
+    *,
+    name: str,
+    tracking_uri: str,
+    report: DataReport | None = None,
+    request: str = "",
 ) -> str:
     """Register a trained model as a new version of `name`, with its curves; return the version."""
     facts, recipe = model.facts, model.recipe
@@ -81,6 +90,7 @@ def register_model(
             },
             digest=digest,
             report=None if report is None else report.to_json(),
+            request=request,
             tracking_uri=tracking_uri,
         )
 

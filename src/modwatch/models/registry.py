@@ -6,6 +6,7 @@ MLflow is changed: the tracking URI is passed with each call.
 
 import hashlib
 import importlib.util
+import json
 import logging
 import shutil
 import tempfile
@@ -26,12 +27,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CHAMPION = "champion"
+CHAMPION, CHALLENGER = "champion", "challenger"
 #: Aliases of versions.
-ALIASES = (CHAMPION, "challenger")
+ALIASES = (CHAMPION, CHALLENGER)
 _PREVIOUS = "previous"
 _MANIFEST = "modwatch.json"
 _DIGEST_TAG = "modwatch.digest"
+#: The tag of a version with the run that asked for it, so that none makes two.
+_REQUEST_TAG = "modwatch.request"
+#: The tag of a version that was registered without a run, with the run of its evaluation.
+_RUN_TAG = "modwatch.run"
+#: The artifact of a version's run with its `models.evaluation.Evaluation`.
+_EVALUATION = "evaluation.json"
 #: The tag of a version that gives a model of others its threshold.
 THRESHOLD_TAG = "modwatch.threshold"
 _SCRIPT = "modwatch.scoring.pyfunc"
@@ -48,6 +55,7 @@ def register(
     tracking_uri: str,
     curves: Sequence[Sequence[Mapping[str, float]]] = (),
     report: Mapping[str, Any] | None = None,
+    request: str = "",
 ) -> str:
     """Register the artifact in `folder` as a new version of the model `name`; return the version.
 
@@ -76,13 +84,85 @@ def register(
             source=logged.artifact_location,
             run_id=run.info.run_id,
             model_id=logged.model_id,
-            tags={**tags, _DIGEST_TAG: digest},
+            tags={**tags, _DIGEST_TAG: digest, _REQUEST_TAG: request},
         )
     logger.info(
         "Model registered.",
         extra={"event": "model_registered", "model": name, "version": created.version},
     )
     return str(created.version)
+
+
+def version_of_request(name: str, request: str, tracking_uri: str) -> str | None:
+    """Return the version that was registered for this request; None if none was.
+
+    TrackingError when MLflow cannot be reached.
+    """
+    quoted = request.replace("'", "")
+    with connect(tracking_uri) as client:
+        found = client.search_model_versions(f"name='{name}' and tag.`{_REQUEST_TAG}`='{quoted}'")
+    return str(found[0].version) if found else None
+
+
+def log_evaluation(
+    name: str, version: str, evaluation: Mapping[str, Any], *, passed: bool, tracking_uri: str
+) -> None:
+    """Keep the evaluation of a version with its run, and tag the version with the outcome.
+
+    Raises:
+        NoChampionError: the version is missing.
+        TrackingError: MLflow cannot be reached.
+    """
+    with connect(tracking_uri) as client:
+        run_id = _run_of(client, name, version)
+        client.log_dict(run_id, dict(evaluation), _EVALUATION)
+        outcome = "passed" if passed else "failed"
+        client.set_model_version_tag(name, version, "modwatch.evaluation", outcome)
+
+
+def read_evaluation(name: str, version: str, tracking_uri: str) -> dict[str, Any]:
+    """Return the evaluation that `log_evaluation` kept.
+
+    Raises:
+        NoChampionError: the version is missing.
+        ModelError: it was not evaluated.
+        TrackingError: MLflow cannot be reached.
+    """
+    from mlflow.artifacts import download_artifacts
+
+    with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
+        run_id = _run_of(client, name, version)
+        if not any(each.path == _EVALUATION for each in client.list_artifacts(run_id)):
+            raise ModelError(f"version {version} of model {name} was not evaluated; evaluate it")
+        path = download_artifacts(
+            run_id=run_id, artifact_path=_EVALUATION, dst_path=scratch, tracking_uri=tracking_uri
+        )
+        return dict(json.loads(Path(path).read_text("utf-8")))
+
+
+def record_decision(
+    name: str, version: str, decision: Mapping[str, str], *, tracking_uri: str
+) -> None:
+    """Tag a version with what was decided about it: decision, actor, note, time.
+
+    TrackingError when MLflow cannot be reached.
+    """
+    with connect(tracking_uri) as client:
+        for key, value in decision.items():
+            client.set_model_version_tag(name, version, f"modwatch.{key}", value)
+
+
+def _run_of(client: "MlflowClient", name: str, version: str) -> str:
+    """Return the run of a version, made now for one that was registered without."""
+    with _absent(f"MLflow has no version {version} of model {name}; register one"):
+        found = client.get_model_version(name, version)
+    tag = found.tags.get(_RUN_TAG) or found.run_id
+    if tag:
+        return str(tag)
+    run = client.create_run(experiment_id(client, "training"), run_name=f"{name} {version}")
+    client.set_terminated(run.info.run_id)
+    client.set_model_version_tag(name, version, _RUN_TAG, run.info.run_id)
+    return str(run.info.run_id)
 
 
 def set_alias(
@@ -146,6 +226,15 @@ def champion_version(name: str, tracking_uri: str) -> str:
         ),
     ):
         return str(client.get_model_version_by_alias(name, CHAMPION).version)
+
+
+def challenger_version(name: str, tracking_uri: str) -> str | None:
+    """Return the version with the alias `challenger`; None if there is none.
+
+    TrackingError when MLflow cannot be reached.
+    """
+    with connect(tracking_uri) as client:
+        return _aliases(client, name).get(CHALLENGER)
 
 
 def version_tags(name: str, version: str, tracking_uri: str) -> dict[str, str]:

@@ -47,6 +47,8 @@ class _Content:
             *(estimates, self.tables.window),
         )
         digests = [table["labels_digest"].iloc[0] if len(table) else None for table in measured]
+        if self.tables.challenger is not None and len(self.tables.challenger):
+            digests.append(self.tables.challenger["digest"].iloc[0])
         shown = drift[(drift["feature"] != "queue") | (drift["dt"] == estimates["dt"].iloc[0])]
         rows = sorted(repr(row) for row in shown.to_dict("records"))
         content = repr((digests, self.validation, rows, self.alerts))
@@ -144,6 +146,7 @@ def _read(lake: Lake, checks: CheckStore, day: datetime.date, window: Days) -> _
             [lake.table("drift", past).to_pandas() for past in window], ignore_index=True
         ),
         label_errors=lake.table("label_errors", day).to_pandas(),
+        challenger=lake.table("challenger", day).to_pandas(),
     )
     return _Content(tables=tables, validation=status, alerts=alerts)
 

@@ -7,17 +7,16 @@ knows the person by. Cancelling an audit skips all later tasks of its run.
 import datetime
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import Param, task
-from airflow.sdk.exceptions import AirflowSkipException, ParamValidationError
+from airflow.sdk import task
+from airflow.sdk.exceptions import AirflowSkipException
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 
 from modwatch.errors import AuditCancelledError
 from modwatch.orchestration.audit_form import filled_in
 from modwatch.orchestration.labels_trigger import LabelsTrigger
+from modwatch.orchestration.questions import Question, respondent
 
 if TYPE_CHECKING:
     from modwatch.audits.audit import Audit, Labelling
@@ -25,18 +24,7 @@ if TYPE_CHECKING:
 
 CANCEL, STOP = "Cancel the audit", "Stop labelling and use the labels so far"
 
-#: Longer than anybody waits for an answer.
-_RESPONSE_TIMEOUT = datetime.timedelta(days=365)
-
-_NOTE = {
-    "note": Param(
-        None,
-        type=["null", "string"],
-        maxLength=500,
-        title="Note",
-        description="Reason, kept in the evidence and visible to others. Do not quote comments.",
-    )
-}
+_NOTE = "Reason, kept in the evidence and visible to others. Do not quote comments."
 
 
 @contextmanager
@@ -103,32 +91,17 @@ def track(audit: str) -> str:
         return track(resources, audit)
 
 
-class _Question(HITLOperator):  # type: ignore[misc]
-    """A question about an audit: options, and a note.
+class _Question(Question):
+    """A question about an audit.
 
     The name of the audit is appended to the subject, which tells questions of several audits apart.
     """
 
     template_fields: ClassVar = ("subject", "body", "audit")
 
-    subject: str
-
-    def __init__(self, *, audit: str, options: list[str], **kwargs: Any) -> None:
-        super().__init__(options=options, response_timeout=_RESPONSE_TIMEOUT, **kwargs)
+    def __init__(self, *, audit: str, **kwargs: Any) -> None:
+        super().__init__(note=_NOTE, **kwargs)
         self.audit = audit
-
-    # Airflow takes the fields of the run's form for fields of the answer.
-    @property
-    def serialized_params(self) -> dict[str, Any]:
-        """The form of the answer."""
-        return {name: param.serialize() for name, param in _NOTE.items()}
-
-    def validate_params_input(self, params_input: Mapping[str, Any]) -> None:
-        """Raise ParamValidationError for an answer that the form does not have."""
-        if unknown := params_input.keys() - _NOTE:
-            raise ParamValidationError(f"the answer has no field {min(unknown)!r}")
-        for name, value in params_input.items():
-            copy(_NOTE[name]).resolve(value)
 
 
 class _Decision(_Question):
@@ -165,7 +138,7 @@ class _Decision(_Question):
         with _opened(self.audit) as audit:
             if answer["chosen_options"] == [CANCEL]:
                 _cancel(audit, answer)
-            self.record(audit, **_respondent(answer))
+            self.record(audit, **respondent(answer))
         return self.action
 
 
@@ -216,7 +189,7 @@ class AuditLabels(_Question):
         with _opened(self.audit) as audit:
             if answer["chosen_options"] == [CANCEL]:
                 _cancel(audit, answer)
-            who = _respondent(answer)
+            who = respondent(answer)
             who["note"] = who["note"] or f"{who['actor']} ended the labelling and gave no reason"
             return audit.seal(self.stage, stop=True, **who)
 
@@ -273,12 +246,5 @@ class AuditLabels(_Question):
 
 def _cancel(audit: "Audit", answer: Mapping[str, Any]) -> NoReturn:
     """Cancel the audit, and skip the task."""
-    audit.cancel(**_respondent(answer))
+    audit.cancel(**respondent(answer))
     raise AirflowSkipException(f"audit {audit.name!r} was cancelled; its evidence stays")
-
-
-def _respondent(answer: Mapping[str, Any]) -> dict[str, str]:
-    """Return who answered, and their note."""
-    user = answer.get("responded_by_user") or {}
-    note = (answer.get("params_input") or {}).get("note") or ""
-    return {"actor": str(user.get("name") or user.get("id") or "somebody"), "note": str(note)}

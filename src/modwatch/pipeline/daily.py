@@ -3,11 +3,12 @@
 Each loads, calls one package, and saves. `day` is a UTC day. Each step may be killed at any point
 and run again: it replaces the rows of its day and nothing else.
 
-    ingest → check_comments → plan_shards → score_shard → check_scores → route
-    (people review) → collect_labels → measure → detect_drift → raise_alerts → publish
-                      verify_log                              →              → deliver_alerts
+    ingest → check_comments → plan_shards → score_shard → check_scores → route → score_challenger
+    (people review) → collect_labels → measure → compare_challenger → detect_drift
+                      verify_log → raise_alerts → publish
+                                                → deliver_alerts
 
-`train` makes the champion that scores.
+`pipeline.model` makes the champion that scores, and the challenger that is compared with it.
 
 Imports stand inside the steps: DAG files and the command line import this module at start, and a
 task pays only for what it uses (0.1 s for this module, 1 to 4 s for the packages of a step).
@@ -82,12 +83,12 @@ def score_shard(
     resources: "Resources", day: datetime.date, *, model_version: str, shard: int, shards: int
 ) -> int:
     """Score one shard of the day; return how many comments it holds."""
-    from modwatch.scoring.shards import in_shard, score_rows
+    from modwatch.scoring.shards import in_shard, score_rows, staged
 
     scorer = resources.scorer(model_version)
     texts = resources.lake.read("comments", day, columns=["comment_id", "text"])
     mine = (in_shard(batch, shard, shards) for batch in texts)
-    scored = (score_rows(batch, scorer, day=day, shard=shard) for batch in mine)
+    scored = (staged(score_rows(batch, scorer, day=day), shard) for batch in mine)
     return resources.lake.replace("staged_scores", day, scored, shard=shard)
 
 
@@ -160,6 +161,27 @@ def route(resources: "Resources", day: datetime.date) -> int:
     return len(rows)
 
 
+def score_challenger(resources: "Resources", day: datetime.date) -> int:
+    """Score the day with the challenger, for comparison only; return how many comments.
+
+    Nothing is routed by these scores. Without a challenger, or if it scored the day as champion,
+    there are none.
+
+    Raises:
+        ModelError: the challenger cannot be loaded, or returns no probabilities.
+    """
+    from modwatch.lake.day_scores import day_scores
+    from modwatch.scoring.shards import probabilities_only, score_rows
+
+    lake, version = resources.lake, resources.challenger_version()
+    if version in (None, day_scores(lake, day).model_version):
+        return lake.replace("scores", day, [], role="challenger")
+    scorer = resources.scorer(version)
+    texts = lake.read("comments", day, columns=["comment_id", "text"])
+    scored = (score_rows(batch, scorer, day=day, role="challenger") for batch in texts)
+    return lake.replace("scores", day, map(probabilities_only, scored), role="challenger")
+
+
 def collect_labels(resources: "Resources", day: datetime.date) -> int:
     """Copy the moderators' labels of the trailing window; return how many there are.
 
@@ -201,6 +223,19 @@ def measure(resources: "Resources", day: datetime.date) -> int:
             changed += 1
         measure_window(lake, next(measured), policy)
     return changed
+
+
+def compare_challenger(resources: "Resources", day: datetime.date) -> int:
+    """Compare the challenger with the champion over the window; return how many days both scored.
+
+    On the labels that both share: which comments they decide differently, and paired differences of
+    the metrics.
+    """
+    from modwatch.monitoring.challenger import compare_window
+    from modwatch.monitoring.windows import windows
+
+    (window,) = windows(resources.lake, [_window(resources, day)])
+    return compare_window(resources.lake, window, resources.policy)
 
 
 def detect_drift(resources: "Resources", day: datetime.date) -> int:
@@ -319,8 +354,10 @@ STEPS: tuple[Callable[["Resources", datetime.date], int], ...] = (
     score,
     check_scores,
     route,
+    score_challenger,
     collect_labels,
     measure,
+    compare_challenger,
     detect_drift,
     verify_log,
     raise_alerts,

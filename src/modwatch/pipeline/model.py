@@ -1,28 +1,73 @@
 """The path of a model: from labelled comments to the alias that lets it score.
 
-    report      what there is to train on
-    train       a calibrated model, registered as a new version
-    set_alias   champion, or challenger
-    roll_back   to the champion before
+    report → train → evaluate → check → ask → (a person decides) → decide
+    set_alias, roll_back
 
-`modwatch train` takes the first three steps.
+`train` registers a new version; `evaluate` compares it with the champion on the same frozen
+comments; `check` refuses one that is worse; `decide` moves the alias. The DAG `train_model` takes
+these steps. `modwatch train` trains and sets an alias without asking; `modwatch model` sets aliases
+by hand.
 """
 
+import datetime
 import hashlib
 import json
+import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
+
+from modwatch.errors import AlertError, ModelError, NoChampionError, SettingsError
 
 if TYPE_CHECKING:
     from modwatch.ingest.corpora.corpus import LabelledTexts
     from modwatch.models.data_report import DataReport
+    from modwatch.models.evaluation import Evaluation, FrozenSet
     from modwatch.models.recipe import Recipe
     from modwatch.resources import Resources
 
+logger = logging.getLogger(__name__)
+
+Decision = Literal["champion", "challenger", "rejected"]
+
 #: Days of the stream that training data is compared with, and most comments of them.
 _STREAM_DAYS, _STREAM_COMMENTS = 7, 50_000
+
+
+def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
+    """Return the comments that the form of `train_model` names, but for those of the evaluation.
+
+    Raises:
+        SettingsError: neither the form nor MODWATCH_TRAINING_DATA names files.
+        SourceError: a file cannot be used.
+    """
+    from modwatch.ingest.labelled import LabelColumns, read_labelled
+
+    files = form["data"] or resources.settings.training_data
+    if not files:
+        raise SettingsError(
+            "there is nothing to train on; name files in the form, or in MODWATCH_TRAINING_DATA"
+        )
+    columns = LabelColumns(
+        text=form["text_column"],
+        label=form["label_column"],
+        comment_id=form["id_column"],
+        toxic_values=frozenset(form["toxic_values"] or ()),
+    )
+    return without_evaluation(
+        resources, read_labelled([Path(each) for each in files], columns=columns)
+    )
+
+
+def without_evaluation(resources: "Resources", corpus: "LabelledTexts") -> "LabelledTexts":
+    """Return the corpus but for exact and near duplicates of MODWATCH_EVALUATION_DATA, if set."""
+    from modwatch.models.duplicates import near_duplicates
+
+    if resources.settings.evaluation_data is None:
+        return corpus
+    tested = _frozen(resources).texts
+    return corpus.without(near_duplicates(corpus.texts, tested), "in_the_evaluation_data")
 
 
 def report(resources: "Resources", corpus: "LabelledTexts") -> "DataReport":
@@ -46,21 +91,27 @@ def train(
     seed: int = 0,
     report: "DataReport | None" = None,
     checkpoints: Path | None = None,
+    request: str = "",
     progress: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Train a model on the device of the settings, register it; return its version.
 
     An interrupted run of the same corpus, recipe and seed goes on; its checkpoints are removed at
-    the end, unless the folder was named.
+    the end, unless the folder was named. A `request` that already has a version gets that one.
 
     Raises:
         ModelError: the corpus cannot be used, or training failed.
         TrackingError: MLflow cannot be reached.
     """
+    from modwatch.models import registry
     from modwatch.models.devices import device_of
     from modwatch.models.registration import train_and_register
 
     settings = resources.settings
+    if request:
+        made = registry.version_of_request(settings.model_name, request, settings.mlflow_url)
+        if made is not None:
+            return made
     digest = hashlib.sha256(json.dumps([recipe.to_json(), seed]).encode())
     for text in corpus.texts:
         digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
@@ -75,11 +126,111 @@ def train(
         checkpoints=folder,
         seed=seed,
         report=report,
+        request=request,
         progress=progress,
     )
     if checkpoints is None:
         shutil.rmtree(folder)
     return version
+
+
+def evaluate(resources: "Resources", version: str) -> "Evaluation":
+    """Compare a version with the champion on the evaluation data, and keep the result in MLflow.
+
+    Without a champion, or if the version is the champion, there is nothing to compare with.
+
+    Raises:
+        SettingsError: MODWATCH_EVALUATION_DATA is not set.
+        SourceError: its file cannot be used.
+        ModelError: a model cannot be loaded, or fails.
+        TrackingError: MLflow cannot be reached.
+    """
+    from modwatch.metrics.model_comparison import ScoredByModel
+    from modwatch.models import registry
+    from modwatch.models.evaluation import evaluation
+
+    settings, policy, frozen = resources.settings, resources.policy, _frozen(resources)
+
+    def scored(number: str) -> ScoredByModel:
+        scorer = resources.scorer(number)
+        return ScoredByModel(prob=scorer.score(frozen.texts).prob, threshold=scorer.threshold)
+
+    champion = _champion(resources)
+    made = evaluation(
+        frozen,
+        version,
+        scored(version),
+        champion=None if champion in (None, version) else (champion, scored(champion)),
+        strategy=policy.strategy,
+        review_fraction=policy.review_fraction,
+        toxic_share=policy.toxic_share,
+    )
+    registry.log_evaluation(
+        settings.model_name,
+        version,
+        made.to_json(),
+        passed=made.passed,
+        tracking_uri=settings.mlflow_url,
+    )
+    return made
+
+
+def check(resources: "Resources", version: str) -> str:
+    """Return the outcome of a version's evaluation, `passed`.
+
+    Raises:
+        ModelError: the version is worse than the champion, or was not evaluated.
+    """
+    made = _evaluation(resources, version)
+    if not made.passed:
+        raise ModelError(
+            f"version {version} is worse than champion {made.champion} in "
+            f"{', '.join(made.worse)}; its run in MLflow has the evaluation. It keeps no alias"
+        )
+    return "passed"
+
+
+def ask(resources: "Resources", version: str, *, page: str) -> str:
+    """Notify people once that a version waits for a decision; return what to decide on.
+
+    `page` is where the answer is given; the text returned is Markdown.
+    """
+    from modwatch.alerts.delivery import notify
+    from modwatch.alerts.messages import promotion_alert
+
+    alert = promotion_alert(resources.settings.model_name, version, page)
+    try:
+        today = datetime.datetime.now(datetime.UTC).date()
+        notify(resources.database, resources.alert_channels, alert, today, topic="model")
+    except AlertError as exc:  # a failed channel must not block the decision
+        logger.warning("The alert of a model was not delivered: %s", exc)
+    return _evaluation(resources, version).describe()
+
+
+def decide(
+    resources: "Resources", version: str, decision: Decision, *, actor: str, note: str = ""
+) -> None:
+    """Give an evaluated version the alias `champion` or `challenger`, or none; keep who decided.
+
+    Raises:
+        ModelError: it was evaluated against another champion than there is now.
+        TrackingError: MLflow cannot be reached.
+    """
+    from modwatch.models import registry
+
+    settings = resources.settings
+    name, url = settings.model_name, settings.mlflow_url
+    now, compared = _champion(resources), _evaluation(resources, version).champion
+    if decision == "champion" and now not in (compared, version):
+        raise ModelError(
+            f"version {version} was compared with champion {compared or 'none'}, but the champion "
+            f"is version {now} now; clear `evaluate` to compare it with that one"
+        )
+    if decision != "rejected":
+        registry.set_alias(version, decision, name=name, tracking_uri=url)
+    moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    told = {"decision": decision, "decided_by": actor, "decided_at": moment, "note": note}
+    registry.record_decision(name, version, told, tracking_uri=url)
 
 
 def set_alias(resources: "Resources", version: str, alias: str) -> None:
@@ -105,6 +256,44 @@ def roll_back(resources: "Resources") -> str:
 
     settings = resources.settings
     return str(registry.roll_back(settings.model_name, settings.mlflow_url))
+
+
+def _champion(resources: "Resources") -> str | None:
+    try:
+        return resources.champion_version()
+    except NoChampionError:
+        return None
+
+
+def _evaluation(resources: "Resources", version: str) -> "Evaluation":
+    from modwatch.models import registry
+    from modwatch.models.evaluation import Evaluation
+
+    settings = resources.settings
+    return Evaluation.from_json(
+        registry.read_evaluation(settings.model_name, version, settings.mlflow_url)
+    )
+
+
+def _frozen(resources: "Resources") -> "FrozenSet":
+    """Return the evaluation data: columns text, label and, if there is one, groups."""
+    from modwatch.ingest.labelled import LabelColumns, read_labelled
+    from modwatch.ingest.readers import column_names
+    from modwatch.models.evaluation import FrozenSet
+
+    path = resources.settings.evaluation_data
+    if path is None:
+        raise SettingsError(
+            "MODWATCH_EVALUATION_DATA is not set; name a file of labelled comments (columns text "
+            "and label) that no model is trained on"
+        )
+    grouped = "groups" in column_names(path)
+    found = read_labelled([path], columns=LabelColumns(groups="groups" if grouped else None))
+    return FrozenSet(
+        texts=found.texts,
+        label=(found.labels > 0.5).astype("int8"),
+        groups=found.groups if grouped else None,
+    )
 
 
 def _stream(resources: "Resources") -> Sequence[str]:

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from modwatch.lake.schemas import STAGED_SCORES
+from modwatch.errors import ModelError
+from modwatch.lake.schemas import SCORES, STAGED_SCORES
 from modwatch.scoring.scorer import Scorer
 
 
@@ -32,23 +33,42 @@ def in_shard(batch: pa.RecordBatch, shard: int, shards: int) -> pa.RecordBatch:
 
 
 def score_rows(
-    batch: pa.RecordBatch, scorer: Scorer, *, day: datetime.date, shard: int
+    batch: pa.RecordBatch, scorer: Scorer, *, day: datetime.date, role: str = "champion"
 ) -> pa.RecordBatch:
-    """Return the champion's scores of a batch with `comment_id` and `text`, as STAGED_SCORES."""
+    """Return the scores of a batch with `comment_id` and `text`, as SCORES."""
     predictions = scorer.score(batch.column("text").to_pylist())
     rows = batch.num_rows
     columns = {
         "dt": pa.array([day] * rows, pa.date32()),
         "comment_id": batch.column("comment_id"),
         "model_version": pa.array([scorer.model_version] * rows),
-        "role": pa.array(["champion"] * rows),
+        "role": pa.array([role] * rows),
         "prob": predictions.prob,
         "uncertainty": predictions.uncertainty,
         "model_variance": predictions.model_variance,
         "mutual_information": predictions.mutual_information,
         "flagged": predictions.prob.astype(np.float64) > scorer.threshold,
         "threshold": np.full(rows, scorer.threshold),
-        "shard": np.full(rows, shard, np.int32),
     }
-    arrays = [pa.array(columns[field.name], field.type) for field in STAGED_SCORES]
-    return pa.RecordBatch.from_arrays(arrays, schema=STAGED_SCORES)
+    arrays = [pa.array(columns[field.name], field.type) for field in SCORES]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCORES)
+
+
+def staged(scores: pa.RecordBatch, shard: int) -> pa.RecordBatch:
+    """Return SCORES of a shard as STAGED_SCORES."""
+    number = pa.array(np.full(scores.num_rows, shard, np.int32))
+    return pa.RecordBatch.from_arrays([*scores.columns, number], schema=STAGED_SCORES)
+
+
+def probabilities_only(scores: pa.RecordBatch) -> pa.RecordBatch:
+    """Return SCORES unchanged; raise ModelError unless every `prob` is in [0, 1].
+
+    For scores that the validation of the day does not see.
+    """
+    prob = scores.column("prob").to_numpy()
+    if not ((prob >= 0) & (prob <= 1)).all():
+        (version,) = {*scores.column("model_version").slice(0, 1).to_pylist()}
+        raise ModelError(
+            f"version {version} returns values outside [0, 1]; remove its alias in MLflow"
+        )
+    return scores

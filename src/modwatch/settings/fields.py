@@ -155,6 +155,14 @@ class Settings(BaseSettings):
         None, description="Last day of the schedules; default: no end"
     )
     model_name: str = Field("toxicity", description="Name of the model in the MLflow registry")
+    training_data: tuple[str, ...] = Field(
+        (), description="Files of labelled comments that `train_model` trains on, as a JSON list"
+    )
+    evaluation_data: Path | None = Field(
+        None,
+        description="File of labelled comments that every new model is compared with the champion "
+        "on; the same or similar comments are left out of training",
+    )
     shard_rows: int = Field(50_000, ge=1, description="Number of comments per scoring task")
     torch_threads: int = Field(2, ge=1, description="CPU threads per scoring task")
     device: str = Field(

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
+import pandas as pd
+
 from modwatch.alerts.messages import ActiveAlert
 from modwatch.tracking.changes import COMPARED, Change, changes
 from modwatch.tracking.facts import DayFacts
@@ -12,6 +14,7 @@ from modwatch.tracking.keys import DeployedEstimates, Row, metric_title
 # Few: MLflow hides what goes beyond some five lines.
 _TOGETHER = ("oc_accuracy", "oc_auroc", "review_efficiency")
 _ALONE = ("accuracy",)
+_COMPARED = ("accuracy", "oc_accuracy", "oc_auroc", "review_efficiency")
 _MAX_ALERTS = 3
 _ONE_DAY = timedelta(days=1)
 
@@ -20,13 +23,17 @@ _MAX_TAG_ALERTS = 30
 
 
 def describe_day(
-    day: date, facts: DayFacts, estimates: DeployedEstimates, drift: tuple[str, str]
+    day: date,
+    facts: DayFacts,
+    estimates: DeployedEstimates,
+    drift: tuple[str, str],
+    challenger: pd.DataFrame | None = None,
 ) -> str:
     """Return the description of one day in six lines of Markdown, with 95 % intervals.
 
     Volume, validation, drift and alerts; significant changes; links; the main estimates; people's
-    errors, which these allow for; the queue and what could not be estimated, with reasons. `drift`
-    is what `effects.drift_status` returns.
+    errors, which these allow for; the queue and what could not be estimated, with reasons; if there
+    is one, the challenger. `drift` is what `effects.drift_status` returns.
     """
     lines = [
         _status(day, facts, drift),
@@ -35,6 +42,7 @@ def describe_day(
         _quality(estimates, facts),
         _people(estimates),
         _queue(facts) + _missing(estimates),
+        describe_challenger(challenger) if challenger is not None and len(challenger) else "",
     ]
     return "  \n".join(line for line in lines if line)  # Markdown breaks a line at two spaces
 
@@ -190,6 +198,31 @@ def _missing(estimates: DeployedEstimates) -> str:
         noun = "estimate" if others == 1 else "estimates"
         named.append(f"{others} {noun} at other settings (`tables/measurements.json`)")
     return f" **Insufficient** on the day: {'; '.join(named)}." if named else ""
+
+
+def describe_challenger(table: pd.DataFrame) -> str:
+    """Return how the challenger differs from the champion; `table`: `lake.schemas.CHALLENGER`."""
+    rows: dict[str, Row] = {str(row["metric"]): row for row in table.to_dict("records")}
+    alike = " and ".join(
+        f"{rows[name]['value']:.1%} {what}"
+        for name, what in (
+            ("same_decision", "of the decisions"),
+            ("same_reviewed", "of the reviewed comments"),
+        )
+        if name in rows
+    )
+    gains = ", ".join(
+        f"{metric_title(name)} {rows[name]['value']:+.3f} "
+        f"({rows[name]['low']:+.3f} to {rows[name]['high']:+.3f})"
+        for name in _COMPARED
+        if name in rows and rows[name]["status"] == "ok"
+    )
+    first = next(iter(rows.values()))
+    days = f"{first['days']} day{'s' * (first['days'] != 1)}"
+    return (
+        f"Challenger {first['challenger_version']} in shadow ({days}): {alike} are the same; "
+        f"challenger less champion: {gains or 'not enough data'}."
+    )
 
 
 def _links(facts: DayFacts) -> str:

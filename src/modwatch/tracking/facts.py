@@ -121,6 +121,8 @@ class DayTables:
     what_if: pd.DataFrame | None = None
     #: The window's estimates with and without people's errors: `lake.schemas.LABEL_ERRORS`.
     label_errors: pd.DataFrame | None = None
+    #: The challenger beside the champion: `lake.schemas.CHALLENGER`.
+    challenger: pd.DataFrame | None = None
     #: None on a day without comments.
     scores: ScoreHistogram | None = None
     #: One row a bin with the columns `mean_prob`, `positive_rate`, `count` and, where known,

@@ -102,7 +102,7 @@ def publish_day(
                 if tracking_uri.startswith(("http://", "https://")):  # else there are no pages
                     page = artifact_url(tracking_uri, in_experiment, run_id, _CHECK_PAGE)
                     facts = replace(facts, check_page_url=facts.check_page_url or page)
-            text = describe_day(day, facts, estimates, drift)
+            text = describe_day(day, facts, estimates, drift, tables.challenger)
             more = day_tags(facts, estimates, drift[0]) | {DESCRIPTION_TAG: text}
             log_texts(client, run_id, params=params, tags=more)
             _log_tables(client, run_id, tables)
@@ -155,6 +155,7 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
         "drift": drift,
         "what_if": tables.what_if,
         "label_errors": tables.label_errors,
+        "challenger": tables.challenger,
     }.items():
         if table is not None and (len(table) or name == "measurements"):
             # log_table detects columns of objects in a way that pandas deprecated for strings.

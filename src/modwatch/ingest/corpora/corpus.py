@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -84,6 +86,19 @@ class LabelledTexts:
     left_out: Mapping[str, int]
     #: N languages, None where unknown; empty if the source has none.
     languages: tuple[str | None, ...] = ()
+    #: N lists of the identities that each text mentions; empty if the source has none.
+    groups: tuple[tuple[str, ...], ...] = ()
+
+    def without(self, rows: NDArray[np.bool_], reason: str) -> "LabelledTexts":
+        """Return the texts but for some `rows` (N,), which count as left out for a reason."""
+        left_out = {**self.left_out, reason: int(rows.sum())} if rows.any() else self.left_out
+        return LabelledTexts(
+            texts=tuple(compress(self.texts, ~rows)),
+            labels=self.labels[~rows],
+            left_out=left_out,
+            languages=tuple(compress(self.languages, ~rows)),
+            groups=tuple(compress(self.groups, ~rows)),
+        )
 
 
 def annotator_table(rows: Iterable[Mapping[str, Any]], attributes: Sequence[str]) -> pa.Table:

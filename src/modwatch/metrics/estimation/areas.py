@@ -54,6 +54,33 @@ class Areas:
 
         `ranks` are by the score, among the comments outside `reviewed`.
         """
+        found = self._worths(reviewed, ranks)
+        if found is None:
+            return None
+        roc, precision, positives = found
+        kept = self._sample.without(reviewed)
+        areas = (self._area(worth, positives, reviewed, kept) for worth in (roc, precision))
+        one, other = areas
+        return (one, other) if one and other else None
+
+    def effects(self, reviewed: Domain, ranks: Ranks) -> tuple[Floats, Floats] | None:
+        """Return the effect (m,) of one more positive in place of each row on AUROC and AUPRC.
+
+        None with one class only.
+        """
+        found = self._worths(reviewed, ranks)
+        if found is None:
+            return None
+        *worths, positives = found
+        one, other = (
+            (reviewed.part * worth.sure_influence + (1 - reviewed.part) * worth.influence)
+            / positives
+            for worth in worths
+        )
+        return one, other
+
+    def _worths(self, reviewed: Domain, ranks: Ranks) -> "tuple[_Worth, _Worth, float] | None":
+        """Return both areas with their influences, and the number of positives."""
         kept = self._sample.without(reviewed)
         mass = self._sample.masses(kept)
         sure = float(np.dot(self._positive, self._sample.masses(reviewed)))
@@ -63,9 +90,8 @@ class Areas:
         spread = _Spread(true=true, false=false, sure=sure)
         if not 0 < spread.positives < self._sample.size:
             return None
-        roc = self._area(_roc(spread, ranks, reviewed.mass), spread.positives, reviewed, kept)
-        precision = self._area(_precision(spread, self._rows), spread.positives, reviewed, kept)
-        return (roc, precision) if roc and precision else None
+        roc, precision = _roc(spread, ranks, reviewed.mass), _precision(spread, self._rows)
+        return roc, precision, spread.positives
 
     def _area(
         self, worth: "_Worth", positives: float, reviewed: Domain, kept: Domain

@@ -115,6 +115,37 @@ class Estimator:
         effective = float(masses.sum() ** 2 / (masses**2).sum()) if masses.any() else 0.0
         return replace(self._mean("positive_rate", self._toxic, domain), effective_n=effective)
 
+    def area_effects(self, reviewed: Domain, ranks: Ranks) -> dict[str, Floats]:
+        """Return the effect (m,) of one more toxic comment in place of each row on both areas."""
+        effects = self._by_prob.effects(reviewed, ranks)
+        return {} if effects is None else dict(zip(("auroc", "auprc"), effects, strict=True))
+
+    def deviation(self, effect: Floats) -> Floats:
+        """Return draws of the error of a statistic, to first order, from sampling and from labels.
+
+        `effect` (m,) is what one more toxic comment in place of each row adds to the statistic.
+        """
+        generator = np.random.default_rng(self._seed)
+        everything, drawn = self._everything, np.zeros(1)
+        for sign in (1.0, -1.0):
+            pull = np.maximum(sign * effect, 0.0)
+            if not pull.any():
+                continue
+            most = float(pull.max())
+            reach, evident = pull / most, self._toxic.evident
+            total = self._sample.total(
+                self._toxic.value * reach,
+                everything,
+                reach=reach,
+                evident=None if evident is None else evident * reach,
+            )
+            draws = sign * most * (total.confidence() - total.value)
+            drawn = convolved(drawn, draws, generator)
+        if self._labels is not None:
+            effect = effect * self._sample.masses(everything)
+            drawn = convolved(drawn, self._deviations(self._toxic, effect), generator)
+        return drawn
+
     def _mean(
         self,
         metric: str,

@@ -91,13 +91,19 @@ class Sample:
             cells[inside] = 2 * cell + (name == "top")
         return cells, np.maximum(weights, 1.0)
 
-    def true_labels(self, known: KnownAnswers | None = None, *, seed: int) -> TrueLabels | None:
-        """Return what the labels tell of the true ones; None if they are the true ones."""
+    def true_labels(
+        self, known: KnownAnswers | None = None, *, seed: int, part: Ints | None = None
+    ) -> TrueLabels | None:
+        """Return what the labels tell of the true ones; None if they are the true ones.
+
+        `part` (m,) from 0 divides top and rest further, into groups that differ at the same score.
+        """
         if not self._errors or not self.label.size:
             return None
-        labels = GivenLabels(
-            prob=self.prob, group=(~self.top).astype(np.int64), given=self._given, toxic=self._toxic
-        )
+        group = (~self.top).astype(np.int64)
+        if part is not None:
+            _, group = np.unique(2 * part + group, return_inverse=True)
+        labels = GivenLabels(prob=self.prob, group=group, given=self._given, toxic=self._toxic)
         return true_labels(labels, known, seed=seed)
 
     def relabelled(self, first: Ints, given: Ints, toxic: Ints) -> "Sample":

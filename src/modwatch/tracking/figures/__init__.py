@@ -9,6 +9,7 @@ from datetime import date
 from matplotlib.figure import Figure
 
 from modwatch.tracking.facts import DayFacts, DayTables
+from modwatch.tracking.figures.challenger import differences
 from modwatch.tracking.figures.scores import reliability, score_histogram
 from modwatch.tracking.figures.strategies import collaboration, what_if
 from modwatch.tracking.figures.trailing_days import drift_strip, queue_health
@@ -31,4 +32,9 @@ def day_figures(day: date, tables: DayTables, facts: DayFacts) -> dict[str, Figu
         figures["queue"] = queue_health(tables.drift, title=str(day))
     if tables.what_if is not None and len(tables.what_if):
         figures["what_if"] = what_if(tables.what_if, title=window)
+    if tables.challenger is not None and len(tables.challenger):
+        version = tables.challenger["challenger_version"].iloc[0]
+        figures["challenger"] = differences(
+            tables.challenger, title=f"Challenger, model {version}: {window}"
+        )
     return figures
