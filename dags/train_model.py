@@ -11,7 +11,7 @@ Press *Trigger* and fill in the form. There is no schedule.
 | `train` | trains and calibrates a model on labelled comments | a version; a run with curves and \
 data report |
 | `evaluate` | scores MODWATCH_EVALUATION_DATA with the version and the champion | \
-`evaluation.json` in the run of the version |
+`evaluation_of_version_N.json` in the run of the version |
 | `check` | stops if the version is worse: average precision, accuracy, Calibration AUPRC, \
 OC-AUROC at the deployed review fraction, or the largest gap of a group's error rates | |
 | `approve` | **asks for a decision**: champion, challenger, or rejected | the alias; the decision \

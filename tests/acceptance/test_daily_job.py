@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import time
 from pathlib import Path
 
 import httpx
@@ -15,6 +16,7 @@ from sqlalchemy import text
 
 from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
 from modwatch.lake.schemas import TABLES
+from modwatch.models.registry import version_tags
 from modwatch.monitoring import tables
 from modwatch.resources import open_resources
 from modwatch.review.database import connect, create_database
@@ -23,6 +25,7 @@ from modwatch.review.queue import current_labels, verify_log
 
 pytestmark = pytest.mark.acceptance
 
+ASKED, DONE, _TRAINED = {"awaiting_input", "failed", "upstream_failed"}, {"success", "failed"}, 180
 
 #: The tables that nobody's labels enter.
 UP_TO_THE_QUEUE = (
@@ -252,3 +255,36 @@ def _command(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.Error:
         return ""
+
+
+def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJob) -> None:
+    client, dag = job.client, "train_model"
+    client.wait_for_dags({dag})
+    client.unpause(dag)
+    run = client.trigger(dag, {"seed": 5, "expected_prevalence": 0.1})
+    state = client.wait_for_task(dag, run, "approve", ASKED, timeout=_TRAINED)
+    assert state == "awaiting_input", client.task_states(dag, run)
+    [question] = client.get(f"dags/{dag}/dagRuns/{run}/hitlDetails")["hitl_details"]
+    assert question["subject"] == "Promote version 2 of toxicity"
+    assert "| Average precision " in question["body"]
+    assert MARK not in question["body"]
+    time.sleep(3)  # until Airflow has noticed the end of the process that asked
+    client.answer(dag, run, "approve", "Score in shadow as challenger", "two weeks of it")
+    assert client.wait_for_task(dag, run, "approve", DONE, timeout=_TRAINED) == "success"
+    with open_resources() as at:
+        assert (at.champion_version(), at.challenger_version()) == ("1", "2")
+        tags = version_tags("toxicity", "2", at.settings.mlflow_url)
+    assert tags["modwatch.evaluation"] == "passed"
+    assert tags["modwatch.decision"] == "challenger"
+    assert tags["modwatch.decided_by"] == "admin"
+    assert tags["modwatch.note"] == "two weeks of it"
+
+    # Labels the other way round: the version is worse, and nobody is asked.
+    run = client.trigger(dag, {"toxic_values": ["0.0"]})
+    assert client.wait_for_task(dag, run, "check", DONE, timeout=_TRAINED) == "failed"
+    with open_resources() as at:
+        assert (at.champion_version(), at.challenger_version()) == ("1", "2")
+        assert version_tags("toxicity", "3", at.settings.mlflow_url)["modwatch.evaluation"] == (
+            "failed"
+        )
+    assert client.task_states(dag, run)["approve"] == "upstream_failed"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import mlflow
 import numpy as np
+import pandas as pd
 import pytest
 
 from modwatch.errors import ModelError, NoChampionError, TrackingError
@@ -182,8 +183,13 @@ def test_through_a_server_mlflow_itself_loads_the_champion(
     ).folder
     ours = LocalScorer(folder, model_version=version).score(TEXTS)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
-    frame = mlflow.pyfunc.load_model("models:/toxicity@champion").predict(TEXTS)
+    loaded = mlflow.pyfunc.load_model("models:/toxicity@champion")
+    frame = loaded.predict(TEXTS)
     assert np.array_equal(frame["prob"], ours.prob)
+    assert np.array_equal(loaded.predict(pd.DataFrame({"text": TEXTS}))["prob"], ours.prob)
+    assert loaded.metadata.signature.outputs.input_names() == list(frame)
+    example = loaded.input_example
+    assert len(loaded.predict(example)) == 2
     assert list(frame) == [
         "prob",
         "uncertainty",

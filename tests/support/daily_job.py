@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from modwatch.demo.airflow import AirflowClient, DayRun
 from modwatch.demo.datasets import DemoData
 from modwatch.demo.moderators import Shift, create_moderators
-from modwatch.demo.setup import Demo, Narrator, started
+from modwatch.demo.setup import Demo, Narrator, started, write_model_data
 from modwatch.ingest.community import Community
 from modwatch.models.recipe import offline_recipe
 from modwatch.pipeline import model
@@ -122,6 +124,9 @@ def _data(folder: Path) -> DemoData:
             "MODWATCH_SAMPLING_SALT": "a salt for tests",
         },
         training=lambda: COMMUNITY.training_comments(1_500),
+        evaluation=lambda: COMMUNITY.training_comments(3_000).without(
+            np.arange(3_000) < 2_000, "for_training"
+        ),
         expected_prevalence=COMMUNITY.prevalence,
     )
 
@@ -140,6 +145,7 @@ def _write(path: Path, day: datetime.date) -> None:
 def _made(demo: Demo, exits: ExitStack) -> DailyJob:
     """Train, score three days, review, measure two."""
     client, victim = AirflowClient(demo.airflow), Victim()
+    write_model_data(demo.data, demo.settings)
     exits.callback(client.close)
     with open_resources() as at:
         recipe = offline_recipe(expected_prevalence=demo.data.expected_prevalence)

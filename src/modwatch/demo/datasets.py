@@ -21,6 +21,7 @@ FIRST_DAY = datetime.date(2026, 1, 5)
 
 #: Training comments of the synthetic community, and gold comments of each label.
 _TRAINING, _GOLD_EACH = 20_000, 20
+_EVALUATION_DAYS = 2
 
 _STREAM = "context_gc.csv.gz"
 _RATED_STREAM = "comments_with_ratings.parquet"
@@ -40,6 +41,8 @@ class DemoData:
     training: Callable[[], LabelledTexts]
     #: Expected prevalence of the stream, for training; from other sources than the stream.
     expected_prevalence: float
+    #: Labelled comments that models are compared on; similar ones are left out of training.
+    evaluation: Callable[[], LabelledTexts] | None = None
     #: The replayed corpus with the scores of another model, for comparison; None: no such scores.
     stream: Callable[[], Corpus] | None = None
     #: Gold comments, none of which is in the stream.
@@ -90,9 +93,31 @@ def _synthetic() -> DemoData:
             "MODWATCH_SHARD_ROWS": "1200",
         },
         training=lambda: Community(seed=seed).training_comments(_TRAINING),
+        evaluation=lambda: _days_before(Community(seed=seed)),
         expected_prevalence=Community(seed=seed).prevalence,
         gold=lambda: _gold(Community(seed=seed).training_comments(_TRAINING)),
     )
+
+
+def _days_before(community: Community) -> LabelledTexts:
+    """Return the comments of the days before the first, with the groups that they mention."""
+    days = (FIRST_DAY - datetime.timedelta(days=k) for k in range(1, _EVALUATION_DAYS + 1))
+    columns = ["text", "label", "groups"]
+    rows = [
+        row for day in days for batch in community.read(day)
+        for row in batch.select(columns).to_pylist() if row["text"]
+    ]  # fmt: skip
+    return LabelledTexts(
+        texts=tuple(row["text"] for row in rows),
+        labels=np.array([row["label"] for row in rows]),
+        left_out={},
+        groups=tuple(tuple(row["groups"] or ()) for row in rows),
+    )
+
+
+def _every_tenth(training: LabelledTexts) -> LabelledTexts:
+    """Return a tenth of the training comments."""
+    return training.without(np.arange(len(training.texts)) % 10 != 0, "for_training")
 
 
 def _gold(training: LabelledTexts) -> tuple[GoldComment, ...]:
@@ -134,6 +159,11 @@ def _wikipedia_talk() -> DemoData:
         ),
         # Of the whole Wikipedia Talk corpus: 9.6 % (Kivlichan et al. 2021, section 4.2).
         expected_prevalence=0.096,
+        evaluation=lambda: _every_tenth(
+            corpora.training_corpus(
+                "wikipedia_talk", folder, corpora.load("wikipedia_talk", folder / _STREAM)
+            )
+        ),
         stream=lambda: corpora.load("wikipedia_talk", folder / _STREAM),
     )
 
@@ -161,6 +191,9 @@ def _civil_comments() -> DemoData:
         # Of the whole Civil Comments corpus: 8.0 % (Jigsaw's train.csv, at least half of the
         # ratings toxic).
         expected_prevalence=0.08,
+        evaluation=lambda: _every_tenth(
+            corpora.training_corpus("wikipedia_talk", training, stream())
+        ),
         ratings=lambda: _ratings(stream()),
     )
 

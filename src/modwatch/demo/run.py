@@ -10,7 +10,7 @@ from modwatch.demo.audit import AUDIT, make_audit
 from modwatch.demo.audit import DAG as AUDIT_DAG
 from modwatch.demo.datasets import demo_data
 from modwatch.demo.moderators import Shift, create_moderators, visitor_token
-from modwatch.demo.setup import Demo, Narrator, started
+from modwatch.demo.setup import Demo, Narrator, started, write_model_data
 from modwatch.demo.stack import MemoryGauge, interruptible
 from modwatch.demo.summary import summarise
 from modwatch.errors import StackError
@@ -23,6 +23,7 @@ _TRAINING_SECONDS = 600
 _TUNING_SECONDS = 7_200
 _LEFT_FOR_THE_VISITOR = 5
 _DAGS = ("score_comments", "monitor_collaboration")
+_MODEL_DAG = "train_model"
 
 
 def run_demo(name: str, *, once: bool, encoder: str | None = None) -> int:
@@ -50,7 +51,11 @@ def run_demo(name: str, *, once: bool, encoder: str | None = None) -> int:
 
 
 def train_champion(demo: Demo, encoder: str | None = None) -> None:
-    """Train the champion in a separate process, and print its progress."""
+    """Train the champion in a separate process, and print its progress.
+
+    The data is written to files, too, for `train_model`.
+    """
+    write_model_data(demo.data, demo.settings)
     command = [sys.executable, "-m", "modwatch", "train", "--data", demo.data.name]
     if encoder:
         command += ["--encoder", encoder]
@@ -71,8 +76,8 @@ def _make_days(demo: Demo, *, leave: int) -> bool:
     """
     client = AirflowClient(demo.airflow)
     try:
-        client.wait_for_dags({*_DAGS, AUDIT_DAG})
-        for dag in _DAGS:
+        client.wait_for_dags({*_DAGS, AUDIT_DAG, _MODEL_DAG})
+        for dag in (*_DAGS, _MODEL_DAG):
             client.unpause(dag)
         with open_resources() as at:
             gold = demo.data.gold()

@@ -1,5 +1,6 @@
 """Starts the services of the demo, and stops them at the end."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from modwatch.demo.airflow import AirflowHome
 from modwatch.demo.datasets import DemoData
 from modwatch.demo.stack import Service, Stack, require_free_ports
 from modwatch.errors import StackError
+from modwatch.ingest.corpora.corpus import LabelledTexts
 from modwatch.review.embedded import APPLICATION, embedded
 from modwatch.review.migrate import upgrade
 from modwatch.settings import Settings, load_settings
@@ -97,6 +99,9 @@ def _configured(data: DemoData) -> Iterator[None]:
     home = Path(before.get("MODWATCH_HOME", "var")) / "demo" / data.name
     os.environ["MODWATCH_HOME"] = str(home.resolve())
     os.environ["MODWATCH_WITNESS_FOLDER"] = str(home.resolve() / "witnesses")
+    os.environ["MODWATCH_TRAINING_DATA"] = json.dumps([str(home.resolve() / "training.jsonl")])
+    if data.evaluation is not None:
+        os.environ["MODWATCH_EVALUATION_DATA"] = str(home.resolve() / "evaluation.jsonl")
     os.environ["MODWATCH_FIRST_DAY"] = data.first_day.isoformat()
     os.environ["MODWATCH_LAST_DAY"] = data.last_day.isoformat()
     for name, value in {**DEMO_SETTINGS, **data.settings}.items():
@@ -113,6 +118,23 @@ def _emptied(home: Path) -> Path:
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     return home
+
+
+def write_model_data(data: DemoData, settings: Settings) -> None:
+    """Write the files that MODWATCH_TRAINING_DATA and MODWATCH_EVALUATION_DATA of a demo name."""
+    for path in settings.training_data:
+        _write_labelled(Path(path), data.training())
+    if settings.evaluation_data is not None and data.evaluation is not None:
+        _write_labelled(settings.evaluation_data, data.evaluation())
+
+
+def _write_labelled(path: Path, corpus: LabelledTexts) -> None:
+    """Write labelled comments as JSON lines, for `train_model`."""
+    groups = corpus.groups or ((),) * len(corpus.texts)
+    with path.open("w", encoding="utf-8") as file:
+        for text, label, named in zip(corpus.texts, corpus.labels, groups, strict=True):
+            row = {"text": text, "label": float(label), "groups": list(named)}
+            file.write(f"{json.dumps(row)}\n")
 
 
 def _for_psycopg2(url: str) -> str:

@@ -38,10 +38,12 @@ _REQUEST_TAG = "modwatch.request"
 #: The tag of a version that was registered without a run, with the run of its evaluation.
 _RUN_TAG = "modwatch.run"
 #: The artifact of a version's run with its `models.evaluation.Evaluation`.
-_EVALUATION = "evaluation.json"
+_EVALUATION = "evaluation_of_version_{}.json"
 #: The tag of a version that gives a model of others its threshold.
 THRESHOLD_TAG = "modwatch.threshold"
 _SCRIPT = "modwatch.scoring.pyfunc"
+#: Columns of its predictions, beside `flagged`.
+_PREDICTIONS = ("prob", "uncertainty", "model_variance", "mutual_information")
 _NEEDS = ("mlflow", "torch", "transformers", "tokenizers", "safetensors")
 
 
@@ -115,7 +117,7 @@ def log_evaluation(
     """
     with connect(tracking_uri) as client:
         run_id = _run_of(client, name, version)
-        client.log_dict(run_id, dict(evaluation), _EVALUATION)
+        client.log_dict(run_id, dict(evaluation), _EVALUATION.format(version))
         outcome = "passed" if passed else "failed"
         client.set_model_version_tag(name, version, "modwatch.evaluation", outcome)
 
@@ -132,10 +134,11 @@ def read_evaluation(name: str, version: str, tracking_uri: str) -> dict[str, Any
 
     with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
         run_id = _run_of(client, name, version)
-        if not any(each.path == _EVALUATION for each in client.list_artifacts(run_id)):
+        file = _EVALUATION.format(version)
+        if not any(each.path == file for each in client.list_artifacts(run_id)):
             raise ModelError(f"version {version} of model {name} was not evaluated; evaluate it")
         path = download_artifacts(
-            run_id=run_id, artifact_path=_EVALUATION, dst_path=scratch, tracking_uri=tracking_uri
+            run_id=run_id, artifact_path=file, dst_path=scratch, tracking_uri=tracking_uri
         )
         return dict(json.loads(Path(path).read_text("utf-8")))
 
@@ -320,8 +323,14 @@ def _pack(folder: Path, target: Path) -> None:
     with warnings.catch_warnings():
         # Importing mlflow.pyfunc warns of a type hint of MLflow.
         warnings.filterwarnings("ignore", ".*Any type hint is inferred as AnyType")
+        from mlflow.models import ModelSignature
         from mlflow.pyfunc import save_model
+        from mlflow.types import ColSpec, Schema
 
+    outputs = [
+        *(ColSpec("float", name) for name in _PREDICTIONS),
+        ColSpec("boolean", "flagged"),
+    ]
     script = importlib.util.find_spec(_SCRIPT)
     if script is None or script.origin is None:
         raise ModelError(f"{_SCRIPT} is not installed; install Modwatch again")
@@ -332,6 +341,9 @@ def _pack(folder: Path, target: Path) -> None:
             path=str(target),
             python_model=script.origin,
             artifacts={"model": str(copy)},
+            # A column without a name: a list of texts is taken, too.
+            signature=ModelSignature(inputs=Schema([ColSpec("string")]), outputs=Schema(outputs)),
+            input_example=["Thank you for the correction.", "Nobody asked you."],
             pip_requirements=[f"{package}=={installed(package)}" for package in _NEEDS],
         )
 

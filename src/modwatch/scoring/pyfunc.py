@@ -19,15 +19,18 @@ from modwatch.scoring.local import LocalScorer
 
 
 class ToxicityModel(PythonModel):  # type: ignore[misc]
-    """Texts in; a frame of prob, uncertainty, model_variance, mutual_information, flagged out."""
+    """Texts in; a frame of prob, uncertainty, model_variance, mutual_information, flagged out.
+
+    The texts are a list, or a frame with one column; the signature is in `models.registry`.
+    """
 
     def load_context(self, context: Any) -> None:
         """Load the artifact that MLflow downloaded."""
         self._scorer = LocalScorer(Path(context.artifacts["model"]), model_version="mlflow")
 
-    def predict(self, context: Any, model_input: list[str]) -> pd.DataFrame:  # noqa: ARG002
+    def predict(self, context: Any, model_input: pd.DataFrame) -> pd.DataFrame:  # noqa: ARG002
         """Return one row for each text, in order."""
-        predictions = self._scorer.score(model_input)
+        predictions = self._scorer.score(model_input.iloc[:, 0].tolist())
         return pd.DataFrame(
             {
                 "prob": predictions.prob,
