@@ -56,15 +56,6 @@ def home(
     return made
 
 
-@pytest.fixture(autouse=True)
-def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a task logs."""
-    lines: list[str] = []
-    log = SimpleNamespace(info=lambda text, *values: lines.append(text % values))
-    monkeypatch.setattr(models, "get_current_context", lambda: {"ti": SimpleNamespace(log=log)})
-    return lines
-
-
 def registered(at: Resources, rows: list[dict[str, Any]], champion: str | None = "1") -> str:
     """Register a version with an evaluation; return it."""
     client = MlflowClient(at.settings.mlflow_url)
@@ -87,11 +78,13 @@ def row(verdict: str = "not worse") -> dict[str, Any]:
 
 
 def test_a_run_makes_one_version_and_says_what_it_does(
-    home: Installation, logged: list[str]
+    home: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", logger="modwatch.orchestration.models")
     form = {**FORM_VALUES, "max_examples": 400, "epochs": 1}
     version = models.train.function(params=form, dag_run=RUN)
     assert version == models.train.function(params=form, dag_run=RUN)
+    logged = [record.getMessage() for record in caplog.records]
     assert any("rows" in line for line in logged)
     assert any(line.startswith("training: step") for line in logged)
     assert not any(text[:30] in line for text in COMMUNITY.training_comments(50).texts

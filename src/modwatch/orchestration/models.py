@@ -1,11 +1,14 @@
 """The tasks of `train_model`: training, evaluation, the gate, and a person's decision."""
 
+import logging
 from typing import Any, ClassVar
 
-from airflow.sdk import get_current_context, task
+from airflow.sdk import task
 
 from modwatch.orchestration.model_form import recipe_fields
 from modwatch.orchestration.questions import Question, respondent
+
+_log = logging.getLogger(__name__)
 
 PROMOTE, SHADOW, REJECT = "Make it the champion", "Score in shadow as challenger", "Reject"
 
@@ -21,12 +24,11 @@ def train(params: Any = None, dag_run: Any = None) -> str:
 
     fields = recipe_fields(params)
     recipe = (Recipe if "encoder" in fields else offline_recipe)(**fields)
-    log = get_current_context()["ti"].log
     with open_resources() as resources:
         corpus = model.corpus(resources, params)
         report = model.report(resources, corpus)
         for line in report.lines():
-            log.info("%s", line)
+            _log.info("%s", line)
         return model.train(
             resources,
             corpus,
@@ -34,7 +36,7 @@ def train(params: Any = None, dag_run: Any = None) -> str:
             seed=params["seed"],
             report=report,
             request=dag_run.run_id,
-            progress=lambda line: log.info("%s", line),
+            progress=lambda line: _log.info("%s", line),
         )
 
 

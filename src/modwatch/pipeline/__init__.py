@@ -1,1 +1,1 @@
-"""The paths of a day of comments and of an audit, one function a step."""
+"""The paths of a day of comments, of a model and of an audit, one function a step."""
