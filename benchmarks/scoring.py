@@ -1,27 +1,34 @@
 """Comments a second of the in-process scorer, as a ratio to the plain Hugging Face pipeline.
 
-    python benchmarks/scoring.py [--comments 4000] [--large-comments 48] [--threads 2]
+    python benchmarks/scoring.py [--comments 4000] [--large-comments 48] [--threads 2] [--methods]
 
 Both run in the same process on the same weights, tokenizer and texts: the pipeline
 `text-classification` in fp32, once at its default batch of one and once at 32 in the given order,
 against `LocalScorer` in fp32 and in bf16. Two encoders: the offline default, and a randomly
 initialised BERT of base size. Texts are drawn from a vocabulary of invented words with the lengths
 of real comments (log-normal, median 30 words). Times are the best of three, taken in turns.
+
+`--methods` compares the five uncertainty methods instead, with the same encoder (six layers, 384
+wide) on the same tokenised batches, as ratios to the deterministic model: at most 1.05 for SNGP, S
+for S passes of Monte Carlo dropout, M for M members. Exit status 1 if one is slower.
 """
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 import transformers
-from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+from transformers import BertConfig, BertForSequenceClassification
 
 from modwatch.models.artifact import save
 from modwatch.models.recipe import Recipe, offline_recipe
+from modwatch.models.tokenizer import encode
 from modwatch.models.training import TrainedModel, train
 from modwatch.scoring.local import LocalScorer
 
@@ -43,13 +50,11 @@ def trained(recipe: Recipe, n: int) -> TrainedModel:
 
 
 def pipeline(model: TrainedModel, batch_size: int) -> Callable[[list[str]], object]:
-    config = BertConfig(**{**model.classifier.encoder.config.to_dict(), "num_labels": 2})
+    encoder = model.members[0].encoder
+    config = BertConfig(**{**encoder.config.to_dict(), "num_labels": 2})
     classifier = BertForSequenceClassification(config).eval()
-    classifier.bert.load_state_dict(model.classifier.encoder.state_dict(), strict=False)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=model.tokenizer, pad_token="[PAD]", unk_token="[UNK]"
-    )
-    pipe = transformers.pipeline("text-classification", model=classifier, tokenizer=tokenizer)
+    classifier.bert.load_state_dict(encoder.state_dict(), strict=False)
+    pipe = transformers.pipeline("text-classification", model=classifier, tokenizer=model.tokenizer)
     cut = {"truncation": True, "max_length": model.recipe.max_length}
     return lambda texts: pipe(texts, batch_size=batch_size, **cut)
 
@@ -97,14 +102,55 @@ def compare(title: str, recipe: Recipe, n: int, *, corpus: int, threads: int, re
           f"decisions changed {changed:.2%}")  # fmt: skip
 
 
+def methods(n: int, *, members: int, passes: int, repeats: int) -> bool:
+    """Print the time of each method over that of the deterministic model; return whether all hold.
+
+    What the model learnt is no matter: it makes one step.
+    """
+    limits = {
+        "deterministic": 1.0,
+        "sngp": 1.05,
+        "mc_dropout": passes,
+        "ensemble": members,
+        "sngp_ensemble": 1.05 * members,
+    }
+    size = {"layers": 6, "hidden_size": 384, "attention_heads": 12, "vocab_size": 30_000}
+    small = {"pooling": "mean", "max_steps": 1, "batch_size": 8, "held_out": 0.4}
+    runs: dict[str, Timed] = {}
+    for method in limits:
+        recipe = offline_recipe(**size, **small, method=method, members=members, passes=passes)
+        model = trained(recipe, 24)
+        ids = encode(model.tokenizer, invented_texts(n, seed=2), max_length=128)
+        predictor = model.predictor()
+        runs[method] = partial(predictor.predict, ids, batch_tokens=8_192, batch_size=256)
+    for run in runs.values():  # lets memory and kernels settle
+        run()
+    seconds = best_seconds(runs, repeats)
+    print(f"\nmethods: {n} comments, {members} members, {passes} passes")
+    held = True
+    for method, limit in limits.items():
+        ratio = seconds[method] / seconds["deterministic"]
+        held &= ratio <= limit
+        print(f"  {method:15} {n / seconds[method]:7.1f} comments/s  {ratio:6.3f} × deterministic, "
+              f"at most {limit:g}")  # fmt: skip
+    return held
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--comments", type=int, default=4_000)
     parser.add_argument("--large-comments", type=int, default=48)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--methods", action="store_true")
+    parser.add_argument("--members", type=int, default=5)
+    parser.add_argument("--passes", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     transformers.logging.set_verbosity_error()
+    if given.methods:
+        at = {"members": given.members, "passes": given.passes, "repeats": given.repeats}
+        sys.exit(0 if methods(given.large_comments * 4, **at) else 1)
     compare(
         "offline default",
         offline_recipe(epochs=1),

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from daily_job import MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
+from daily_job import COMMUNITY, MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
 from databases import owner_url
 from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows, tables_with
 from sqlalchemy import text
@@ -261,10 +261,16 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJo
     client, dag = job.client, "train_model"
     client.wait_for_dags({dag})
     client.unpause(dag)
-    run = client.trigger(dag, {"seed": 5, "expected_prevalence": 0.1})
+    known = COMMUNITY.training_comments(9_000)
+    more = job.demo.settings.home / "more.jsonl"
+    with more.open("w", encoding="utf-8") as file:
+        for words, label in zip(known.texts[3_000:], known.labels[3_000:], strict=True):
+            file.write(json.dumps({"text": f"{words} {MARK}", "label": int(label)}) + "\n")
+    form = {"data": [str(more)], "expected_prevalence": COMMUNITY.prevalence}
+    run = client.trigger(dag, form)
     state = client.wait_for_task(dag, run, "approve", ASKED, timeout=_TRAINED)
     assert state == "awaiting_input", client.task_states(dag, run)
-    [question] = client.get(f"dags/{dag}/dagRuns/{run}/hitlDetails")["hitl_details"]
+    [question] = client.get(f"/dags/{dag}/dagRuns/{run}/hitlDetails")["hitl_details"]
     assert question["subject"] == "Promote version 2 of toxicity"
     assert "| Average precision " in question["body"]
     assert MARK not in question["body"]
@@ -280,7 +286,7 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJo
     assert tags["modwatch.note"] == "two weeks of it"
 
     # Labels the other way round: the version is worse, and nobody is asked.
-    run = client.trigger(dag, {"toxic_values": ["0.0"]})
+    run = client.trigger(dag, {"toxic_values": ["0.0"]})  # of MODWATCH_TRAINING_DATA
     assert client.wait_for_task(dag, run, "check", DONE, timeout=_TRAINED) == "failed"
     with open_resources() as at:
         assert (at.champion_version(), at.challenger_version()) == ("1", "2")
