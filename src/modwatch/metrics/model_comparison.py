@@ -63,7 +63,7 @@ def compare_models(
     `verdict` is `better` if the interval is above 0; `not worse` if it is above −margin
     (non-inferiority); `worse` if it is below 0 and reaches beyond −margin; `unclear` otherwise:
     there are too few comments. Chance of Calibration AUPRC is the error rate, so that a model with
-    fewer errors has a lower one; it is `unclear` where accuracy is better.
+    fewer errors has a lower one: it is `unclear` in place of `worse` where accuracy is higher.
 
     Args:
         y_true: (n,) labels 0 or 1.
@@ -112,8 +112,8 @@ def compare_models(
         row = (old.name, before, after, sign * (after - before), float(low), float(high))
         rows.append((*row, _verdict(float(low), float(high), margin)))
     found = pd.DataFrame(rows, columns=list(COLUMNS)).set_index("metric", drop=False)
-    verdict = found["verdict"]
-    if verdict.get("accuracy") == "better" and verdict.get("calibration_auprc") == "worse":
+    fewer_errors = found["difference"].get("accuracy", 0.0) > 0
+    if fewer_errors and found["verdict"].get("calibration_auprc") == "worse":
         found.loc["calibration_auprc", "verdict"] = "unclear"
     return found.reset_index(drop=True)
 

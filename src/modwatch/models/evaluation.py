@@ -112,7 +112,8 @@ class Evaluation:
         return (
             f"{on} Both models scored the same comments; intervals by paired bootstrap. A positive "
             "difference is in favour of the new version, of gaps, too. *not worse*: at most 0.01 "
-            "worse; *unclear*: too few comments to tell.\n\n"
+            "worse; *unclear*: too few comments to tell, or a lower Calibration AUPRC with fewer "
+            "errors, which lower its chance level.\n\n"
             f"{markdown_table(heads, lines)}"
         )
 

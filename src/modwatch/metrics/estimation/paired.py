@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 
 from modwatch.errors import MetricInputError
 from modwatch.metrics.estimation.annotators import KnownAnswers
-from modwatch.metrics.estimation.estimator import Estimator, MetricEstimate
+from modwatch.metrics.estimation.estimator import WIDEST_AREA, Estimator, MetricEstimate
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.measure import sample_estimates
 from modwatch.metrics.estimation.population import Domain
@@ -271,7 +271,11 @@ def _of_shares(pair: _Pair) -> dict[str, _Gain | None]:
 
 
 def _linear(pair: _Pair, constant: float, slope: Floats) -> _Gain | None:
-    """Return constant + Σ slope·y over all comments, where the slope (N,) is known."""
+    """Return constant + Σ slope·y over all comments, where the slope (N,) is known.
+
+    None if it may be nearly anything: where no label stands for the comments of a sign, their rate
+    of toxic ones may be.
+    """
     most = float(np.abs(slope).max())
     slope = np.where(np.abs(slope) > _ROUNDING * most, slope, 0.0)
     signs = {1: np.maximum(slope, 0.0), -1: np.maximum(-slope, 0.0)}
@@ -281,14 +285,17 @@ def _linear(pair: _Pair, constant: float, slope: Floats) -> _Gain | None:
         estimator = pair.estimator(*domains.values())
     for sign, domain in domains.items():
         found = estimator.positive_rate(domain)
-        if found.value is None or found.low is None or found.high is None:
-            return None
+        rate, low, high = (
+            default if end is None else end
+            for end, default in zip((found.value, found.low, found.high), _ANYTHING, strict=True)
+        )
         mass = most * domain.mass
-        value += sign * mass * found.value
-        down, up = (found.value - found.low, found.high - found.value)[::sign]
+        value += sign * mass * rate
+        down, up = (rate - low, high - rate)[::sign]
         below += (mass * down) ** 2
         above += (mass * up) ** 2
-    return value, value - float(np.sqrt(below)), value + float(np.sqrt(above))
+    below, above = float(np.sqrt(below)), float(np.sqrt(above))
+    return None if below + above > WIDEST_AREA else (value, value - below, value + above)
 
 
 def _of_areas(
@@ -312,6 +319,8 @@ def _of_areas(
 
 
 _ROUNDING = 1e-12
+#: A rate of which nothing is known, and its bounds.
+_ANYTHING = (0.5, 0.0, 1.0)
 _ESTIMATE = ("value", "low", "high", "n", "status", "reason")
 
 

@@ -34,7 +34,8 @@ def day_figures(day: date, tables: DayTables, facts: DayFacts) -> dict[str, Figu
         figures["what_if"] = what_if(tables.what_if, title=window)
     if tables.challenger is not None and len(tables.challenger):
         version = tables.challenger["challenger_version"].iloc[0]
+        beside = f"Challenger {version} beside champion {facts.model_version}"
         figures["challenger"] = differences(
-            tables.challenger, title=f"Challenger, model {version}: {window}"
+            tables.challenger, title=f"{beside}: {tables.challenger['days'].iloc[0]} days to {day}"
         )
     return figures
