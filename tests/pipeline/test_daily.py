@@ -57,7 +57,7 @@ def installed(request: pytest.FixtureRequest, install: Install, tmp_path: Path) 
 
 def test_nothing_is_lost_between_steps(installed: Installation) -> None:
     for day in DAYS:
-        landed, good, scored, published_scores, queued = installed.run(*TO_THE_QUEUE, day=day)
+        landed, good, scored, published_scores, queued, _ = installed.run(*TO_THE_QUEUE, day=day)
         with open_resources(installed.settings) as at:
             refused = at.lake.count("quarantine", day)
             assert landed == at.lake.count("landed", day) == good + refused
