@@ -159,6 +159,9 @@ def benchmark_data(
     Raises:
         SourceError: data is missing or has another format, or a class has no comment.
     """
+    for option, most in (("train", train_examples), ("test", test_examples)):
+        if most is not None and most < 1:
+            raise SourceError(f"--{option}-examples must be at least 1, got {most}.")
     if name == "synthetic":
         if wikipedia or civil_comments or folder:
             raise SourceError(
@@ -219,7 +222,7 @@ def _synthetic() -> tuple[Comments, Comments, Comments]:
 def _training(folder: Path | None) -> Comments:
     path = published_file("jigsaw2018", "train.parquet", root=folder)
     found = jigsaw2018.training_part(path.parent)
-    label = "`toxic`; where it is not known, any of the six labels"
+    label = "“toxic”; where it is not known, any of the six labels"
     return Comments.of("Jigsaw 2018 (Wikipedia Talk), training part", label, found.texts,
                        found.labels, found.left_out)  # fmt: skip
 
@@ -231,7 +234,7 @@ def _balanced_test(folder: Path | None) -> Comments:
     return _of_items(
         "Jigsaw 2018 (Wikipedia Talk), a sample of the test part with all of its toxic comments, "
         "weighted to the prevalence of the whole",
-        "`toxic`",
+        "“toxic”",
         corpus,
         corpus.items["label"].to_pylist(),
     )
@@ -239,7 +242,7 @@ def _balanced_test(folder: Path | None) -> Comments:
 
 def _challenge(folder: Path) -> tuple[Comments, Comments]:
     train, test = jigsaw2018.training_part(folder), jigsaw2018.test_part(folder)
-    title, label = "Jigsaw 2018 (Wikipedia Talk)", "`toxic`"
+    title, label = "Jigsaw 2018 (Wikipedia Talk)", "“toxic”"
     return (
         Comments.of(f"{title}, training part", label, train.texts, train.labels, train.left_out),
         Comments.of(f"{title}, test part", label, test.texts, test.labels, test.left_out),

@@ -11,6 +11,7 @@ import torch
 
 from modwatch.benchmark import differences, paper, summary
 from modwatch.benchmark.corpora import BenchmarkData, Comments
+from modwatch.benchmark.evaluation import DRAWS
 from modwatch.benchmark.report import render_report
 from modwatch.benchmark.runs import (
     Bench,
@@ -34,6 +35,7 @@ def run_cotomod(
     losses: Sequence[Loss] = LOSSES,
     seeds: Sequence[int] = (0, 1, 2),
     device: torch.device | None = None,
+    draws: int = DRAWS,
     say: Say = lambda _: None,
 ) -> dict[str, Any]:
     """Run the benchmark, write its results to the folder `output`, and return them.
@@ -49,6 +51,7 @@ def run_cotomod(
         output: folder, made if it does not exist.
         methods, losses, seeds: runs of all combinations.
         device: where to train; None: the CPU.
+        draws: bootstrap samples of the tested comments, for the finding.
         say: gets lines about the progress.
 
     Raises:
@@ -56,7 +59,7 @@ def run_cotomod(
             cannot be written to.
     """
     runs = planned(methods, losses, seeds)
-    bench = Bench(data=data, recipe=recipe, folder=output, device=device)
+    bench = Bench(data=data, recipe=recipe, folder=output, device=device, draws=draws)
     found = results_of(data, complete(bench, runs, say=say))
     write_file(output / "results.json", to_json(found))
     for name in ("table", "curves", "finding"):
@@ -73,6 +76,7 @@ def results_of(data: BenchmarkData, results: Sequence[Result]) -> dict[str, Any]
     holds; `aspects` are those of `differences`.
     """
     finding = summary.finding_rows(results)
+    curves = summary.curve_rows(results)
     runs = [result.run for result in results]
     used = {name: {getattr(run, name) for run in runs} for name in ("method", "loss")}
     return {
@@ -80,6 +84,7 @@ def results_of(data: BenchmarkData, results: Sequence[Result]) -> dict[str, Any]
         "methods": [name for name in paper.METHOD_TITLES if name in used["method"]],
         "losses": [name for name in paper.LOSS_TITLES if name in used["loss"]],
         "seeds": list(dict.fromkeys(run.seed for run in runs)),
+        "draws": max(len(each) for result in results for each in result.draws.values()),
         "networks": _networks(results),
         "libraries": library_versions(),
         "data_sha256": data.digest,
@@ -89,9 +94,12 @@ def results_of(data: BenchmarkData, results: Sequence[Result]) -> dict[str, Any]
             "Tested on (out of domain)": _described(data.out_of_domain),
         },
         "table": summary.table_rows(results),
-        "curves": summary.curve_rows(results),
+        "curves": curves,
         "finding": finding,
-        "sentences": summary.finding_sentences(finding),
+        "sentences": [
+            *summary.finding_sentences(finding),
+            *summary.best_sentences(curves),
+        ],
         "aspects": [asdict(each) for each in differences.aspects(data, results)],
     }
 

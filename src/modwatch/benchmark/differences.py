@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from modwatch.benchmark import paper
 from modwatch.benchmark.corpora import BenchmarkData, Comments
-from modwatch.benchmark.evaluation import DRAWS
 from modwatch.benchmark.runs import Result
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
 from modwatch.models.recipe import LOSSES, METHODS
@@ -53,14 +52,14 @@ def _of_data(data: BenchmarkData) -> list[Aspect]:
             here=_described(data.out_of_domain),
         ),
         Aspect(
-            name="Label of Wikipedia Talk",
-            paper=f"{_NOT_STATED}; the share of toxic comments is that of the label `toxic`",
+            name="Label in domain",
+            paper=f"{_NOT_STATED}; the share of toxic comments is that of the label “toxic”",
             here=f"training: {data.train.definition}; test: {data.in_domain.definition}",
-            same=data.train.definition == data.in_domain.definition == "`toxic`",
+            same=data.train.definition == data.in_domain.definition == "“toxic”",
         ),
         Aspect(
-            name="Label of CivilComments",
-            paper=f"{_NOT_STATED}; in the authors' code more than 70 % of the raters for accuracy, "
+            name="Label out of domain",
+            paper=f"{_NOT_STATED}; in the authors’ code more than 70 % of the raters for accuracy, "
             "ECE and calibration, but any share above 0 for AUROC, AUPRC and their collaborative "
             "versions (Keras casts the shares to true or false), and the share itself for Brier",
             here=f"{data.out_of_domain.definition}, for every metric",
@@ -108,20 +107,20 @@ def _of_training(results: Sequence[Result]) -> list[Aspect]:
         ),
         Aspect(
             name="Epochs",
-            paper=f"{_NOT_STATED}; 5 in the authors' code",
+            paper=f"{_NOT_STATED}; 5 in the authors’ code",
             here=f"at most {_span(recipe['epochs'] for recipe in recipes)}; the networks took "
             f"{_span(steps)} steps of at most {_span(recipe['batch_size'] for recipe in recipes)} "
             "comments",
         ),
         Aspect(
             name="Optimiser",
-            paper=f"{_NOT_STATED}; AdamW in the authors' code, learning rate 10⁻⁵ a batch of 128",
+            paper=f"{_NOT_STATED}; AdamW in the authors’ code, learning rate 10⁻⁵ a batch of 128",
             here=f"AdamW, learning rate {recipes[0]['learning_rate']:g}, warm-up "
             f"{recipes[0]['warm_up']:.0%}, weight decay {recipes[0]['weight_decay']:g}",
         ),
         Aspect(
             name="Length of a comment",
-            paper=f"{_NOT_STATED}; 512 subwords in the authors' code",
+            paper=f"{_NOT_STATED}; 512 subwords in the authors’ code",
             here=f"{_span(recipe['max_length'] for recipe in recipes)} subwords",
         ),
     ]
@@ -137,7 +136,7 @@ def _of_training(results: Sequence[Result]) -> list[Aspect]:
         found.append(
             Aspect(
                 name="Focal loss",
-                paper=f"{_NOT_STATED}; γ = 5, α = 0.1 by default in the authors' code",
+                paper=f"{_NOT_STATED}; γ = 5, α = 0.1 by default in the authors’ code",
                 here=f"γ = {_span(gammas)}, no α",
             )
         )
@@ -167,6 +166,7 @@ def _encoder(recipe: dict[str, object]) -> str:
 def _of_evaluation(data: BenchmarkData, results: Sequence[Result]) -> list[Aspect]:
     runs = [result.run for result in results]
     seeds = list(dict.fromkeys(run.seed for run in runs))
+    draws = _span(len(each) for result in results for each in result.draws.values())
     methods, losses = ({getattr(run, name) for run in runs} for name in ("method", "loss"))
     found = [
         _number(
@@ -176,7 +176,7 @@ def _of_evaluation(data: BenchmarkData, results: Sequence[Result]) -> list[Aspec
             name="Intervals",
             paper="none",
             here=("Student-t over the seeds (95 %)" if len(seeds) > 1 else "none over one seed")
-            + f"; of the finding also a paired bootstrap over the comments ({DRAWS} samples)",
+            + f"; of the finding also a paired bootstrap over the comments ({draws} samples)",
         ),
         Aspect(
             name="Methods and losses",
@@ -197,12 +197,12 @@ def _of_evaluation(data: BenchmarkData, results: Sequence[Result]) -> list[Aspec
         ),
         Aspect(
             name="ECE",
-            paper=f"number of bins {_NOT_STATED}; 15 in the authors' code",
+            paper=f"number of bins {_NOT_STATED}; 15 in the authors’ code",
             here="15 bins of the confidence max(p, 1 − p)",
         ),
         Aspect(
             name="Collaborative metrics",
-            paper="approximated with 1,000 bins in the authors' code",
+            paper="approximated with 1,000 bins in the authors’ code",
             here="exact; comments with equal scores are reviewed in part",
         ),
     ]

@@ -76,7 +76,7 @@ def advantage(
     return np.asarray(area["uncertainty"] - area["toxicity"])
 
 
-def advantage_draws(label: Floats, prob: Floats, weight: Floats, draws: int = DRAWS) -> Floats:
+def advantage_draws(label: Floats, prob: Floats, weight: Floats, draws: int) -> Floats:
     """Return `advantage` (draws, A) of bootstrap samples of the comments.
 
     Samples depend on the number of comments only, so that differences between models on the same

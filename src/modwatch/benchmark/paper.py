@@ -81,6 +81,14 @@ ENCODER, MEMBERS, PASSES, SEEDS = "BERT-base, pre-trained", 10, 10, 10
 WIKIPEDIA_TALK = (223_549, 21_384)
 CIVIL_COMMENTS = (1_999_514, 50_350)
 
+#: Model and strategy with the highest OC-AUROC (captions of figures 2 and 3).
+BEST_OC_AUROC = MappingProxyType(
+    {
+        "in_domain": "SNGP ensemble with focal loss, reviewed by uncertainty (figure 2)",
+        "out_of_domain": "Deep ensemble with focal loss, reviewed by uncertainty (figure 3)",
+    }
+)
+
 
 def published(domain: str, loss: str, method: str) -> Mapping[str, float]:
     """Return the published figures by metric.

@@ -10,7 +10,7 @@ from typing import Any
 
 from modwatch.benchmark import paper
 from modwatch.benchmark.curves import CURVES, pictures
-from modwatch.benchmark.evaluation import DRAWS, FINDING_FRACTIONS
+from modwatch.benchmark.evaluation import FINDING_FRACTIONS
 from modwatch.html import render_html
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
 
@@ -20,6 +20,9 @@ _MARKS = {
     "undecided": "?",
     "equal": "=",
 }
+
+#: Smaller differences are written as 0.
+_SMALLEST = 0.00005
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +73,7 @@ def render_report(results: dict[str, Any]) -> str:
         ),
         "same": [aspect for aspect in results["aspects"] if aspect["same"]],
         "interval": _interval_note(len(results["seeds"])),
-        "draws": DRAWS,
+        "draws": results["draws"],
     }
     return render_html("modwatch.benchmark", "report.html", page=page)
 
@@ -205,7 +208,14 @@ def _number(value: float | None) -> str:
 
 
 def _signed(value: float | None) -> str:
-    return "not defined" if value is None else f"{value:+.4f}".replace("-", "−")
+    """Return a difference as text.
+
+    >>> _signed(-0.01), _signed(0.00001)
+    ('−0.0100', '0.0000')
+    """
+    if value is None:
+        return "not defined"
+    return f"{value:+.4f}".replace("-", "−") if abs(value) >= _SMALLEST else "0.0000"
 
 
 def _ends(low: float | None, high: float | None) -> str:

@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,12 @@ import torch
 from numpy.typing import NDArray
 
 from modwatch.benchmark.corpora import BenchmarkData
-from modwatch.benchmark.evaluation import advantage_draws, evaluated
+from modwatch.benchmark.evaluation import DRAWS, advantage_draws, evaluated
 from modwatch.benchmark.paper import DOMAINS
 from modwatch.benchmark.timing import TimeLeft
 from modwatch.errors import ModelError
 from modwatch.models.optimisation import Progress
-from modwatch.models.recipe import METHODS, Loss, Method, Recipe
+from modwatch.models.recipe import LOSSES, METHODS, Loss, Method, Recipe
 from modwatch.models.tokenizer import encode
 from modwatch.models.training import TrainedModel, library_versions, train
 
@@ -82,6 +83,8 @@ class Bench:
     recipe: Recipe
     folder: Path
     device: torch.device | None = None
+    #: Bootstrap samples of the tested comments.
+    draws: int = DRAWS
 
     def recipe_of(self, run: Run) -> Recipe:
         """Return the recipe of a run, without calibration and with the decision threshold 0.5.
@@ -118,6 +121,7 @@ class Bench:
             "recipe": recipe.to_json(),
             "seed": seed,
             "data": self.data.digest,
+            "draws": self.draws,
             "libraries": library_versions(),
         }
 
@@ -144,8 +148,10 @@ def complete(
         time_left: estimates the time left; default: by the clock.
 
     Raises:
-        ModelError: a network cannot be trained.
+        ModelError: a network cannot be trained, or the folder cannot be written to.
     """
+    with _writing(bench.folder):
+        bench.folder.mkdir(parents=True, exist_ok=True)
     missing = [run for run in runs if _load(bench, run, say) is None]
     jobs = list(_jobs(missing))
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them kept in {bench.folder}")
@@ -229,7 +235,7 @@ def _keep(bench: Bench, run: Run, model: TrainedModel, ids: dict[str, list[list[
             f"{domain}_label": tested.labels,
             f"{domain}_weight": tested.weights,
             f"{domain}_prob": prob,
-            f"{domain}_advantage": advantage_draws(label, prob, tested.weights),
+            f"{domain}_advantage": advantage_draws(label, prob, tested.weights, bench.draws),
         }
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
@@ -288,16 +294,23 @@ def write_file(path: Path, content: bytes) -> None:
         ModelError: the folder cannot be written to.
     """
     partial = path.with_name(f".{path.name}.partial")
-    try:
+    with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn an error of the block, which writes to `path`, into a ModelError."""
+    try:
+        yield
     except OSError as exc:
         raise ModelError(
-            f"{path} could not be written ({exc.strerror}); use another folder with --output"
+            f"{path} cannot be written to ({exc.strerror}); use another folder with --output"
         ) from exc
 
 
@@ -318,7 +331,7 @@ def planned(methods: Sequence[Method], losses: Sequence[Loss], seeds: Sequence[i
     """Return the runs of all combinations, by seed, loss and method.
 
     Raises:
-        ModelError: a list is empty or has a value twice.
+        ModelError: a list is empty, has a value twice, or one that does not exist.
 
     >>> [run.method for run in planned(["sngp", "deterministic"], ["focal"], [0])]
     ['deterministic', 'sngp']
@@ -326,6 +339,11 @@ def planned(methods: Sequence[Method], losses: Sequence[Loss], seeds: Sequence[i
     for name, values in (("methods", methods), ("losses", losses), ("seeds", seeds)):
         if not values or len(set(values)) < len(values):
             raise ModelError(f"--{name} must name at least one value, and none twice")
+    for name, given, known in (("methods", methods, METHODS), ("losses", losses, LOSSES)):
+        if not set(given) <= set(known):
+            raise ModelError(f"--{name} must be of {', '.join(known)}, got {', '.join(given)}")
+    if min(seeds) < 0:
+        raise ModelError(f"--seeds must be at least 0, got {min(seeds)}")
     return [
         Run(method=method, loss=loss, seed=seed)
         for seed in seeds

@@ -1,6 +1,7 @@
 """Means over the seeds with intervals, and the paper's finding about review strategies."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -232,12 +233,43 @@ def finding_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
         sentences.append(
             f"{title}: reviewing by uncertainty has the higher OC-AUROC in "
             f"{count['uncertainty better']} of {len(of_domain)} comparisons (a model at a review "
-            f"fraction of at least 0.01), toxicity in {count['toxicity better']}, and "
-            f"{count['undecided'] + count['equal']} are undecided or equal; the mean difference "
-            f"is positive in {positive}. It holds at all of these fractions for {_named(holds)} "
-            f"of {len(models)} models."
+            f"fraction of at least 0.01), toxicity in {count['toxicity better']}; "
+            f"{count['undecided']} are undecided and {count['equal']} equal. The mean difference "
+            f"is positive in {positive}. The finding holds at all of these fractions for "
+            f"{_named(holds)} of {len(models)} models."
         )
     return sentences
+
+
+def best_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return which model and strategy has the highest OC-AUROC, beside the paper's best."""
+    sentences = []
+    for domain, best in paper.BEST_OC_AUROC.items():
+        areas = [
+            row
+            for row in rows
+            if (row["domain"], row["metric"]) == (domain, "oc_auroc") and row["mean"] is not None
+        ]
+        alphas = dict.fromkeys(row["alpha"] for row in areas)
+        winners = Counter(
+            _model(
+                max((row for row in areas if row["alpha"] == alpha), key=lambda row: row["mean"])
+            )
+            for alpha in alphas
+        )
+        found = ", ".join(f"{model} at {n}" for model, n in winners.most_common())
+        sentences.append(
+            f"{paper.DOMAINS[domain]}: the highest mean OC-AUROC of the {len(alphas)} review "
+            f"fractions has {found or 'none'}; in the paper {best}."
+        )
+    return sentences
+
+
+def _model(row: dict[str, Any]) -> str:
+    return (
+        f"{paper.METHOD_TITLES[row['method']]} with {paper.LOSS_TITLES[row['loss']].lower()}, "
+        f"reviewed by {row['strategy']},"
+    )
 
 
 def _named(models: Sequence[tuple[str, str]]) -> str:

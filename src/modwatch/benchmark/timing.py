@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-#: Seconds between two reports of the same step.
+#: Seconds from the start to the first report, and between reports.
 _PAUSE = 20.0
 
 
@@ -27,12 +27,12 @@ class TimeLeft:
         self._say, self._clock = say, clock
         self._began: float | None = None
         self._before = self._whole = 0
-        self._last = float("-inf")
+        self._last = 0.0
 
     def start(self, before: int, whole: int) -> None:
         """Begin a part: `before` units of the `whole` are done."""
         if self._began is None:
-            self._began = self._clock()
+            self._began = self._last = self._clock()
         self._before, self._whole = before, whole
 
     def report(self, units: float, text: str, *, always: bool = False) -> None:
