@@ -17,7 +17,9 @@ TINY = offline_recipe(
     batch_size=32,
     max_length=32,
     random_features=32,
-    max_steps=60,
+    epochs=1,
+    evaluations=2,
+    max_steps=16,
     members=2,
     passes=2,
 )

@@ -132,19 +132,14 @@ def test_kept_runs_are_not_trained_again(
 def test_a_killed_benchmark_goes_on_to_the_same_files(run_again: RunAgain, tmp_path: Path) -> None:
     methods = ["deterministic", "mc_dropout", "ensemble", "sngp"]
     run_again(tmp_path / "undisturbed", methods=methods)
-    kills = 0
-    for left in (70, 45, 3, 1000):
+    for left in (20, 12):
         child = subprocess.run(
             [sys.executable, "-c", _KILLED, str(tmp_path / "killed"), str(left), *methods],
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)},
             check=False,
             capture_output=True,
         )
-        if child.returncode == 0:
-            break
         assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
-        kills += 1
-    assert kills >= 3
     run_again(tmp_path / "killed", methods=methods)
     assert contents(tmp_path / "killed") == contents(tmp_path / "undisturbed")
 
