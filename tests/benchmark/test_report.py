@@ -140,7 +140,7 @@ def test_the_finding_is_stated_by_model() -> None:
     ]  # fmt: skip
     [sentence] = finding_sentences(rows)
     assert "in 3 of 4 comparisons" in sentence
-    assert sentence.endswith("for 1 (SNGP with focal loss) of 2 models.")
+    assert sentence.endswith("for 1 of 2 models, not for SNGP (cross-entropy).")
 
 
 def test_published_figures_are_those_of_the_paper() -> None:

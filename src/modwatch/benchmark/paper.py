@@ -84,8 +84,8 @@ CIVIL_COMMENTS = (1_999_514, 50_350)
 #: Model and strategy with the highest OC-AUROC (captions of figures 2 and 3).
 BEST_OC_AUROC = MappingProxyType(
     {
-        "in_domain": "SNGP ensemble with focal loss, reviewed by uncertainty (figure 2)",
-        "out_of_domain": "Deep ensemble with focal loss, reviewed by uncertainty (figure 3)",
+        "in_domain": "SNGP ensemble (focal loss) by uncertainty, figure 2",
+        "out_of_domain": "Deep ensemble (focal loss) by uncertainty, figure 3",
     }
 )
 

@@ -136,16 +136,13 @@ class Bench:
         return self.folder / "checkpoints" / digest
 
 
-def complete(
-    bench: Bench, runs: Sequence[Run], *, say: Say, time_left: TimeLeft | None = None
-) -> list[Result]:
+def complete(bench: Bench, runs: Sequence[Run], *, say: Say) -> list[Result]:
     """Return the results of `runs` in order; train and keep those that are missing or damaged.
 
     Args:
         bench: data, recipe, folder and device.
         runs: what to return.
         say: gets a line about each step.
-        time_left: estimates the time left; default: by the clock.
 
     Raises:
         ModelError: a network cannot be trained, or the folder cannot be written to.
@@ -157,7 +154,7 @@ def complete(
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them kept in {bench.folder}")
     # To train a network, or to score a run, is a unit of work.
     units = [bench.recipe_of(job[-1]).networks + len(job) for job in jobs]
-    clock = time_left or TimeLeft(say)
+    clock = TimeLeft(say)
     for done, job in enumerate(jobs):
         clock.start(sum(units[:done]), sum(units))
         _carry_out(bench, job, clock)

@@ -191,17 +191,34 @@ def _why(row: dict[str, Any]) -> str:
         "strategies have the same order."
     )
     if row["overlap"] >= _SAME_REVIEWS:
-        return same
+        return _spanning(row) + same
     toxic, other = (
         row[f"uncertainty_gain_{kind}"] - row[f"toxicity_gain_{kind}"]
         for kind in ("toxic", "other")
     )
-    return (
+    return _spanning(row) + (
         f"{'Over' if row['mean'] and row['mean'] > 0 else 'Against'} toxicity, the reviews by "
         f"uncertainty gain {toxic:+.4f} of AUROC from toxic comments that the model ranks low, and "
         f"{other:+.4f} from others that it ranks high; {100 * row['overlap']:.0f} % of the reviews "
         "are the same comments."
     )
+
+
+def _spanning(row: dict[str, Any]) -> str:
+    """Return which intervals include 0, as the beginning of a sentence.
+
+    >>> _spanning({"low": -0.1, "high": 0.2, "comments_low": 0.1, "comments_high": 0.2})
+    'The interval over the seeds includes 0. '
+    """
+    ends = {"seeds": ("low", "high"), "comments": ("comments_low", "comments_high")}
+    found = [
+        f"that over the {name}"
+        for name, (low, high) in ends.items()
+        if row[low] is not None and row[low] <= 0 <= row[high]
+    ]
+    if not found:
+        return ""
+    return f"The interval {' and '.join(found).removeprefix('that ')} includes 0. "
 
 
 def finding_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -220,25 +237,41 @@ def finding_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
             for verdict in ("uncertainty better", "toxicity better", "undecided", "equal")
         }
         models = dict.fromkeys((row["loss"], row["method"]) for row in of_domain)
-        holds = [
-            model
-            for model in models
-            if all(
-                row["verdict"] == "uncertainty better"
-                for row in of_domain
-                if (row["loss"], row["method"]) == model
-            )
-        ]
+        fails = dict.fromkeys(
+            (row["loss"], row["method"])
+            for row in of_domain
+            if row["verdict"] != "uncertainty better"
+        )
         positive = sum((row["mean"] or 0) > 0 for row in of_domain)
         sentences.append(
-            f"{title}: reviewing by uncertainty has the higher OC-AUROC in "
-            f"{count['uncertainty better']} of {len(of_domain)} comparisons (a model at a review "
-            f"fraction of at least 0.01), toxicity in {count['toxicity better']}; "
-            f"{count['undecided']} are undecided and {count['equal']} equal. The mean difference "
-            f"is positive in {positive}. The finding holds at all of these fractions for "
-            f"{_named(holds)} of {len(models)} models."
+            f"{title}: uncertainty has the higher OC-AUROC in {count['uncertainty better']} of "
+            f"{len(of_domain)} comparisons (models and review fractions of at least 0.01), "
+            f"toxicity in {count['toxicity better']}; {count['undecided']} undecided, "
+            f"{count['equal']} equal. The mean difference is positive in {positive}. "
+            f"{_holding(list(models), list(fails))}"
         )
     return sentences
+
+
+def _holding(models: Sequence[tuple[str, str]], fails: Sequence[tuple[str, str]]) -> str:
+    """Return for which models the finding holds, as a sentence.
+
+    >>> _holding([("focal", "sngp"), ("focal", "ensemble")], [("focal", "sngp")])
+    'The finding holds at all of these fractions for 1 of 2 models, not for SNGP (focal loss).'
+    """
+    if not fails:
+        return f"The finding holds at all of these fractions for all {len(models)} models."
+    if len(fails) == len(models):
+        return f"The finding holds at all of these fractions for none of {len(models)} models."
+    named = " and ".join(_title(*each) for each in fails)
+    return (
+        f"The finding holds at all of these fractions for {len(models) - len(fails)} of "
+        f"{len(models)} models, not for {named}."
+    )
+
+
+def _title(loss: str, method: str) -> str:
+    return f"{paper.METHOD_TITLES[method]} ({paper.LOSS_TITLES[loss].lower()})"
 
 
 def best_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -259,24 +292,11 @@ def best_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
         )
         found = ", ".join(f"{model} at {n}" for model, n in winners.most_common())
         sentences.append(
-            f"{paper.DOMAINS[domain]}: the highest mean OC-AUROC of the {len(alphas)} review "
-            f"fractions has {found or 'none'}; in the paper {best}."
+            f"{paper.DOMAINS[domain]}: of {len(alphas)} review fractions, the highest mean "
+            f"OC-AUROC has {found or 'no model'}. In the paper: {best}."
         )
     return sentences
 
 
 def _model(row: dict[str, Any]) -> str:
-    return (
-        f"{paper.METHOD_TITLES[row['method']]} with {paper.LOSS_TITLES[row['loss']].lower()}, "
-        f"reviewed by {row['strategy']},"
-    )
-
-
-def _named(models: Sequence[tuple[str, str]]) -> str:
-    if not models:
-        return "none"
-    titles = [
-        f"{paper.METHOD_TITLES[method]} with {paper.LOSS_TITLES[loss].lower()}"
-        for loss, method in models
-    ]
-    return f"{len(models)} ({', '.join(titles)})"
+    return f"{_title(row['loss'], row['method'])} by {row['strategy']}"
