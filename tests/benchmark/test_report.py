@@ -65,6 +65,8 @@ def test_the_page_loads_nothing_and_runs_nothing(page: str) -> None:
 
 def test_tables_have_captions_and_scopes(page: str) -> None:
     tables = re.findall(r"<table.*?</table>", page, re.DOTALL)
+    labels = re.findall(r'role="region" aria-label="([^"]+)"', page)
+    assert len(set(labels)) == len(labels) == len(tables)
     for table in tables:
         assert "<caption>" in table
         assert '<th scope="col">' in table

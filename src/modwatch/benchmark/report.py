@@ -140,8 +140,8 @@ def _finding_table(rows: Sequence[dict[str, Any]], domain: str) -> Table:
         )
         lines.append((_model(loss, method), cells))
     return Table(
-        caption="OC-AUROC reviewing by uncertainty less that by toxicity, with 95 % intervals by "
-        "paired bootstrap of the comments",
+        caption="OC-AUROC reviewing by uncertainty less that by toxicity, "
+        f"{paper.DOMAINS[domain].lower()}, with 95 % intervals by paired bootstrap of the comments",
         columns=("Model", *(f"α = {alpha:g}" for alpha in FINDING_FRACTIONS)),
         rows=tuple(lines),
     )
@@ -162,7 +162,8 @@ def _exceptions(rows: Sequence[dict[str, Any]], domain: str) -> Table:
         if row["domain"] == domain and row["verdict"] != "uncertainty better"
     ]
     return Table(
-        caption="Where uncertainty is not better, with the interval over the seeds, and why",
+        caption=f"Where uncertainty is not better, {paper.DOMAINS[domain].lower()}, with the "
+        "interval over the seeds, and why",
         columns=("Model and review fraction", "Verdict", "Difference", "What is reviewed"),
         rows=tuple(lines),
     )
@@ -172,7 +173,7 @@ def _curve_table(rows: Sequence[dict[str, Any]], domain: str, metric: str) -> Ta
     chosen = [row for row in rows if (row["domain"], row["metric"]) == (domain, metric)]
     lines = dict.fromkeys((row["loss"], row["method"], row["strategy"]) for row in chosen)
     return Table(
-        caption=f"{CURVES[metric][0]} at each review fraction",
+        caption=f"{CURVES[metric][0]} at each review fraction, {paper.DOMAINS[domain].lower()}",
         columns=("Model and strategy", *(f"{alpha:g}" for alpha in REVIEW_FRACTIONS)),
         rows=tuple(
             (
