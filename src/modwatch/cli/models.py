@@ -1,7 +1,7 @@
 """The commands of models: `modwatch train` and `modwatch model …`."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +60,7 @@ def add_models(commands: Any) -> None:
     data.add_argument(
         "--toxic-values", nargs="+", default=[], metavar="WORD", help="labels that mean toxic"
     )
-    recipe = train.add_argument_group("recipe")
-    for name, (kind, text) in _RECIPE.items():
-        recipe.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+    add_recipe_options(train.add_argument_group("recipe"), _RECIPE)
     train.add_argument("--seed", type=int, default=0)
     train.add_argument(
         "--checkpoints",
@@ -85,6 +83,13 @@ def add_models(commands: Any) -> None:
     promote = add_command(model, "promote", _promote, "give a version an alias")
     promote.add_argument("version")
     promote.add_argument("--alias", choices=("champion", "challenger"), default="champion")
+
+
+def add_recipe_options(parser: Any, names: Iterable[str]) -> None:
+    """Add options for some fields of the recipe; without the option, the value is None."""
+    for name in names:
+        kind, text = _RECIPE[name]
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
 
 
 def _train(options: argparse.Namespace) -> None:

@@ -141,7 +141,7 @@ def _gold(training: LabelledTexts) -> tuple[GoldComment, ...]:
 
 
 def _wikipedia_talk() -> DemoData:
-    folder = _published("wikipedia_talk", _STREAM).parent
+    folder = published_file("wikipedia_talk", _STREAM).parent
     return DemoData(
         name="wikipedia_talk",
         title="real comments of Wikipedia Talk, 10 days of 1,000",
@@ -169,8 +169,8 @@ def _wikipedia_talk() -> DemoData:
 
 
 def _civil_comments() -> DemoData:
-    path = _published("civil_comments_cctk", _RATED_STREAM)
-    training = _published("wikipedia_talk", _TRAINING_FILE).parent
+    path = published_file("civil_comments_cctk", _RATED_STREAM)
+    training = published_file("wikipedia_talk", _TRAINING_FILE).parent
 
     def stream() -> Corpus:
         return corpora.load("civil_comments_cctk", path)
@@ -209,9 +209,13 @@ def _ratings(corpus: Corpus) -> Ratings:
     return Ratings(by_comment=by_comment)
 
 
-def _published(folder: str, file: str) -> Path:
-    """Return the path of a published file; SourceError if it does not exist."""
-    path = published_data() / folder / file
+def published_file(folder: str, file: str, *, root: Path | None = None) -> Path:
+    """Return the path of a published file, below `root` (default: `published_data()`).
+
+    Raises:
+        SourceError: the file does not exist.
+    """
+    path = (root or published_data()) / folder / file
     if not path.exists():
         raise SourceError(
             f"{path} does not exist; set MODWATCH_DATA to the folder of the published data, which "

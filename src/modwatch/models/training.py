@@ -298,8 +298,13 @@ def _identity(texts: Sequence[str], target: Shares, recipe: Recipe, seed: int) -
         "recipe": recipe.to_json(),
         "corpus": corpus.hexdigest(),
         "seed": seed,
-        "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
+        "libraries": library_versions(),
     }
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of the libraries that weights depend on, by name."""
+    return {name: importlib.metadata.version(name) for name in _LIBRARIES}
 
 
 def _claim(folder: Path, identity: dict[str, Any]) -> None:
