@@ -25,7 +25,7 @@ from modwatch.review.queue import current_labels, verify_log
 
 pytestmark = pytest.mark.acceptance
 
-ASKED, DONE, _TRAINED = {"awaiting_input", "failed", "upstream_failed"}, {"success", "failed"}, 180
+ASKED, DONE, _TRAINED = {"awaiting_input", "failed", "upstream_failed"}, {"success", "failed"}, 600
 
 #: The tables that nobody's labels enter.
 UP_TO_THE_QUEUE = (
@@ -293,5 +293,8 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJo
         assert version_tags("toxicity", "3", at.settings.mlflow_url)["modwatch.evaluation"] == (
             "failed"
         )
-    states = {name.partition("[")[0]: state for name, state in client.task_states(dag, run).items()}
-    assert states["approve"] == "upstream_failed"
+    deadline = time.monotonic() + _TRAINED
+    while client.get(f"/dags/{dag}/dagRuns/{run}")["state"] == "running":
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    assert client.task_states(dag, run)["approve[-1]"] == "upstream_failed"
