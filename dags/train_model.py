@@ -8,8 +8,8 @@ Press *Trigger* and fill in the form. There is no schedule.
 
 | task | what it does | stored in MLflow |
 |---|---|---|
-| `train` | trains and calibrates a model on labelled comments | a version; a run with curves and \
-data report |
+| `train` | trains and calibrates a model on labelled comments | a run of the experiment `training`, \
+with its curves from the first step; a version; the data report |
 | `evaluate` | scores MODWATCH_EVALUATION_DATA with the version and the champion | \
 `evaluation_of_version_N.json` in the run of the version |
 | `check` | stops if the version is worse: average precision, accuracy, Calibration AUPRC, \
@@ -33,6 +33,7 @@ two hours, and a run makes one version.
   clear the task.
 - **`train` fails with ModelError**: the data has one class only, the encoder cannot be loaded, or
   the loss is not finite; the message names the remedy. Trigger another run.
+- **`train` takes long**: its log has the time left and the page of its curves in MLflow.
 - **`train` fails with ImportError**: the extra `models` is not installed where the task runs.
 - **`evaluate` fails with SettingsError**: MODWATCH_EVALUATION_DATA is not set. Set it to a file of
   labelled comments (columns `text`, `label` and, for gaps between groups, `groups`) and clear the

@@ -39,9 +39,6 @@ FORM = {
 }
 PATIENCE = 600
 
-#: Seconds that Airflow needs to see that a process has ended; see `modwatch.demo.audit`.
-_SETTLE = 3
-
 
 @dataclass(frozen=True, kw_only=True)
 class Audits:
@@ -64,18 +61,11 @@ class Audits:
 
         The wait for labels asks one, too.
         """
-        asked = ("awaiting_input", "deferred")
-        heard = ("success", "skipped", "failed")
-        while self.until(audit, task, *asked, *heard) in asked:
-            self.settle(audit, task)
-            self.client.answer(DAG, self.runs[audit], task, option, note)
-            eventually(lambda: self.states(audit)[task] in (*heard, "up_for_retry"))
+        self.client.answer(DAG, self.runs[audit], task, option, note, timeout=PATIENCE)
 
     def settle(self, audit: str, task: str) -> None:
         """Wait until the process that asked is gone, and Airflow has seen it."""
-        pid = self.instance(audit, task)["pid"]
-        eventually(lambda: not (pid and psutil.pid_exists(pid)))
-        time.sleep(_SETTLE)
+        self.client.settle(DAG, self.runs[audit], task, timeout=PATIENCE)
 
     def to_the_labels(self, audit: str, **changes: Any) -> None:
         """Go on until labels are waited for."""

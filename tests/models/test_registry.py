@@ -19,6 +19,7 @@ import pytest
 from modwatch.errors import ModelError, NoChampionError, TrackingError
 from modwatch.models.artifact import load
 from modwatch.models.registry import champion_version, fetch, register, roll_back, set_alias
+from modwatch.models.training_run import TrainingRun
 from modwatch.scoring.local import LocalScorer
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -40,6 +41,7 @@ def registered(folder: Path, uri: str, name: str) -> str:
     return register(
         folder,
         name=name,
+        run_id=TrainingRun(uri, name=name).run_id,
         metrics={"auroc": 0.9},
         tags={"corpus": "tiny"},
         digest=load(folder).digest,

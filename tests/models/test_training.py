@@ -162,16 +162,16 @@ def test_shares_of_annotators_are_learnt(corpus: Corpus, tiny_recipe: Recipe) ->
     assert model.facts.validation["auroc"] > 0.9
 
 
-@pytest.mark.parametrize("method", ["sngp", "ensemble"])
+@pytest.mark.parametrize(("method", "steps"), [("sngp", 45), ("ensemble", 100)])
 def test_a_killed_run_goes_on_to_the_same_weights(
-    method: str, corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
+    method: str, steps: int, corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
 ) -> None:
     recipe = replace(tiny_recipe, method=method, members=2)  # type: ignore[arg-type]
     undisturbed = train(*corpus, recipe=recipe, seed=1)
     kills = 0
     for _ in range(20):
         child = subprocess.run(
-            [sys.executable, "-c", _KILLED, method, str(tmp_path / "run")],
+            [sys.executable, "-c", _KILLED, method, str(tmp_path / "run"), str(steps)],
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)},
             check=False,
             capture_output=True,
@@ -186,7 +186,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     assert resumed.facts.networks[0]["steps"] == undisturbed.facts.networks[0]["steps"]
 
 
-#: Trains, and dies by a real SIGKILL after 45 more steps.
+#: Trains, and dies by a real SIGKILL after so many more steps.
 _KILLED = """
 import os, signal, sys
 from dataclasses import replace
@@ -194,7 +194,7 @@ from itertools import count
 from pathlib import Path
 from conftest import TINY, tiny_corpus
 from modwatch.models.training import train
-left = 45
+left = int(sys.argv[3])
 def count(_):
     global left
     left -= 1

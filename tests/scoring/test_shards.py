@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from modwatch.lake.schemas import STAGED_SCORES
 from modwatch.scoring.local import LocalScorer
-from modwatch.scoring.shards import in_shard, score_rows, shard_count
+from modwatch.scoring.shards import in_shard, score_rows, shard_count, staged
 
 DAY = datetime.date(2026, 1, 5)
 
@@ -52,7 +52,7 @@ def test_shards_are_of_about_one_size() -> None:
 
 def test_rows_of_scores_follow_the_schema_and_the_predictions(scoring_artifact: Path) -> None:
     scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
-    rows = score_rows(batch(["a", "b", "c"]), scorer, day=DAY, shard=2)
+    rows = staged(score_rows(batch(["a", "b", "c"]), scorer, day=DAY), shard=2)
     assert rows.schema == STAGED_SCORES
     columns = rows.to_pydict()
     predicted = scorer.score(["text of a", "text of b", "text of c"])
@@ -70,5 +70,5 @@ def test_rows_of_scores_follow_the_schema_and_the_predictions(scoring_artifact: 
 def test_an_empty_batch_gives_no_rows(scoring_artifact: Path) -> None:
     scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
     empty = batch(["a"]).slice(0, 0)
-    assert score_rows(empty, scorer, day=DAY, shard=0).num_rows == 0
+    assert score_rows(empty, scorer, day=DAY).num_rows == 0
     assert in_shard(empty, 0, 3).num_rows == 0

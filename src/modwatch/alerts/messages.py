@@ -157,7 +157,7 @@ def promotion_alert(model: str, version: str, page: str) -> Alert:
     """
     return Alert(
         key=header_safe(f"model/{model}/{version}"),
-        title=header_safe(f"[info] Version {version} of model {model} is waiting for approval"),
+        title=f"[info] Version {version} of model {model} is waiting for approval",
         text="It passed its evaluation. The champion scores until somebody decides.",
         facts={"event": "question", "severity": "info", "model": model, "version": version},
         links={"answer": page},

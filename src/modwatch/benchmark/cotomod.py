@@ -34,7 +34,7 @@ def run_cotomod(
     methods: Sequence[Method] = METHODS,
     losses: Sequence[Loss] = LOSSES,
     seeds: Sequence[int] = (0, 1, 2),
-    device: torch.device | None = None,
+    devices: Sequence[torch.device] = (torch.device("cpu"),),
     draws: int = DRAWS,
     say: Say = lambda _: None,
 ) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def run_cotomod(
             the benchmark.
         output: folder, made if it does not exist.
         methods, losses, seeds: runs of all combinations.
-        device: where to train; None: the CPU.
+        devices: where to train; the members of an ensemble side by side if there are several.
         draws: bootstrap samples of the tested comments, for the finding.
         say: gets lines about the progress.
 
@@ -59,7 +59,7 @@ def run_cotomod(
             cannot be written to.
     """
     runs = planned(methods, losses, seeds)
-    bench = Bench(data=data, recipe=recipe, folder=output, device=device, draws=draws)
+    bench = Bench(data=data, recipe=recipe, folder=output, devices=devices, draws=draws)
     found = results_of(data, complete(bench, runs, say=say))
     write_file(output / "results.json", to_json(found))
     for name in ("table", "curves", "finding"):

@@ -82,7 +82,7 @@ class Bench:
     #: Hyperparameters of every run; `method` and `loss` are those of the run.
     recipe: Recipe
     folder: Path
-    device: torch.device | None = None
+    devices: Sequence[torch.device] = (torch.device("cpu"),)
     #: Bootstrap samples of the tested comments.
     draws: int = DRAWS
 
@@ -140,7 +140,7 @@ def complete(bench: Bench, runs: Sequence[Run], *, say: Say) -> list[Result]:
     """Return the results of `runs` in order; train and keep those that are missing or damaged.
 
     Args:
-        bench: data, recipe, folder and device.
+        bench: data, recipe, folder and devices.
         runs: what to return.
         say: gets a line about each step.
 
@@ -190,7 +190,7 @@ def _carry_out(bench: Bench, job: Sequence[Run], clock: TimeLeft) -> None:
         train_data.labels.tolist(),
         recipe=recipe,
         seed=most.seed,
-        device=bench.device,
+        devices=bench.devices,
         checkpoints=folder,
         progress=report,
     )

@@ -71,7 +71,7 @@ def add_commands(commands: Any) -> None:
 def _cotomod(options: argparse.Namespace) -> None:
     from modwatch.benchmark import run_cotomod
     from modwatch.benchmark.corpora import benchmark_data
-    from modwatch.models.devices import device_of
+    from modwatch.models.devices import devices_of
     from modwatch.models.recipe import LOSSES, METHODS, Recipe, offline_recipe
 
     def say(text: str) -> None:
@@ -79,7 +79,7 @@ def _cotomod(options: argparse.Namespace) -> None:
 
     given = {name: value for name in _RECIPE if (value := getattr(options, name)) is not None}
     recipe = (Recipe if options.encoder else offline_recipe)(**given)
-    device = device_of(options.device)
+    devices = devices_of(options.device)
     say("reading the comments, and comparing those for training with those for tests")
     data = benchmark_data(
         options.data,
@@ -96,7 +96,7 @@ def _cotomod(options: argparse.Namespace) -> None:
         methods=options.methods or METHODS,
         losses=options.losses or LOSSES,
         seeds=options.seeds,
-        device=device,
+        devices=devices,
         say=say,
     )
     say("\n".join(found["sentences"]))

@@ -13,12 +13,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 
 from modwatch.demo.stack import Service
 from modwatch.errors import StackError
 from modwatch.installed import dags_folder
 
 _USER = "admin"
+
+#: Seconds that the scheduler needs to notice the end of a process.
+_SETTLE = 3
+#: Most responses to one question.
+_RESPONSES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,11 +160,37 @@ class AirflowClient:
         answer.raise_for_status()
         return str(answer.json()["dag_run_id"])
 
-    def answer(self, dag_id: str, run_id: str, task: str, option: str, note: str = "") -> None:
-        """Respond to the required action of a task."""
+    def answer(
+        self, dag_id: str, run_id: str, task: str, option: str, note: str = "", *, timeout: float
+    ) -> None:
+        """Respond to the required action of a task once it is asked, until the task has ended.
+
+        Airflow considers a task lost, and asks again, when the response arrives before it has
+        noticed the end of the process that asked.
+
+        Raises:
+            StackError: the task was not asked or did not end in time, or asks again and again.
+        """
+        asked, ended = {"awaiting_input", "deferred"}, {"success", "skipped", "failed"}
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
         response = {"chosen_options": [option], "params_input": {"note": note}}
-        self._http.patch(path, json=response).raise_for_status()
+        for _ in range(_RESPONSES):
+            states = {*asked, *ended}
+            if self.wait_for_task(dag_id, run_id, task, states, timeout=timeout) in ended:
+                return
+            self.settle(dag_id, run_id, task, timeout=timeout)
+            answer = self._http.patch(path, json=response)
+            if answer.status_code != httpx.codes.CONFLICT:  # it has the response already
+                answer.raise_for_status()
+        raise StackError(f"{dag_id}.{task} asked again after {_RESPONSES} responses")
+
+    def settle(self, dag_id: str, run_id: str, task: str, *, timeout: float) -> None:
+        """Wait until the process of a task is gone, and Airflow has noticed it."""
+        deadline = time.monotonic() + timeout
+        pid = self.get(f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task}")["pid"]
+        while pid and psutil.pid_exists(pid) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        time.sleep(_SETTLE)
 
     def wait_for_task(
         self, dag_id: str, run_id: str, task: str, states: Collection[str], *, timeout: float

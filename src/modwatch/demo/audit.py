@@ -1,7 +1,5 @@
 """The audit of the demo: carried out in Airflow, with simulated auditors."""
 
-import time
-
 from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.moderators import create_auditors, label_audit
 from modwatch.demo.setup import Demo
@@ -15,9 +13,6 @@ _LABELS = 600
 
 #: Timeout of a step, in seconds.
 _TIMEOUT = 180
-
-#: Seconds that Airflow needs to notice the end of a process.
-_SETTLE = 3
 
 
 def make_audit(demo: Demo, client: AirflowClient) -> str:
@@ -34,24 +29,12 @@ def make_audit(demo: Demo, client: AirflowClient) -> str:
     demo.narrator.say(f"Airflow runs {DAG} on {data.first_day} to {data.last_day}")
     client.unpause(DAG)
     run = client.trigger(DAG, form)
-    _answer(client, run, "approve", "Approve", "Enough labelling hours are available.")
+    client.answer(
+        DAG, run, "approve", "Approve", "Enough labelling hours are available.", timeout=_TIMEOUT
+    )
     client.wait_for_task(DAG, run, "label", {"deferred"}, timeout=_TIMEOUT)
     with open_resources() as at:
         decisions = label_audit(at, create_auditors(at.database, at.lanes, data.ratings()))
     demo.narrator.say(f"simulated auditors labelled {decisions:,} comments")
-    _answer(client, run, "sign_off", "Sign", "The labels agree.")
+    client.answer(DAG, run, "sign_off", "Sign", "The labels agree.", timeout=_TIMEOUT)
     return client.wait_for_task(DAG, run, "track", {"success", "failed"}, timeout=_TIMEOUT)
-
-
-def _answer(client: AirflowClient, run: str, task: str, option: str, note: str) -> None:
-    """Respond to the required action of a task, and again if it is asked again.
-
-    Airflow considers a task lost when the response arrives before it has noticed the end of the
-    process that asked, so respond with a delay.
-    """
-    while True:
-        states = {"awaiting_input", "success"}
-        if client.wait_for_task(DAG, run, task, states, timeout=_TIMEOUT) == "success":
-            return
-        time.sleep(_SETTLE)
-        client.answer(DAG, run, task, option, note)

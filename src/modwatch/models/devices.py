@@ -32,6 +32,21 @@ def device_of(name: str) -> torch.device:
     return torch.device("cuda", int(number or 0))
 
 
+def devices_of(name: str) -> list[torch.device]:
+    """Return the devices that training may use: every CUDA device for `auto` and `cuda`.
+
+    Raises:
+        ModelError: there is no such device.
+
+    >>> [device.type for device in devices_of("cpu")]
+    ['cpu']
+    """
+    first = device_of(name)
+    if first.type == "cuda" and ":" not in name:
+        return [torch.device("cuda", number) for number in range(torch.cuda.device_count())]
+    return [first]
+
+
 def has_bf16(device: torch.device) -> bool:
     """Return whether the device multiplies matrices in bfloat16 faster than in fp32."""
     if device.type == "cuda":

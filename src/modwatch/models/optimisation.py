@@ -39,6 +39,9 @@ logger = logging.getLogger(__name__)
 
 Ids = list[list[int]]
 
+#: Of a curve: `step`, and `loss` with `learning_rate`, or `average_precision`, or all.
+Point = dict[str, float]
+
 #: Written last into a checkpoint, so that one without it is incomplete.
 _COMPLETE = "complete"
 #: Seconds between checkpoints, beside those of the evaluations.
@@ -77,8 +80,7 @@ class Fit:
     #: The limits of a batch, smaller than those of the recipe after a lack of memory.
     batch_size: int
     batch_tokens: int
-    #: One entry an evaluation: step, loss, learning_rate, average_precision.
-    curve: list[dict[str, float]]
+    curve: list[Point]
 
 
 def fit(
@@ -92,6 +94,7 @@ def fit(
     device: torch.device,
     folder: Path,
     progress: Callable[[int, int, float], None] = lambda *_: None,
+    log: Callable[[Point], None] = lambda _: None,
 ) -> tuple[Classifier, Fit]:
     """Return the classifier of `make` fitted to `train`, at its best weights by `held`.
 
@@ -104,7 +107,7 @@ def fit(
     """
     while True:
         try:
-            return _fit(make, train, held, recipe, seed, pad_id, device, folder, progress)
+            return _fit(make, train, held, recipe, seed, pad_id, device, folder, progress, log)
         except (RuntimeError, MemoryError) as exc:
             if not isinstance(exc, MemoryError) and not should_reduce_batch_size(exc):
                 raise
@@ -134,6 +137,7 @@ def _fit(
     device: torch.device,
     folder: Path,
     progress: Callable[[int, int, float], None],
+    log: Callable[[Point], None],
 ) -> tuple[Classifier, Fit]:
     folder = folder / f"batch-{recipe.batch_size}-{recipe.batch_tokens}"
     with isolated_random(seed), _threads(recipe.threads), quiet():
@@ -141,7 +145,7 @@ def _fit(
         trainer = _Trainer(
             classifier, train, held, recipe, seed=seed, pad_id=pad_id, device=device, folder=folder
         )
-        trainer.add_callback(_Report(progress))
+        trainer.add_callback(_Report(progress, log))
         trainer.train(resume_from_checkpoint=_last_complete(folder))
     state = trainer.state
     return classifier, Fit(
@@ -284,15 +288,22 @@ class _Upkeep(TrainerCallback):  # type: ignore[misc]
 
 
 class _Report(TrainerCallback):  # type: ignore[misc]
-    """Calls back after each step."""
+    """Calls back after each step, and with each point of the curve."""
 
-    def __init__(self, progress: Callable[[int, int, float], None]) -> None:
-        self._progress = progress
+    def __init__(
+        self, progress: Callable[[int, int, float], None], log: Callable[[Point], None]
+    ) -> None:
+        self._progress, self._log = progress, log
 
     def on_step_end(self, _: Any, state: Any, __: Any, **___: Any) -> None:
         """Call back with step, steps, and the last loss that was logged."""
         loss = next((log["loss"] for log in reversed(state.log_history) if "loss" in log), math.nan)
         self._progress(state.global_step, state.max_steps, loss)
+
+    def on_log(self, _: Any, state: Any, __: Any, **___: Any) -> None:
+        """Call back with what was logged."""
+        for point in _curve(state.log_history[-1:]):
+            self._log(point)
 
 
 def _arguments(
@@ -340,11 +351,11 @@ def _last_complete(folder: Path) -> str | None:
     return None if newest is None else str(newest)
 
 
-def _curve(history: Sequence[dict[str, float]]) -> list[dict[str, float]]:
+def _curve(history: Sequence[dict[str, float]]) -> list[Point]:
     """Return loss, learning rate and average precision by step."""
     names = {"loss": "loss", "learning_rate": "learning_rate"}
     names["eval_average_precision"] = "average_precision"
-    points: dict[int, dict[str, float]] = {}
+    points: dict[int, Point] = {}
     for log in history:
         known = {names[key]: float(value) for key, value in log.items() if key in names}
         if known:

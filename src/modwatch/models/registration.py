@@ -14,6 +14,7 @@ from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import Recipe
 from modwatch.models.registry import register
 from modwatch.models.training import TrainedModel, train
+from modwatch.models.training_run import TrainingRun
 
 #: The tag `encoder` of a model without a pre-trained one.
 SCRATCH = "from scratch"
@@ -26,7 +27,7 @@ def train_and_register(
     name: str,
     tracking_uri: str,
     recipe: Recipe,
-    device: torch.device | None = None,
+    devices: Sequence[torch.device] = (torch.device("cpu"),),
     checkpoints: Path | None = None,
     seed: int = 0,
     report: DataReport | None = None,
@@ -36,7 +37,7 @@ def train_and_register(
     """Train a model and register it as a new version of `name`; return the version.
 
     Args:
-        texts, labels, recipe, device, checkpoints, seed: as in `training.train`.
+        texts, labels, recipe, devices, checkpoints, seed: as in `training.train`.
         name: of the model in the registry.
         tracking_uri: of MLflow.
         report: on the data, stored with the run.
@@ -47,18 +48,24 @@ def train_and_register(
         ModelError: the corpus cannot be used, or training failed.
         TrackingError: MLflow cannot be reached.
     """
-    progress(f"training on {len(texts):,} comments")
-    model = train(
-        texts,
-        labels,
-        recipe=recipe,
-        seed=seed,
-        device=device,
-        checkpoints=checkpoints,
-        progress=_Lines(progress),
-    )
+    run = TrainingRun(tracking_uri, name=name, checkpoints=checkpoints)
+    progress(f"training on {len(texts):,} comments; its curves: {run.url}")
+    try:
+        model = train(
+            texts,
+            labels,
+            recipe=recipe,
+            seed=seed,
+            devices=devices,
+            checkpoints=checkpoints,
+            progress=_Lines(progress),
+            log=run.log,
+        )
+    except BaseException as exc:
+        run.fail(exc)
+        raise
     return register_model(
-        model, name=name, tracking_uri=tracking_uri, report=report, request=request
+        model, name=name, tracking_uri=tracking_uri, run=run, report=report, request=request
     )
 
 
@@ -67,11 +74,17 @@ def register_model(
     *,
     name: str,
     tracking_uri: str,
+    run: TrainingRun | None = None,
     report: DataReport | None = None,
     request: str = "",
 ) -> str:
-    """Register a trained model as a new version of `name`, with its curves; return the version."""
+    """Register a trained model as a new version of `name`, with its curves; return the version.
+
+    `run` is that of its training in MLflow; None: a new one.
+    """
     facts, recipe = model.facts, model.recipe
+    run = run or TrainingRun(tracking_uri, name=name)
+    run.finish([made["curve"] for made in facts.networks])
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "artifact"
         digest = save(model, folder)
@@ -79,7 +92,7 @@ def register_model(
             folder,
             name=name,
             metrics=facts.validation,
-            curves=[made["curve"] for made in facts.networks],
+            run_id=run.run_id,
             tags={
                 "seed": str(facts.seed),
                 "examples": str(facts.examples),

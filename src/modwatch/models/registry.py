@@ -10,9 +10,8 @@ import json
 import logging
 import shutil
 import tempfile
-import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version as installed
@@ -20,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modwatch.errors import ModelError, NoChampionError
-from modwatch.tracking.client import connect, experiment_id, log_steps
+from modwatch.models.training_run import EXPERIMENT
+from modwatch.tracking.client import connect, experiment_id, log_texts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -51,40 +51,39 @@ def register(
     folder: Path,
     *,
     name: str = "toxicity",
+    run_id: str,
     metrics: Mapping[str, float],
     tags: Mapping[str, str],
     digest: str,
     tracking_uri: str,
-    curves: Sequence[Sequence[Mapping[str, float]]] = (),
     report: Mapping[str, Any] | None = None,
     request: str = "",
 ) -> str:
     """Register the artifact in `folder` as a new version of the model `name`; return the version.
 
-    A run of the experiment `training` has the metrics, the tags, and the curve of each network by
-    step, and the data report; the version is an MLflow model from
-    code, so `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest`
-    is that of `artifact.save`. TrackingError when MLflow cannot be reached or rejects the call.
+    The run `run_id` of the training gets the metrics, the tags and the data report, and ends. The
+    version is an MLflow model from code, so that
+    `mlflow.pyfunc.load_model("models:/toxicity@champion").predict(texts)` works. `digest` is that
+    of `artifact.save`. TrackingError when MLflow cannot be reached or rejects the call.
     """
     with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
         packed = Path(scratch) / "model"
         _pack(folder, packed)
-        in_experiment = experiment_id(client, "training")
-        run = client.create_run(in_experiment, run_name=f"train {name}", tags=dict(tags))
+        log_texts(client, run_id, params={}, tags=tags)
         for key, value in metrics.items():
-            client.log_metric(run.info.run_id, key, value)
-        _log_curves(client, run.info.run_id, curves)
+            client.log_metric(run_id, key, value)
         if report is not None:
-            client.log_dict(run.info.run_id, dict(report), "data_report.json")
-        logged = client.create_logged_model(in_experiment, name=name, source_run_id=run.info.run_id)
+            client.log_dict(run_id, dict(report), "data_report.json")
+        experiment = client.get_run(run_id).info.experiment_id
+        logged = client.create_logged_model(experiment, name=name, source_run_id=run_id)
         client.log_model_artifacts(logged.model_id, str(packed))
         client.finalize_logged_model(logged.model_id, "READY")
-        client.set_terminated(run.info.run_id)
+        client.set_terminated(run_id)
         _ensure_model(client, name)
         created = client.create_model_version(
             name,
             source=logged.artifact_location,
-            run_id=run.info.run_id,
+            run_id=run_id,
             model_id=logged.model_id,
             tags={**tags, _DIGEST_TAG: digest, _REQUEST_TAG: request},
         )
@@ -162,7 +161,7 @@ def _run_of(client: "MlflowClient", name: str, version: str) -> str:
     tag = found.tags.get(_RUN_TAG) or found.run_id
     if tag:
         return str(tag)
-    run = client.create_run(experiment_id(client, "training"), run_name=f"{name} {version}")
+    run = client.create_run(experiment_id(client, EXPERIMENT), run_name=f"{name} {version}")
     client.set_terminated(run.info.run_id)
     client.set_model_version_tag(name, version, _RUN_TAG, run.info.run_id)
     return str(run.info.run_id)
@@ -359,24 +358,6 @@ def _absent(message: str) -> Iterator[None]:
         if exc.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
             raise
         raise NoChampionError(message) from exc
-
-
-def _log_curves(
-    client: "MlflowClient", run_id: str, curves: Sequence[Sequence[Mapping[str, float]]]
-) -> None:
-    """Log loss, learning rate and average precision by step, of each network."""
-    now = int(time.time() * 1000)
-    log_steps(
-        client,
-        run_id,
-        [
-            (int(point["step"]), f"{name}{f'_{number}' if len(curves) > 1 else ''}", value, now)
-            for number, curve in enumerate(curves, start=1)
-            for point in curve
-            for name, value in point.items()
-            if name != "step"
-        ],
-    )
 
 
 def _ensure_model(client: "MlflowClient", name: str) -> None:

@@ -5,7 +5,7 @@ import importlib.metadata
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
 from sklearn.model_selection import train_test_split
 from transformers import PreTrainedTokenizerFast
 
@@ -29,19 +28,18 @@ from modwatch.models.calibration import (
     prevalence_weights,
     shifted,
 )
-from modwatch.models.classifier import Classifier, Predictor, build_classifier, padding_id
-from modwatch.models.encoder import longest_input, pretrained_encoder, small_encoder
-from modwatch.models.heads import SNGPHead
-from modwatch.models.optimisation import Fit, Ids, Progress, Split, fit, isolated_random
+from modwatch.models.classifier import Classifier, Predictor, padding_id
+from modwatch.models.networks import OnPoint, OnStep, fit_networks, starting_point
+from modwatch.models.optimisation import Ids, Split
 from modwatch.models.recipe import Recipe
-from modwatch.models.tokenizer import encode, pretrained_tokenizer, train_tokenizer
+from modwatch.models.tokenizer import encode
 
 logger = logging.getLogger(__name__)
 
 Labels = NDArray[np.int64]
 Shares = NDArray[np.float64]
 
-#: A comment is toxic if at least this share of its annotators says so... more than half.
+#: A comment is toxic if more than this share of its annotators says so.
 LABEL_THRESHOLD = 0.5
 _LEAST_OF_A_CLASS = 10
 _LIBRARIES = ("torch", "transformers", "accelerate", "numpy")
@@ -100,9 +98,10 @@ def train(
     *,
     recipe: Recipe,
     seed: int,
-    device: torch.device | None = None,
+    devices: Sequence[torch.device] = (torch.device("cpu"),),
     checkpoints: Path | None = None,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: OnStep = lambda _: None,
+    log: OnPoint = lambda *_: None,
 ) -> TrainedModel:
     """Return a model trained on `texts`, calibrated.
 
@@ -115,10 +114,11 @@ def train(
             uses the share; a comment is toxic if more than half said so.
         recipe: hyperparameters.
         seed: of everything random.
-        device: where to train; None: the CPU.
+        devices: where to train; the members of an ensemble side by side if there are several.
         checkpoints: folder from which an interrupted run of the same corpus, recipe and seed goes
             on; None: a temporary one.
         progress: called after each step.
+        log: called with each point of a curve: network (1…networks), networks, point.
 
     Raises:
         ModelError: lengths differ, labels are outside [0, 1], a class has fewer than ten comments,
@@ -127,14 +127,13 @@ def train(
     """
     target = _checked(texts, labels)
     label = (target > LABEL_THRESHOLD).astype(np.int64)
-    device = device or torch.device("cpu")
     rng = np.random.default_rng(seed)
     kept = np.sort(rng.permutation(len(texts))[: recipe.max_examples])
     fitted, held = train_test_split(
         kept, test_size=recipe.held_out, stratify=label[kept], random_state=seed
     )
     used = _balanced(fitted, label, recipe, rng)
-    start = _start([texts[i] for i in used], recipe)
+    start = starting_point([texts[i] for i in used], recipe)
     tokenizer, recipe = start.tokenizer, start.recipe
     train_split, held_split = (
         Split(
@@ -143,17 +142,19 @@ def train(
         )
         for rows in (used, held)
     )
-    members: list[Classifier] = []
-    fits: list[Fit] = []
     with ExitStack() as exits:
         folder = checkpoints or Path(exits.enter_context(tempfile.TemporaryDirectory()))
         _claim(folder, _identity(texts, target, recipe, seed))
-        for number in range(recipe.networks):
-            member, made = _network(
-                number, start, train_split, held_split, seed, device, folder, progress
-            )
-            members.append(member)
-            fits.append(made)
+        members, fits = fit_networks(
+            start,
+            train_split,
+            held_split,
+            seed=seed,
+            devices=devices,
+            folder=folder,
+            progress=progress,
+            log=log,
+        )
     model = TrainedModel(
         recipe=recipe,
         tokenizer=tokenizer,
@@ -162,7 +163,7 @@ def train(
         threshold=0.5,
         facts=TrainingFacts(
             seed=seed,
-            device=str(device),
+            device=", ".join(str(device) for device in devices),
             examples=len(kept),
             toxic=int(label[kept].sum()),
             left_out=len(texts) - len(kept),
@@ -199,94 +200,6 @@ def _balanced(
     toxic, others = rows[label[rows] == 1], rows[label[rows] == 0]
     most = max(1, round(recipe.negatives_per_positive * len(toxic)))
     return np.sort(np.concatenate([toxic, rng.permutation(others)[:most]]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Start:
-    """Where training begins."""
-
-    tokenizer: PreTrainedTokenizerFast
-    #: With no more subwords than the encoder has positions for.
-    recipe: Recipe
-    pad_id: int
-    #: Returns an untrained network; draws from torch's random numbers.
-    make: Callable[[], Classifier]
-
-
-def _start(texts: list[str], recipe: Recipe) -> _Start:
-    """Return tokenizer and encoder of the recipe: pre-trained, or new."""
-    if recipe.encoder is None:
-        tokenizer = train_tokenizer(texts, recipe)
-        pad_id = int(tokenizer.pad_token_id)
-
-        def new() -> Classifier:
-            encoder = small_encoder(recipe, vocab_size=len(tokenizer), pad_id=pad_id)
-            return build_classifier(encoder, recipe)
-
-        return _Start(tokenizer=tokenizer, recipe=recipe, pad_id=pad_id, make=new)
-    source = recipe.encoder
-    tokenizer, encoder = pretrained_tokenizer(source), pretrained_encoder(source)
-    longest = longest_input(encoder) or recipe.max_length
-    recipe = replace(recipe, max_length=min(recipe.max_length, longest))
-    return _Start(
-        tokenizer=tokenizer,
-        recipe=recipe,
-        pad_id=padding_id(encoder, tokenizer),
-        make=lambda: build_classifier(pretrained_encoder(source), recipe),
-    )
-
-
-def _network(
-    number: int,
-    start: _Start,
-    train_split: Split,
-    held: Split,
-    seed: int,
-    device: torch.device,
-    folder: Path,
-    progress: Callable[[Progress], None],
-) -> tuple[Classifier, Fit]:
-    """Return a network with its posterior: that of an earlier run, or fitted now."""
-    recipe = start.recipe
-    own_seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-    done = folder / f"network-{number}.json"
-    if done.exists():
-        with isolated_random(own_seed):
-            classifier = start.make()
-        classifier.load_state_dict(load_file(done.with_suffix(".safetensors")), strict=True)
-        return classifier.to(device), Fit(**json.loads(done.read_text("utf-8")))
-
-    def report(step: int, steps: int, loss: float) -> None:
-        progress(
-            Progress(
-                network=number + 1, networks=recipe.networks, step=step, steps=steps, loss=loss
-            )
-        )
-
-    classifier, made = fit(
-        start.make,
-        train_split,
-        held,
-        recipe=recipe,
-        seed=own_seed,
-        pad_id=start.pad_id,
-        device=device,
-        folder=folder / f"network-{number}",
-        progress=report,
-    )
-    if isinstance(classifier.head, SNGPHead) and recipe.precision == "exact":
-        predictor = Predictor([classifier], recipe, pad_id=start.pad_id, seed=0, device=device)
-        predictor.observe(
-            train_split.ids, batch_tokens=4 * made.batch_tokens, batch_size=8 * made.batch_size
-        )
-    save_file(
-        {name: value.contiguous() for name, value in classifier.state_dict().items()},
-        done.with_suffix(".safetensors"),
-    )
-    scratch = done.with_suffix(".partial")
-    scratch.write_text(json.dumps(asdict(made)), "utf-8")
-    scratch.rename(done)
-    return classifier, made
 
 
 def _identity(texts: Sequence[str], target: Shares, recipe: Recipe, seed: int) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def train(
     request: str = "",
     progress: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Train a model on the device of the settings, register it; return its version.
+    """Train a model on the devices of the settings, register it; return its version.
 
     An interrupted run of the same corpus, recipe and seed goes on; its checkpoints are removed at
     the end, unless the folder was named. A `request` that already has a version gets that one.
@@ -104,7 +104,7 @@ def train(
         TrackingError: MLflow cannot be reached.
     """
     from modwatch.models import registry
-    from modwatch.models.devices import device_of
+    from modwatch.models.devices import devices_of
     from modwatch.models.registration import train_and_register
 
     settings = resources.settings
@@ -122,7 +122,7 @@ def train(
         name=settings.model_name,
         tracking_uri=settings.mlflow_url,
         recipe=recipe,
-        device=device_of(settings.device),
+        devices=devices_of(settings.device),
         checkpoints=folder,
         seed=seed,
         report=report,

@@ -253,6 +253,15 @@ def day_url(base: str, experiment_id: str, day: date) -> str:
     return f"{_runs(base, experiment_id)}?{_TRAINING}&searchFilter={condition}"
 
 
+def run_url(base: str, experiment_id: str, run_id: str) -> str:
+    """Return the URL of the page with the charts of a run, without credentials.
+
+    >>> run_url("http://u:pw@mlflow", "1", "ab").partition("?")[0]
+    'http://mlflow/#/experiments/1/runs/ab/model-metrics'
+    """
+    return f"{_runs(base, experiment_id)}/{quote(run_id)}/model-metrics?{_TRAINING}"
+
+
 def artifact_url(base: str, experiment_id: str, run_id: str, path: str) -> str:
     """Return the URL of the page that shows one artifact of a run, without credentials.
 

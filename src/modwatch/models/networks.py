@@ -1,0 +1,259 @@
+"""Fits the networks of a recipe: one after another, or side by side on several devices."""
+
+import json
+import multiprocessing
+import os
+import queue
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import PreTrainedTokenizerFast
+
+from modwatch.errors import ModelError
+from modwatch.models.classifier import Classifier, Predictor, build_classifier, padding_id
+from modwatch.models.devices import has_bf16
+from modwatch.models.encoder import longest_input, pretrained_encoder, small_encoder
+from modwatch.models.heads import SNGPHead
+from modwatch.models.optimisation import Fit, Point, Progress, Split, fit, isolated_random
+from modwatch.models.recipe import Recipe
+from modwatch.models.tokenizer import pretrained_tokenizer, train_tokenizer
+
+#: Called after each step.
+OnStep = Callable[[Progress], None]
+#: Called with each point of a curve: network (1…networks), networks, point.
+OnPoint = Callable[[int, int, Point], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Where training begins."""
+
+    tokenizer: PreTrainedTokenizerFast
+    #: With no more subwords than the encoder has positions for.
+    recipe: Recipe
+    pad_id: int
+    #: Returns an untrained network; draws from torch's random numbers.
+    make: Callable[[], Classifier]
+
+
+def starting_point(texts: list[str], recipe: Recipe) -> Start:
+    """Return tokenizer and encoder of the recipe: pre-trained, or new.
+
+    Raises:
+        ModelError: the encoder cannot be loaded.
+    """
+    if recipe.encoder is None:
+        tokenizer = train_tokenizer(texts, recipe)
+        pad_id = int(tokenizer.pad_token_id)
+        make = partial(_new_network, recipe, len(tokenizer), pad_id)
+        return Start(tokenizer=tokenizer, recipe=recipe, pad_id=pad_id, make=make)
+    tokenizer, encoder = pretrained_tokenizer(recipe.encoder), pretrained_encoder(recipe.encoder)
+    longest = longest_input(encoder) or recipe.max_length
+    recipe = replace(recipe, max_length=min(recipe.max_length, longest))
+    return Start(
+        tokenizer=tokenizer,
+        recipe=recipe,
+        pad_id=padding_id(encoder, tokenizer),
+        make=partial(_pretrained_network, recipe),
+    )
+
+
+def _new_network(recipe: Recipe, vocab_size: int, pad_id: int) -> Classifier:
+    return build_classifier(small_encoder(recipe, vocab_size=vocab_size, pad_id=pad_id), recipe)
+
+
+def _pretrained_network(recipe: Recipe) -> Classifier:
+    return build_classifier(pretrained_encoder(str(recipe.encoder)), recipe)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    """What every network is fitted by."""
+
+    start: Start
+    train: Split
+    held: Split
+    seed: int
+    folder: Path
+
+    def weights(self, number: int) -> Path:
+        """Return the file of a network that was fitted; that of the same name in JSON is last."""
+        return self.folder / f"network-{number}.safetensors"
+
+
+def fit_networks(
+    start: Start,
+    train: Split,
+    held: Split,
+    *,
+    seed: int,
+    devices: Sequence[torch.device],
+    folder: Path,
+    progress: OnStep = lambda _: None,
+    log: OnPoint = lambda *_: None,
+) -> tuple[list[Classifier], list[Fit]]:
+    """Return the networks with their posteriors on the first of `devices`, and how they fitted.
+
+    Networks that an earlier run left in `folder` are not fitted again. The number of devices does
+    not change the weights.
+
+    Raises:
+        ModelError: the loss is not finite, or one comment does not fit into the memory.
+    """
+    job = _Job(start=start, train=train, held=held, seed=seed, folder=folder)
+    networks = start.recipe.networks
+    missing = [number for number in range(networks) if not _is_done(job, number)]
+    if min(len(devices), len(missing)) > 1:
+        _side_by_side(job, missing, devices, progress, log)
+    else:
+        for number in missing:
+            _fit_one(job, number, devices[0], progress, log)
+    made = [_load(job, number) for number in range(networks)]
+    return [network.to(devices[0]) for network, _ in made], [facts for _, facts in made]
+
+
+def _is_done(job: _Job, number: int) -> bool:
+    return job.weights(number).with_suffix(".json").exists()
+
+
+def _own_seed(job: _Job, number: int) -> int:
+    return int(np.random.SeedSequence([job.seed, number]).generate_state(1)[0])
+
+
+def _load(job: _Job, number: int) -> tuple[Classifier, Fit]:
+    with isolated_random(_own_seed(job, number)):
+        network = job.start.make()
+    path = job.weights(number)
+    network.load_state_dict(load_file(path), strict=True)
+    return network, Fit(**json.loads(path.with_suffix(".json").read_text("utf-8")))
+
+
+def _fit_one(job: _Job, number: int, device: torch.device, progress: OnStep, log: OnPoint) -> None:
+    """Fit a network and write it to the folder."""
+    start, recipe = job.start, job.start.recipe
+
+    def report(step: int, steps: int, loss: float) -> None:
+        progress(
+            Progress(
+                network=number + 1, networks=recipe.networks, step=step, steps=steps, loss=loss
+            )
+        )
+
+    network, made = fit(
+        start.make,
+        job.train,
+        job.held,
+        recipe=recipe,
+        seed=_own_seed(job, number),
+        pad_id=start.pad_id,
+        device=device,
+        folder=job.weights(number).with_suffix(""),
+        progress=report,
+        log=lambda point: log(number + 1, recipe.networks, point),
+    )
+    if isinstance(network.head, SNGPHead) and recipe.precision == "exact":
+        predictor = Predictor(
+            [network], recipe, pad_id=start.pad_id, seed=0, device=device, bf16=has_bf16(device)
+        )
+        predictor.observe(
+            job.train.ids, batch_tokens=4 * made.batch_tokens, batch_size=8 * made.batch_size
+        )
+    path = job.weights(number)
+    save_file({name: each.contiguous() for name, each in network.state_dict().items()}, path)
+    scratch = path.with_suffix(".partial")
+    scratch.write_text(json.dumps(asdict(made)), "utf-8")
+    scratch.rename(path.with_suffix(".json"))
+
+
+def _side_by_side(
+    job: _Job,
+    numbers: Sequence[int],
+    devices: Sequence[torch.device],
+    progress: OnStep,
+    log: OnPoint,
+) -> None:
+    """Fit the networks in a process a device; each takes the next one when it is free."""
+    spawn = multiprocessing.get_context("spawn")  # a forked process cannot use CUDA
+    worker = _Worker(job=job, devices=spawn.Queue(), calls=spawn.Queue(), stop=spawn.Event())
+    for device in devices:
+        worker.devices.put(device)
+    pool = ProcessPoolExecutor(
+        len(devices), mp_context=spawn, initializer=_begin, initargs=(worker,)
+    )
+    with pool:
+        fits = [pool.submit(_in_process, number) for number in numbers]
+        try:
+            while not all(each.done() for each in fits):
+                with suppress(queue.Empty):
+                    call, given = worker.calls.get(timeout=0.2)
+                    (progress if call == "step" else log)(*given)
+                if any(each.done() and each.exception() for each in fits):
+                    break
+        finally:
+            worker.stop.set()
+            pool.shutdown(cancel_futures=True)
+        for each in fits:
+            _raise_cause(each)
+
+
+def _raise_cause(made: Future[None]) -> None:
+    """Raise the exception of a process, unless it only followed that of another."""
+    if made.cancelled() or isinstance(made.exception(), _StoppedError):
+        return
+    try:
+        made.result()
+    except BrokenProcessPool as exc:
+        raise ModelError(
+            "training: a process that trained a network of the ensemble was killed, perhaps for "
+            "lack of memory; start again to go on, with fewer devices or a smaller batch"
+        ) from exc
+
+
+class _StoppedError(Exception):
+    """Another network of the ensemble failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Worker:
+    """What a process gets when it begins."""
+
+    job: _Job
+    #: Each process takes one.
+    devices: "multiprocessing.Queue[torch.device]"
+    #: Calls of the callbacks, for the process that started them.
+    calls: "multiprocessing.Queue[tuple[str, tuple[Any, ...]]]"
+    stop: Event
+
+
+_worker: _Worker
+_device: torch.device
+
+
+def _begin(worker: _Worker) -> None:
+    global _worker, _device
+    _worker, _device = worker, worker.devices.get()
+
+
+def _in_process(number: int) -> None:
+    def step(state: Progress) -> None:
+        parent = multiprocessing.parent_process()
+        if parent is None or not parent.is_alive():
+            os._exit(1)  # nobody waits for the network; a run that goes on writes the same files
+        if _worker.stop.is_set():
+            raise _StoppedError
+        _worker.calls.put(("step", (state,)))
+
+    def point(*given: Any) -> None:
+        _worker.calls.put(("point", given))
+
+    _fit_one(_worker.job, number, _device, step, point)

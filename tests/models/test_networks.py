@@ -1,0 +1,120 @@
+"""Members of an ensemble side by side: two processes on the CPU stand for two devices."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+
+from modwatch.errors import ModelError
+from modwatch.models.optimisation import Progress
+from modwatch.models.recipe import Recipe
+from modwatch.models.training import train
+
+Corpus = tuple[list[str], list[int]]
+TWO = [torch.device("cpu")] * 2
+
+
+@pytest.fixture
+def ensemble(tiny_recipe: Recipe) -> Recipe:
+    return replace(tiny_recipe, method="sngp_ensemble", members=3)
+
+
+def test_side_by_side_gives_the_weights_of_one_after_another(
+    corpus: Corpus, ensemble: Recipe
+) -> None:
+    steps: list[Progress] = []
+    points: list[tuple[int, int]] = []
+    beside = train(
+        *corpus,
+        recipe=ensemble,
+        seed=1,
+        devices=TWO,
+        progress=steps.append,
+        log=lambda network, networks, _: points.append((network, networks)),
+    )
+    alone = train(*corpus, recipe=ensemble, seed=1)
+    for one, other in zip(beside.members, alone.members, strict=True):
+        ours, theirs = one.state_dict(), other.state_dict()
+        assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert beside.facts.networks == alone.facts.networks
+    assert beside.calibration == alone.calibration
+    assert {step.network for step in steps} == {1, 2, 3}
+    first = [step.network for step in steps].index(2)
+    assert any(step.network == 1 for step in steps[first:]), "they were not fitted at a time"
+    assert set(points) == {(1, 3), (2, 3), (3, 3)}
+
+
+def test_a_member_that_fails_stops_the_others(
+    corpus: Corpus, ensemble: Recipe, tmp_path: Path
+) -> None:
+    (tmp_path / "network-1").write_text("where a folder of checkpoints should be", "utf-8")
+    endless = replace(ensemble, epochs=1_000, max_steps=None)
+    with pytest.raises(NotADirectoryError):
+        train(*corpus, recipe=endless, seed=1, devices=TWO, checkpoints=tmp_path)
+    assert _trainers(psutil.Process()) == []
+
+
+def test_a_process_killed_from_outside_is_told_and_made_good(
+    corpus: Corpus, ensemble: Recipe, tmp_path: Path
+) -> None:
+    def kill(_: Progress) -> None:
+        for child in _trainers(psutil.Process())[:1]:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+
+    with pytest.raises(ModelError, match="was killed, perhaps for lack of memory"):
+        train(*corpus, recipe=ensemble, seed=1, devices=TWO, checkpoints=tmp_path, progress=kill)
+    resumed = train(*corpus, recipe=ensemble, seed=1, devices=TWO, checkpoints=tmp_path)
+    alone = train(*corpus, recipe=ensemble, seed=1)
+    assert resumed.calibration == alone.calibration
+
+
+def test_no_process_outlives_the_one_that_started_it(tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", _ORPHANS, str(tmp_path)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)},
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "begun").exists():
+        assert child.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    left = _trainers(psutil.Process(child.pid))
+    assert len(left) == 2
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    gone, alive = psutil.wait_procs(left, timeout=30)
+    assert (len(gone), alive) == (2, [])
+
+
+#: Trains for ever in two processes.
+_ORPHANS = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+import torch
+from conftest import TINY, tiny_corpus
+from modwatch.models.training import train
+folder = Path(sys.argv[1])
+networks = set()
+def begun(state):
+    networks.add(state.network)
+    if len(networks) == 2:
+        (folder / "begun").touch()
+if __name__ == "__main__":
+    recipe = replace(TINY, method="ensemble", members=2, epochs=1_000, max_steps=None)
+    train(*tiny_corpus(), recipe=recipe, seed=1, devices=[torch.device("cpu")] * 2, progress=begun)
+"""
+
+
+def _trainers(process: psutil.Process) -> list[psutil.Process]:
+    """Return the processes of a pool, without the one that only tracks resources."""
+    return [each for each in process.children() if "spawn_main" in " ".join(each.cmdline())]

@@ -1,0 +1,165 @@
+"""The run of a training in a real MLflow: curves while it trains, after a kill, after an outage."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import mlflow
+import pytest
+from mlflow.entities import Run
+
+from modwatch.errors import ModelError, TrackingError
+from modwatch.models import training_run
+from modwatch.models.recipe import Recipe
+from modwatch.models.registration import train_and_register
+from modwatch.models.training_run import TrainingRun
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+Corpus = tuple[list[str], list[int]]
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    made = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    client = mlflow.MlflowClient(made)
+    client.create_experiment("training", artifact_location=(tmp_path / "artifacts").as_uri())
+    return made
+
+
+def runs(uri: str) -> list[Run]:
+    client = mlflow.MlflowClient(uri)
+    experiment = client.get_experiment_by_name("training")
+    return list(client.search_runs([experiment.experiment_id]))
+
+
+def history(uri: str, run_id: str, key: str) -> list[tuple[int, float]]:
+    points = mlflow.MlflowClient(uri).get_metric_history(run_id, key)
+    return sorted((point.step, point.value) for point in points)
+
+
+def test_curves_are_in_mlflow_while_the_model_is_fitted(
+    corpus: Corpus, tiny_recipe: Recipe, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training_run, "_EVERY", 0.0)
+    seen: list[int] = []
+
+    def look(line: str) -> None:
+        if "step" in line:
+            (run,) = runs(uri)
+            assert run.info.status == "RUNNING"
+            seen.append(len(history(uri, run.info.run_id, "loss")))
+
+    train_and_register(*corpus, name="live", tracking_uri=uri, recipe=tiny_recipe, progress=look)
+    assert 0 < seen[0] < seen[4] < seen[-1]
+    (run,) = runs(uri)
+    assert run.info.status == "FINISHED"
+    assert run.data.tags["method"] == "sngp"
+    steps = [step for step, _ in history(uri, run.info.run_id, "loss")]
+    assert steps == sorted(set(steps)), "no point twice"
+    assert history(uri, run.info.run_id, "average_precision")
+
+
+def test_a_killed_training_goes_on_in_its_run_without_a_point_twice(
+    corpus: Corpus, tiny_recipe: Recipe, uri: str, tmp_path: Path
+) -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", _KILLED, uri, str(tmp_path / "checkpoints")],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)},
+        check=False,
+        capture_output=True,
+    )
+    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    (left,) = runs(uri)
+    assert left.info.status == "RUNNING"
+    before = history(uri, left.info.run_id, "loss")
+    assert before
+    train_and_register(
+        *corpus,
+        name="killed",
+        tracking_uri=uri,
+        recipe=tiny_recipe,
+        seed=1,
+        checkpoints=tmp_path / "checkpoints",
+    )
+    undisturbed = train_and_register(
+        *corpus, name="undisturbed", tracking_uri=uri, recipe=tiny_recipe, seed=1
+    )
+    other = mlflow.MlflowClient(uri).get_model_version("undisturbed", undisturbed).run_id
+    assert {run.info.run_id for run in runs(uri)} == {left.info.run_id, other}
+    for key in ("loss", "learning_rate", "average_precision"):
+        assert history(uri, left.info.run_id, key) == history(uri, other, key)
+
+
+#: Trains with its curves in MLflow, and dies by a real SIGKILL after 45 steps.
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from conftest import TINY, tiny_corpus
+from modwatch.models import registration, training_run
+training_run._EVERY = 0.0
+train, left = registration.train, 45
+def dying(*args, progress, **given):
+    def count(state):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return train(*args, progress=count, **given)
+registration.train = dying
+registration.train_and_register(
+    *tiny_corpus(), name="killed", tracking_uri=sys.argv[1], recipe=TINY, seed=1,
+    checkpoints=Path(sys.argv[2]),
+)
+"""
+
+
+def test_an_outage_of_mlflow_delays_the_curves_only(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training_run, "_EVERY", 0.0)
+    run = TrainingRun(uri, name="outage")
+    database, away = tmp_path / "mlflow.db", tmp_path / "away.db"
+    run.log(1, 1, {"step": 1.0, "loss": 0.5})
+    database.rename(away)
+    database.mkdir()  # a database that cannot be opened
+    run.log(1, 1, {"step": 2.0, "loss": 0.4})
+    with pytest.raises(TrackingError):
+        run.finish([[{"step": 1.0, "loss": 0.5}, {"step": 2.0, "loss": 0.4}]])
+    database.rmdir()
+    away.rename(database)
+    run.finish([[{"step": 1.0, "loss": 0.5}, {"step": 2.0, "loss": 0.4}]])
+    assert history(uri, run.run_id, "loss") == [(1, 0.5), (2, 0.4)]
+
+
+def test_a_training_that_fails_says_so_in_its_run(
+    corpus: Corpus, tiny_recipe: Recipe, uri: str, tmp_path: Path
+) -> None:
+    texts, _ = corpus
+    with pytest.raises(ModelError, match="at least ten of each"):
+        train_and_register(
+            texts, [0] * len(texts), name="failed", tracking_uri=uri, recipe=tiny_recipe
+        )
+    (run,) = runs(uri)
+    assert run.info.status == "FAILED"
+    assert "at least ten of each" in run.data.tags["modwatch.error"]
+
+
+def test_curves_of_an_ensemble_are_told_apart(uri: str) -> None:
+    run = TrainingRun(uri, name="members")
+    run.finish([[{"step": 1.0, "loss": 0.5}], [{"step": 1.0, "loss": 0.3}]])
+    assert history(uri, run.run_id, "loss_1") == [(1, 0.5)]
+    assert history(uri, run.run_id, "loss_2") == [(1, 0.3)]
+
+
+def test_a_run_deleted_in_mlflow_is_replaced(uri: str, tmp_path: Path) -> None:
+    first = TrainingRun(uri, name="deleted", checkpoints=tmp_path / "checkpoints")
+    assert TrainingRun(uri, name="deleted", checkpoints=tmp_path / "checkpoints").run_id == (
+        first.run_id
+    )
+    mlflow.MlflowClient(uri).delete_run(first.run_id)
+    after = TrainingRun(uri, name="deleted", checkpoints=tmp_path / "checkpoints")
+    assert after.run_id != first.run_id
