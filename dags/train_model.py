@@ -8,8 +8,8 @@ Press *Trigger* and fill in the form. There is no schedule.
 
 | task | what it does | stored in MLflow |
 |---|---|---|
-| `train` | trains and calibrates a model on labelled comments | a run of the experiment `training`, \
-with its curves from the first step; a version; the data report |
+| `train` | trains and calibrates a model on labelled comments | a run of the experiment \
+`training`, with its curves from the first step; a version; the data report |
 | `evaluate` | scores MODWATCH_EVALUATION_DATA with the version and the champion | \
 `evaluation_of_version_N.json` in the run of the version |
 | `check` | stops if the version is worse: average precision, accuracy, Calibration AUPRC, \
