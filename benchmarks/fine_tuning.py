@@ -123,7 +123,8 @@ def main():
         score, facts, seconds = tuned(texts, labels, tested.texts, recipe, seed, place)
         scores.append(score)
         print(
-            f"seed {seed:<19} {measures(label, score).round(3)}  {seconds[0]:.0f} s, {seconds[1]:.0f} CPU-seconds, validation "
+            f"seed {seed:<19} {measures(label, score).round(3)}  {seconds[0]:.0f} s, "
+            f"{seconds[1]:.0f} CPU-seconds, validation "
             f"{ {name: round(value, 4) for name, value in facts.validation.items()} }",
             flush=True,
         )
