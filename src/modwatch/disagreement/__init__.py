@@ -1,0 +1,1 @@
+"""Disagreement among annotators."""
