@@ -32,15 +32,15 @@ class Retests:
     @property
     def differ(self) -> NDArray[np.bool_]:
         """(R,) whether the labels of a pair differ."""
-        return self.first != self.second
+        return np.asarray(self.first != self.second)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Annotations:
     """N labels, in the order in which they were given.
 
-    An annotator may have labelled an item several times: the first label is the annotation, and each
-    later one is a retest.
+    An annotator may have labelled an item several times: the first label is the annotation, each
+    later one a retest.
 
     >>> annotations = Annotations.of(
     ...     item=["a", "a", "b", "a"], annotator=["ann", "bob", "ann", "ann"], label=[1, 0, 0, 0]
@@ -83,7 +83,7 @@ class Annotations:
                 only, a label outside the classes, or more than 100 classes.
         """
         columns = {"item": item, "annotator": annotator, "label": label}
-        series = {name: pd.Series(values) for name, values in columns.items()}  # type: ignore[arg-type]
+        series = {name: pd.Series(values) for name, values in columns.items()}
         sizes = {name: len(values) for name, values in series.items()}
         if len(set(sizes.values())) > 1:
             raise MetricInputError(f"the columns have different lengths: {sizes}")
