@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from modwatch.metrics.inputs import Floats
@@ -207,3 +207,19 @@ def interval(confidence: Floats) -> tuple[float, float]:
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(confidence, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def clopper_pearson(
+    events: ArrayLike, trials: ArrayLike, *, level: float = LEVEL
+) -> tuple[Floats, Floats]:
+    """Return the exact intervals (n,) of binomial proportions; [0, 1] without trials.
+
+    >>> low, high = clopper_pearson([0, 2], [10, 4])
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.068], [0.308, 0.932])
+    """
+    events, trials = np.asarray(events, np.float64), np.asarray(trials, np.float64)
+    tail, others = (1 - level) / 2, trials - events
+    low = special.betaincinv(np.maximum(events, 1), others + 1, tail)
+    high = special.betaincinv(events + 1, np.maximum(others, 1), 1 - tail)
+    return np.where(events > 0, low, 0.0), np.where(others > 0, high, 1.0)

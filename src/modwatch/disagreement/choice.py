@@ -1,0 +1,43 @@
+"""The choice of the estimator of flip rates."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modwatch.disagreement.annotations import Annotations
+from modwatch.disagreement.factorisation import svd_flip_rates
+from modwatch.disagreement.flip_rates import (
+    MINIMUM_ITEMS,
+    MINIMUM_RETESTS,
+    FlipRates,
+    annotator_flip_rates,
+    groups_differ,
+    retest_flip_rates,
+)
+
+#: Annotators an item from which on the share of minority labels tells more of items than of slips.
+_MANY = 10
+
+
+def estimate_flip_rates(
+    annotations: Annotations, *, by: ArrayLike | None = None, seed: int = 0
+) -> FlipRates:
+    """Return flip rates by the estimator that the data allow; its `reason` says why that one.
+
+    With 100 items that somebody labelled again: by annotator if each annotator has 200 retests and
+    their rates differ; by strata of items if these differ; else one rate for all. Strata are those
+    of `by` (I,), such as a model's probability, if it is given and items have fewer than ten
+    annotators (median); else those of the share of minority labels. With fewer retests:
+    `svd_flip_rates`, with `seed`.
+
+    Raises:
+        MetricInputError: labels that were given again differ as often as by chance, or there are
+            neither retests nor annotators who labelled the same items.
+    """
+    retests = annotations.retests
+    if np.unique(retests.item).size < MINIMUM_ITEMS:
+        return svd_flip_rates(annotations, seed=seed)
+    given = np.bincount(retests.annotator, minlength=len(annotations.annotators))
+    if given.min() >= MINIMUM_RETESTS and groups_differ(retests.annotator, retests.differ):
+        return annotator_flip_rates(annotations)
+    several = np.median(annotations.counts().sum(axis=1)) >= _MANY
+    return retest_flip_rates(annotations, by=None if several else by)

@@ -1,0 +1,48 @@
+"""Flip rates by matrix factorisation: planted groups of people."""
+
+import numpy as np
+import pytest
+
+from modwatch.disagreement import Annotations, estimate_flip_rates, svd_flip_rates
+from modwatch.errors import MetricInputError
+
+
+def grouped(flip: float, seed: int = 0, classes: int = 2) -> Annotations:
+    """Return labels of two groups of people with opposite opinions on half of the items."""
+    rng = np.random.default_rng(seed)
+    items, people, each = 600, 60, 20
+    item = np.repeat(np.arange(items), each)
+    person = np.concatenate([rng.permutation(people)[:each] for _ in range(items)])
+    toxic = rng.random(items) < 0.5
+    disputed = rng.random(items) < 0.5
+    primary = toxic[item] ^ (disputed[item] & (person % 2 == 1))
+    flipped = rng.random(item.size) < flip
+    label = np.where(flipped, (primary + rng.integers(1, classes, item.size)) % classes, primary)
+    return Annotations.of(item=item, annotator=person, label=label, classes=range(classes))
+
+
+@pytest.mark.parametrize("flip", [0.05, 0.15])
+def test_opinions_of_groups_are_not_taken_for_flips(flip: float) -> None:
+    calls: list[tuple[int, int]] = []
+    found = svd_flip_rates(grouped(flip), progress=lambda done, all_: calls.append((done, all_)))
+    assert found.method == "svd"
+    assert found.mean == pytest.approx(flip, abs=0.03)
+    assert "mispredicts" in found.reason
+    assert calls[-1][0] == calls[-1][1]
+
+
+def test_three_classes() -> None:
+    assert svd_flip_rates(grouped(0.1, classes=3)).mean == pytest.approx(0.1, abs=0.03)
+
+
+def test_it_is_chosen_without_retests_and_repeatable() -> None:
+    one, other = (estimate_flip_rates(grouped(0.1), seed=3) for _ in range(2))
+    assert one.method == "svd"
+    assert "too few retests" in one.reason
+    assert one.table.equals(other.table)
+
+
+def test_one_annotator_is_not_enough() -> None:
+    alone = Annotations.of(item=[0, 1], annotator=["ann", "ann"], label=[0, 1])
+    with pytest.raises(MetricInputError, match="no item has labels of two annotators"):
+        svd_flip_rates(alone)
