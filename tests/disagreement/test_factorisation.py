@@ -46,3 +46,12 @@ def test_one_annotator_is_not_enough() -> None:
     alone = Annotations.of(item=[0, 1], annotator=["ann", "ann"], label=[0, 1])
     with pytest.raises(MetricInputError, match="no item has labels of two annotators"):
         svd_flip_rates(alone)
+
+
+def test_annotators_without_identity_are_not_enough() -> None:
+    """A label each: their biases would explain everything."""
+    item = np.repeat(np.arange(100), 5)
+    label = np.random.default_rng(0).integers(0, 2, item.size)
+    nameless = Annotations.of(item=item, annotator=np.arange(item.size), label=label)
+    with pytest.raises(MetricInputError, match=r"annotators gave 1\.0 labels on average"):
+        estimate_flip_rates(nameless)

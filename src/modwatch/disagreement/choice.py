@@ -23,7 +23,7 @@ def estimate_flip_rates(
 ) -> FlipRates:
     """Return flip rates by the estimator that the data allow; its `reason` says why that one.
 
-    With 100 items that somebody labelled again: by annotator if each annotator has 200 retests and
+    With 100 retests: by annotator if each annotator has 200 retests and
     their rates differ; by strata of items if these differ; else one rate for all. Strata are those
     of `by` (I,), such as a model's probability, if it is given and items have fewer than ten
     annotators (median); else those of the share of minority labels. With fewer retests:
@@ -31,10 +31,10 @@ def estimate_flip_rates(
 
     Raises:
         MetricInputError: labels that were given again differ as often as by chance, or there are
-            neither retests nor annotators who labelled the same items.
+            neither retests nor annotators who gave many labels to the same items.
     """
     retests = annotations.retests
-    if np.unique(retests.item).size < MINIMUM_ITEMS:
+    if retests.item.size < MINIMUM_ITEMS:
         return svd_flip_rates(annotations, seed=seed)
     given = np.bincount(retests.annotator, minlength=len(annotations.annotators))
     if given.min() >= MINIMUM_RETESTS and groups_differ(retests.annotator, retests.differ):

@@ -25,6 +25,8 @@ Floats = NDArray[np.float32]
 _FACTORS, _RIDGES = (0, 2, 8), (2.0, 10.0, 50.0)
 _SWEEPS = 12
 _VALIDATION = 0.2
+#: Labels an annotator; with fewer, a bias of their own predicts each label of the training part.
+_LEAST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,12 +92,19 @@ def svd_flip_rates(
         progress: called with the number of fits that are done, and of all.
 
     Raises:
-        MetricInputError: fewer than two annotators, or no item with labels of several.
+        MetricInputError: no item with labels of two annotators, or fewer than five labels an
+            annotator on average.
     """
     counts = annotations.counts()
     if len(annotations.annotators) < 2 or not (counts.sum(axis=1) > 1).any():
         raise MetricInputError(
             "no item has labels of two annotators; flip rates need retests or several annotators"
+        )
+    each = counts.sum() / len(annotations.annotators)
+    if each < _LEAST:
+        raise MetricInputError(
+            f"annotators gave {each:.1f} labels on average; a factorisation needs {_LEAST}. Flip "
+            "rates need retests here"
         )
     rows = annotations.first
     item, annotator = annotations.item[rows], annotations.annotator[rows]

@@ -113,7 +113,7 @@ def retest_flip_rates(
         by: (I,) any property of the items that their labels do not influence.
         strata: number of strata. None: the most (50, or 10 of `by`) of which each has `minimum`
             items with retests; one for all if their rates do not differ (χ² test, 1 %).
-        minimum: items with retests that a stratum requires.
+        minimum: items with retests that a stratum requires, if there are several.
 
     Raises:
         MetricInputError: too few retests, or a stratum whose labels differ as often as by chance.
@@ -130,11 +130,12 @@ def retest_flip_rates(
         place, usable = of_items[retests.item], np.ones(retests.item.size, bool)
         top, name, most = 1.0, "`by`", _QUANTILES
     differ, item, place = retests.differ[usable], retests.item[usable], place[usable]
-    chosen = strata or finest_strata(place, item, top, minimum, most)
-    if chosen is None or not item.size:
+    if item.size < minimum:
         raise MetricInputError(
-            f"fewer than {minimum} items have retests; collect more, or use svd_flip_rates"
+            f"there are {item.size} retests; at least {minimum} are required. Collect more, or use "
+            "svd_flip_rates"
         )
+    chosen = strata or finest_strata(place, item, top, minimum, most) or 1
     of_retest = stratum_of(place, chosen, top)
     if strata is None and not groups_differ(of_retest, differ):
         chosen, of_retest = 1, np.zeros_like(of_retest)
@@ -154,7 +155,7 @@ def retest_flip_rates(
 
 def _reason(strata: int, name: str, *, recommended: bool) -> str:
     if strata == 1:
-        return f"strata of items by {name} do not differ in their flip rates"
+        return f"strata of items by {name} do not differ in their flip rates, or are too small"
     few = recommended and strata < RECOMMENDED_STRATA
     hint = f"; the paper recommends at least {RECOMMENDED_STRATA}" if few else ""
     return f"{strata} strata of items by {name} differ in their flip rates{hint}"

@@ -1,3 +1,5 @@
+import pandas as pd
+
 from modwatch.ingest.corpora import load
 
 COLUMNS = (
@@ -32,3 +34,14 @@ def test_one_vote_a_worker_and_post_whatever_the_number_of_targets(tmp_path):
         load("sbic", tmp_path / "SBIC.v2.tst.csv").items["comment_id"][0].as_py()
         == (third["comment_id"])
     )
+
+
+def test_parquet_files_with_the_same_columns(tmp_path):
+    (tmp_path / "SBIC.v2.dev.csv").write_text(COLUMNS + row("w1", "1.0", "p") + row("w2", "", "q"))
+    folder = tmp_path / "parquet"
+    folder.mkdir()
+    frame = pd.read_csv(tmp_path / "SBIC.v2.dev.csv")
+    frame.to_parquet(folder / "SBIC.v2.dev.parquet")
+    one, other = load("sbic", tmp_path), load("sbic", folder)
+    assert one.items == other.items
+    assert one.annotations == other.annotations

@@ -30,7 +30,7 @@ _CREHATE_ATTRIBUTES = (
     "gender_sexual_orientation",
 )
 _MD_SPLITS = ("MD-Agreement_train.json*", "MD-Agreement_dev.json*", "MD-Agreement_test.json*")
-_SBIC_SPLITS = ("SBIC.v2.trn.csv*", "SBIC.v2.dev.csv*", "SBIC.v2.tst.csv*")
+_SBIC_SPLITS = ("SBIC.v2.trn.*", "SBIC.v2.dev.*", "SBIC.v2.tst.*")
 _SBIC_ATTRIBUTES = (
     "annotatorGender",
     "annotatorMinority",
@@ -143,10 +143,11 @@ def _entries(path: Path) -> dict[str, Any]:
 def sbic(path: Path, left_out: Counter[str]) -> Corpus:
     """Return the Social Bias Inference Corpus, version 2 (Sap et al. 2020, Social Bias Frames).
 
-    One file, or all splits in a folder: `SBIC.v2.trn.csv`, `.dev.csv`, `.tst.csv`. They have one
-    row per post, worker and group that the worker considers targeted. `offensiveYN` is 1.0, 0.5
-    ("maybe"), 0.0 or empty; "maybe" counts as 1, as the authors count an average of 0.5. An item's
-    groups are those of all workers. The format has no ids of posts; they are digests of the texts.
+    One file, or all splits in a folder: `SBIC.v2.trn.csv`, `.dev.csv`, `.tst.csv` (or `.parquet`),
+    with one row per post, worker and group that the worker considers targeted. `offensiveYN` is
+    1.0, 0.5 ("maybe"), 0.0 or empty; "maybe" counts as 1, as the authors count an average of 0.5.
+    An item's groups are those of all workers. The format has no ids of posts; they are digests of
+    the texts.
     """
     columns = ("post", "WorkerId", "offensiveYN", "targetMinority", *_SBIC_ATTRIBUTES)
     # The rows of one worker on one post differ in the targeted group only: they are one vote.

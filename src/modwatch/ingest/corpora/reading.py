@@ -7,7 +7,7 @@ from typing import Any
 
 from modwatch.errors import SourceError
 from modwatch.ingest.landing import decodable
-from modwatch.ingest.readers import Record, read_delimited
+from modwatch.ingest.readers import read_delimited, read_records
 
 _TRUE = {"1", "1.0", "true"}
 _FALSE = {"0", "0.0", "false"}
@@ -24,12 +24,18 @@ def rows(
     """Yield the readable records of a file, which must have `columns`; count the others.
 
     Column names are stripped, because some files have spaces after commas; values are unchanged.
+    A Parquet file with the same columns serves, too.
     Raises SourceError naming a missing column.
     """
     checked = False
-    for record in read_delimited(path, delimiter=delimiter, header=header):
-        values = {name.strip(): value for name, value in record.values.items()}
-        if record.problem or not _decodable(record):
+    records = (
+        read_records(path)
+        if path.suffix == ".parquet"
+        else read_delimited(path, delimiter=delimiter, header=header)
+    )
+    for record in records:
+        values = {name.strip(): _written(value) for name, value in record.values.items()}
+        if record.problem or not all(decodable(value)[1] is None for value in values.values()):
             left_out[record.problem or "undecodable_text"] += 1
             continue
         if not checked:
@@ -38,6 +44,11 @@ def rows(
         yield values
     if not checked and not left_out:
         raise SourceError(f"{path} contains no records; download the published file again.")
+
+
+def _written(value: Any) -> str:
+    """Return a value of a Parquet file as a delimited file has it."""
+    return "" if value is None else str(value)
 
 
 def find(folder: Path, *patterns: str) -> Path:
@@ -118,10 +129,6 @@ def voted_items(
         label, share = majority(labels[comment_id])
         items.append({"comment_id": comment_id, "text": text, "label": label, "score": share})
     return items
-
-
-def _decodable(record: Record) -> bool:
-    return all(decodable(value)[1] is None for value in record.values.values())
 
 
 def _check(path: Path, columns: Sequence[str], values: dict[str, str]) -> None:
