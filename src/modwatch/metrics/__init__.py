@@ -12,6 +12,7 @@ Functions by topic; `docs/metrics.md` explains each metric:
     collaboration         collaboration_curve, oc_accuracy, oc_auprc, oc_auroc,
                           review_effectiveness, review_efficiency, review_scores
     partly labelled days  fully_labelled, measure_days, reliability_estimates, what_if_table
+    prediction sets       conformal_coverage, conformal_prediction
     sample size           labels_for_width
     no labels             expected_performance
     agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
@@ -60,6 +61,11 @@ from modwatch.metrics.collaborative import (
     review_effectiveness,
     review_efficiency,
 )
+from modwatch.metrics.conformal import (
+    ConformalPrediction,
+    conformal_coverage,
+    conformal_prediction,
+)
 from modwatch.metrics.distance import (
     jensen_shannon,
     mean_shift,
@@ -81,13 +87,51 @@ from modwatch.metrics.strategies import STRATEGIES, review_scores
 from modwatch.metrics.what_if import what_if_table
 
 __all__ = [
-    "REVIEW_FRACTIONS", "STRATEGIES", "Confirmations", "ErrorRate", "Estimate", "GivenLabels",
-    "KnownAnswers", "LabelledDay", "TrueLabels", "accuracy", "annotator_error_rate", "auprc",
-    "auroc", "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa",
-    "collaboration_curve", "expected_calibration_error", "expected_performance", "fully_labelled",
-    "jensen_shannon", "krippendorff_alpha", "label_error_table", "labels_for_width", "mean_shift",
-    "measure_days", "observed_agreement", "observed_disagreement", "oc_accuracy", "oc_auprc",
-    "oc_auroc", "population_stability_index", "precision", "prevalence", "recall",
-    "reliability_curve", "reliability_estimates", "review_effectiveness", "review_efficiency",
-    "review_scores", "true_labels", "wasserstein", "what_if_table",
+    "REVIEW_FRACTIONS",
+    "STRATEGIES",
+    "Confirmations",
+    "ConformalPrediction",
+    "ErrorRate",
+    "Estimate",
+    "GivenLabels",
+    "KnownAnswers",
+    "LabelledDay",
+    "TrueLabels",
+    "accuracy",
+    "annotator_error_rate",
+    "auprc",
+    "auroc",
+    "brier_score",
+    "calibration_auprc",
+    "calibration_auroc",
+    "cohen_kappa",
+    "collaboration_curve",
+    "conformal_coverage",
+    "conformal_prediction",
+    "expected_calibration_error",
+    "expected_performance",
+    "fully_labelled",
+    "jensen_shannon",
+    "krippendorff_alpha",
+    "label_error_table",
+    "labels_for_width",
+    "mean_shift",
+    "measure_days",
+    "observed_agreement",
+    "observed_disagreement",
+    "oc_accuracy",
+    "oc_auprc",
+    "oc_auroc",
+    "population_stability_index",
+    "precision",
+    "prevalence",
+    "recall",
+    "reliability_curve",
+    "reliability_estimates",
+    "review_effectiveness",
+    "review_efficiency",
+    "review_scores",
+    "true_labels",
+    "wasserstein",
+    "what_if_table",
 ]  # fmt: skip
