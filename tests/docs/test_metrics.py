@@ -1,4 +1,4 @@
-"""The page on metrics: its names exist, and no metric is left out."""
+"""The pages on metrics: their names exist, and no metric is left out."""
 
 import importlib
 import inspect
@@ -7,30 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from modwatch import metrics
+DOCS = Path(__file__).parents[2] / "docs"
+#: The page that explains each package.
+PAGES = {"modwatch.metrics": "metrics.md", "modwatch.disagreement": "groups.md"}
+TEXT = {page: (DOCS / page).read_text() for page in PAGES.values()}
+NAMES = {page: set(re.findall(r"`(modwatch\.[\w.]+)`", text)) for page, text in TEXT.items()}
 
-PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
-NAMES = sorted(set(re.findall(r"`(modwatch\.[\w.]+)`", PAGE)))
 
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(set().union(*NAMES.values())))
 def test_name_exists(name: str) -> None:
     try:
         importlib.import_module(name)
     except ModuleNotFoundError:
         module, _, attribute = name.rpartition(".")
-        assert hasattr(importlib.import_module(module), attribute), f"{name}: mend docs/metrics.md"
+        assert hasattr(importlib.import_module(module), attribute), f"{name}: mend the page"
 
 
-def test_every_public_function_is_explained() -> None:
+@pytest.mark.parametrize("package", PAGES)
+def test_every_public_function_is_explained(package: str) -> None:
+    module = importlib.import_module(package)
     functions = {
-        f"modwatch.metrics.{name}"
-        for name in metrics.__all__
-        if inspect.isfunction(getattr(metrics, name))
+        f"{package}.{name}" for name in module.__all__ if inspect.isfunction(getattr(module, name))
     }
-    assert not functions - set(NAMES), "explain them in docs/metrics.md"
+    assert not functions - NAMES[PAGES[package]], f"explain them in docs/{PAGES[package]}"
 
 
-def test_links_lead_somewhere() -> None:
-    for link in re.findall(r"\]\(([^)#:]+)\)", PAGE):
-        assert (Path(__file__).parents[2] / "docs" / link).exists(), f"{link}: mend docs/metrics.md"
+@pytest.mark.parametrize("page", TEXT)
+def test_links_lead_somewhere(page: str) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)\)", TEXT[page]):
+        assert (DOCS / link).exists(), f"{link}: mend docs/{page}"
