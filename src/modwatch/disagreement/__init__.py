@@ -20,12 +20,6 @@ Deconvolution*).
 `docs/groups.md` explains them. Invalid arguments raise `modwatch.errors.MetricInputError`.
 """
 
-from modwatch.disagreement.adjusted import (
-    ADJUSTED_METRICS,
-    adjusted,
-    adjusted_accuracy,
-    adjusted_metrics,
-)
 from modwatch.disagreement.annotations import Annotations, Retests, majority
 from modwatch.disagreement.choice import estimate_flip_rates
 from modwatch.disagreement.factorisation import svd_flip_rates
@@ -36,7 +30,13 @@ from modwatch.disagreement.flip_rates import (
     flip_rate,
     retest_flip_rates,
 )
-from modwatch.disagreement.primary_labels import (
+from modwatch.disagreement.metrics import (
+    ADJUSTED_METRICS,
+    adjusted,
+    adjusted_accuracy,
+    adjusted_metrics,
+)
+from modwatch.disagreement.primary import (
     primary_labels,
     primary_shares,
     sample_primary_labels,

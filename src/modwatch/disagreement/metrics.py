@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from modwatch.disagreement.annotations import Annotations, majority
 from modwatch.disagreement.flip_rates import FlipRates
-from modwatch.disagreement.primary_labels import primary_labels, primary_shares
+from modwatch.disagreement.primary import primary_labels, primary_shares
 from modwatch.errors import MetricInputError
 from modwatch.metrics import inputs
 from modwatch.metrics.ranking import reviews
