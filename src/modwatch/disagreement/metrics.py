@@ -19,7 +19,7 @@ from modwatch.disagreement.flip_rates import FlipRates
 from modwatch.disagreement.primary import primary_labels, primary_shares
 from modwatch.errors import MetricInputError
 from modwatch.metrics import inputs
-from modwatch.metrics.ranking import reviews
+from modwatch.metrics.ranking import reviews, share
 from modwatch.metrics.strategies import review_scores
 
 Floats = NDArray[np.float64]
@@ -90,16 +90,8 @@ def adjusted_metrics(
     >>> table.loc["accuracy", ["raw", "adjusted", "oracle"]].round(2).tolist()
     [0.73, 0.79, 0.8]
     """
-    prob, weight, counts = _checked(annotations, y_prob, sample_weight)
-    label, _ = majority(counts)
-    raw = counts / counts.sum(axis=1, keepdims=True)
-    given = {
-        "majority": np.eye(2)[label],
-        "raw": raw,
-        "adjusted": primary_shares(annotations, rates),
-        "low": primary_shares(annotations, rates, bound="low"),
-        "high": primary_shares(annotations, rates, bound="high"),
-    }
+    prob, weight = _checked(annotations, y_prob, sample_weight)
+    label, given = _label_shares(annotations, rates)
     (review,) = reviews(review_scores(prob, strategy=strategy), [review_fraction], weight)
     reviewed = review.reviewed(review_scores(prob, strategy=strategy))
     order = np.argsort(-prob, kind="stable")
@@ -155,11 +147,11 @@ def adjusted(
     >>> round(adjusted(accuracy, [0.6, 0.0], [0.9, 0.2], 0.176), 3)
     0.827
     """
-    share = inputs.probabilities(label_share, name="label_share")
+    toxic = inputs.probabilities(label_share, name="label_share")
     prob = inputs.probabilities(y_prob)
-    weight = inputs.weights(sample_weight, share.size)
-    size = inputs.same_length(label_share=share, y_prob=prob, sample_weight=weight)
-    primary = primary_labels(np.stack([1 - share, share], axis=1), flip_rate)
+    weight = inputs.weights(sample_weight, toxic.size)
+    size = inputs.same_length(label_share=toxic, y_prob=prob, sample_weight=weight)
+    primary = primary_labels(np.stack([1 - toxic, toxic], axis=1), flip_rate)
     for name, value in arguments.items():
         if np.ndim(value) == 1 and np.size(value) == size:
             arguments[name] = np.tile(np.asarray(value), 2)
@@ -173,8 +165,8 @@ def adjusted(
 
 def _checked(
     annotations: Annotations, y_prob: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[Floats, Floats, Floats]:
-    """Return probabilities, weights and counts."""
+) -> tuple[Floats, Floats]:
+    """Return probabilities and weights."""
     if annotations.n_classes != 2:
         raise MetricInputError(
             f"y_prob needs two classes, and the annotations have {annotations.n_classes}; use "
@@ -187,12 +179,27 @@ def _checked(
             f"y_prob has {prob.size} values for {len(annotations.items)} items; pass one each, in "
             "the order of annotations.items"
         )
+    return prob, weight
+
+
+def _label_shares(
+    annotations: Annotations, rates: FlipRates
+) -> tuple[NDArray[np.int64], dict[str, Floats]]:
+    """Return the majority label (I,), and the shares of labels (I, K) of each column."""
     counts = annotations.counts()
-    if not counts.any(axis=1).all():
+    given = counts.sum(axis=1, keepdims=True)
+    if not given.all():
         raise MetricInputError(
-            f"{int((~counts.any(axis=1)).sum())} items have no annotation; leave them out"
+            f"{int((given == 0).sum())} items have no annotation; leave them out"
         )
-    return prob, weight, counts
+    label, _ = majority(counts)
+    return label, {
+        "majority": np.eye(annotations.n_classes)[label],
+        "raw": counts / given,
+        "adjusted": primary_shares(annotations, rates),
+        "low": primary_shares(annotations, rates, bound="low"),
+        "high": primary_shares(annotations, rates, bound="high"),
+    }
 
 
 def _metrics(items: _Items) -> dict[str, float | None]:
@@ -207,12 +214,12 @@ def _metrics(items: _Items) -> dict[str, float | None]:
     none = np.zeros_like(reviewed)
     areas = {name: _areas(items, part) for name, part in (("", none), ("oc_", reviewed))}
     return {
-        "accuracy": _share(_total(right), total),
-        "precision": _share(flagged_toxic, flagged),
-        "recall": _share(flagged_toxic, toxic),
-        "f1": _share(2 * flagged_toxic, flagged + toxic),
-        "oc_accuracy": _share(_total(right * kept) + _total((right + wrong) * reviewed), total),
-        "review_efficiency": _share(caught, _total((right + wrong) * reviewed)),
+        "accuracy": share(_total(right), total),
+        "precision": share(flagged_toxic, flagged),
+        "recall": share(flagged_toxic, toxic),
+        "f1": share(2 * flagged_toxic, flagged + toxic),
+        "oc_accuracy": share(_total(right * kept) + _total((right + wrong) * reviewed), total),
+        "review_efficiency": share(caught, _total((right + wrong) * reviewed)),
         **{
             f"{prefix}{name}": value
             for prefix, both in areas.items()
@@ -237,15 +244,11 @@ def _areas(items: _Items, reviewed: Floats) -> Iterable[float | None]:
     hits = np.divide(
         true * (np.cumsum(true) + sure), passed, out=np.zeros_like(true), where=passed > 0
     )
-    return _share(won, positives * negatives), _share(sure + _total(hits), positives)
+    return share(won, positives * negatives), share(sure + _total(hits), positives)
 
 
 def _total(values: Floats) -> float:
     return float(values.sum())
-
-
-def _share(part: float, whole: float) -> float | None:
-    return min(max(part / whole, 0.0), 1.0) if whole > 0 else None
 
 
 def adjusted_accuracy(
@@ -281,22 +284,13 @@ def adjusted_accuracy(
             f"{len(annotations.items)} items"
         )
     weight = inputs.weights(sample_weight, code.size)
-    counts = annotations.counts()
-    label, _ = majority(counts)
-    best = primary_shares(annotations, rates)
-    shares = {
-        "majority": np.eye(annotations.n_classes)[label],
-        "raw": counts / counts.sum(axis=1, keepdims=True),
-        "adjusted": best,
-        "low": primary_shares(annotations, rates, bound="low"),
-        "high": primary_shares(annotations, rates, bound="high"),
-    }
+    label, shares = _label_shares(annotations, rates)
 
-    def right(share: Floats, chosen: NDArray[Any]) -> float:
-        value = float((weight * share[np.arange(code.size), chosen]).sum() / weight.sum())
-        return min(max(value, 0.0), 1.0)
+    def right(given: Floats, chosen: NDArray[Any]) -> float:
+        agreeing = float((weight * given[np.arange(code.size), chosen]).sum())
+        return share(agreeing, float(weight.sum())) or 0.0
 
-    found = {name: right(share, code) for name, share in shares.items()}
-    found["oracle"] = right(best, label)
+    found = {name: right(given, code) for name, given in shares.items()}
+    found["oracle"] = right(shares["adjusted"], label)
     found["normalised"] = found["adjusted"] / found["oracle"]
     return found
