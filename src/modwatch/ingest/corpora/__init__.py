@@ -12,9 +12,18 @@ from modwatch.ingest.corpora import (
     civil_comments_cctk,
     wikipedia_talk,
 )
-from modwatch.ingest.corpora.corpus import ANNOTATIONS, ITEMS, Corpus, LabelledTexts
+from modwatch.ingest.corpora.corpus import ANNOTATIONS, ITEMS, Corpus, LabelledTexts, long_table
 
-__all__ = ["ANNOTATIONS", "ITEMS", "LOADERS", "Corpus", "LabelledTexts", "load", "training_corpus"]
+__all__ = [
+    "ANNOTATIONS",
+    "ITEMS",
+    "LOADERS",
+    "Corpus",
+    "LabelledTexts",
+    "load",
+    "long_table",
+    "training_corpus",
+]
 
 #: Loaders by format; each takes a file or a folder, and counts unusable rows by reason.
 LOADERS: Mapping[str, Callable[[Path, Counter[str]], Corpus]] = MappingProxyType(

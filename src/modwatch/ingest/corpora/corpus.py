@@ -6,8 +6,11 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from modwatch.errors import SourceError
 
 #: One item of a corpus.
 ITEMS = pa.schema(
@@ -72,6 +75,29 @@ class Corpus:
             annotators=annotators,
             left_out=dict(left_out),
         )
+
+
+def long_table(corpus: Corpus) -> pd.DataFrame:
+    """Return the annotations of a corpus in the order in which they were given.
+
+    Columns: `item`, `annotator`, `label` (1 or 0) and `round`. Annotators who were unsure gave no
+    label; their number is in `attrs["unsure"]`. It is what `modwatch.disagreement` takes:
+    `Annotations.of(**table[["item", "annotator", "label"]])`.
+
+    Raises:
+        SourceError: the corpus has no single annotations.
+    """
+    if corpus.annotations is None:
+        raise SourceError(f"{corpus.name} has no annotations by single annotators")
+    names = {"comment_id": "item", "annotator_id": "annotator"}
+    table = corpus.annotations.to_pandas().rename(columns=names)
+    table = table.sort_values("round", kind="stable", ignore_index=True)
+    known = table["label"].notna()
+    columns = ["item", "annotator", "label", "round"]
+    rows: pd.DataFrame = table.loc[known, columns].reset_index(drop=True)
+    rows["label"] = rows["label"].astype("int8")
+    rows.attrs["unsure"] = int((~known).sum())
+    return rows
 
 
 @dataclass(frozen=True, kw_only=True)
