@@ -42,7 +42,7 @@ def words(site: Path, page: str) -> str:
     return unescape(re.sub(r"<[^>]+>", "", (site / page).read_text()))
 
 
-@pytest.mark.parametrize("name", ["metrics", "disagreement", "routing", "audit"])
+@pytest.mark.parametrize("name", ["metrics", "disagreement", "divergence", "routing", "audit"])
 def test_the_reference_has_every_public_name(site: Path, name: str) -> None:
     anchors = re.findall(r'id="([^"]+)"', (site / "api" / f"{name}.html").read_text())
     public = importlib.import_module(f"modwatch.{name}").__all__

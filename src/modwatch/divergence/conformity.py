@@ -1,0 +1,138 @@
+"""Conformity: is a model closer to an annotator's label, or to the majority's?"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from modwatch.disagreement.annotations import Annotations, Codes, majority
+from modwatch.errors import MetricInputError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conformity:
+    """The conformity deltas of M annotations."""
+
+    #: (M,) δ in [−1, 1]: 0 where the annotator gave the majority label, above 0 where the model is
+    #: closer to the majority, below 0 where it is closer to the annotator.
+    delta: NDArray[np.float32] = field(repr=False)
+    #: (M,) codes of item and annotator.
+    item: Codes = field(repr=False)
+    annotator: Codes = field(repr=False)
+    #: Items without a majority, and their annotations; they are left out.
+    tied_items: int
+    tied_annotations: int
+
+    @property
+    def total(self) -> float | None:
+        """Mean δ, the paper's general uncertainty; None without annotations."""
+        return float(self.delta.mean()) if self.delta.size else None
+
+    def signs(self, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """Return the numbers (3,) of deltas below, at and above 0, of all or the chosen (M,)."""
+        delta = self.delta if chosen is None else self.delta[chosen]
+        return np.array([(delta < 0).sum(), (delta == 0).sum(), (delta > 0).sum()])
+
+
+def conformity_delta(
+    annotations: Annotations, y_prob: ArrayLike, *, group: ArrayLike | None = None
+) -> Conformity:
+    """Return δ = b(t, y_a) − b(t, y_A) of each annotation (Urbinati et al. 2025, Eq. 2).
+
+    b(t, y) = (1/K) Σ (o_k − p_k)² is the Brier score of the label y (Eq. 1), y_a the annotator's
+    label and y_A the majority label. The squares cancel: δ = (2/K)·(p(y_A) − p(y_a)), exactly 0 for
+    the same label. Each annotator's first label counts.
+
+    Args:
+        annotations: of K classes.
+        y_prob: (I,) probability of the last of two classes, or (I, K) of all, in the order of
+            `annotations.items`.
+        group: (A,) whether an annotator belongs to the group whose majority is taken and whose
+            annotations count. None: everybody.
+
+    Raises:
+        MetricInputError: probabilities that are no distribution, of another number of items, or
+            a group of another number of annotators.
+
+    >>> annotations = Annotations.of(item=[0, 0, 0], annotator=[0, 1, 2], label=[1, 1, 0])
+    >>> [round(float(delta), 2) for delta in conformity_delta(annotations, [0.9]).delta]
+    [0.0, 0.0, 0.8]
+    """
+    prob = distribution(y_prob, annotations)
+    if group is not None:
+        chosen = np.asarray(group, dtype=bool)
+        if chosen.shape != annotations.annotators.shape:
+            raise MetricInputError(
+                f"group has shape {chosen.shape} for {annotations.annotators.size} annotators"
+            )
+        annotations = annotations.of_annotators(chosen)
+    label, tied = majority(annotations.counts())
+    first = annotations.first
+    kept = first & ~tied[annotations.item]
+    item, given = annotations.item[kept], annotations.label[kept]
+    delta = prob[item, label[item]] - prob[item, given]
+    delta *= 2 / annotations.n_classes
+    seen = np.zeros(len(annotations.items), bool)
+    seen[annotations.item] = True
+    return Conformity(
+        delta=delta.astype(np.float32),
+        item=item,
+        annotator=annotations.annotator[kept],
+        tied_items=int((tied & seen).sum()),
+        tied_annotations=int(first.sum() - kept.sum()),
+    )
+
+
+def distribution(y_prob: ArrayLike, annotations: Annotations) -> NDArray[np.float32]:
+    """Return probabilities (I, K) of the classes.
+
+    Raises:
+        MetricInputError: as `conformity_delta`.
+    """
+    prob = np.asarray(y_prob, dtype=np.float32)
+    classes, items = annotations.n_classes, len(annotations.items)
+    if prob.ndim == 1 and classes == 2:
+        prob = np.stack([1 - prob, prob], axis=1)
+    if prob.shape != (items, classes):
+        raise MetricInputError(
+            f"y_prob has shape {prob.shape} for {items} items and {classes} classes; pass one "
+            "probability each, or one of each class"
+        )
+    if not ((prob >= 0) & (prob <= 1)).all() or not np.allclose(prob.sum(axis=1), 1, atol=1e-4):
+        raise MetricInputError(
+            "y_prob contains NaN or values outside [0, 1], or does not sum to 1 by item"
+        )
+    return prob
+
+
+def uncertainty_divergence(
+    signs: ArrayLike, group_signs: ArrayLike, *, smoothing: float = 0.5
+) -> float:
+    """Return the divergence KL(P‖Q) ≥ 0 of a group's deltas from all (Urbinati et al. 2025, Eq. 5).
+
+    P are the shares of deltas below, at and above 0 among all annotations, Q those of the group;
+    natural logarithm. 0 if the shares are equal.
+
+    Args:
+        signs: (3,) numbers of all annotations (`Conformity.signs`).
+        group_signs: (3,) numbers of the group.
+        smoothing: added to each number, so that an empty category of the group is finite.
+
+    Raises:
+        MetricInputError: numbers below 0, of another shape, or `smoothing` not above 0.
+
+    >>> round(uncertainty_divergence([10, 80, 10], [20, 60, 20], smoothing=1e-9), 4)
+    0.0915
+    """
+    if smoothing <= 0:
+        raise MetricInputError(f"smoothing must be above 0, got {smoothing}")
+    shares = []
+    for name, values in (("signs", signs), ("group_signs", group_signs)):
+        counts = np.asarray(values, dtype=np.float64)
+        if counts.shape != (3,) or not (counts >= 0).all():
+            raise MetricInputError(f"{name} must be three numbers of at least 0")
+        shares.append((counts + smoothing) / (counts + smoothing).sum())
+    p, q = shares
+    return float(np.sum(p * np.log(p / q)))

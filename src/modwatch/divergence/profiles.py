@@ -1,0 +1,115 @@
+"""Profiles of annotators by their conformity deltas, and clusters of profiles."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlogy
+from sklearn.cluster import KMeans
+
+from modwatch.divergence.conformity import Conformity
+from modwatch.errors import MetricInputError
+
+Floats = NDArray[np.float64]
+BINS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profiles:
+    """How the deltas of P annotators are distributed."""
+
+    #: (P,) codes of the annotators.
+    annotator: NDArray[np.intp]
+    #: (P, 40) share of their deltas in each bin of [−1, 1].
+    share: Floats = field(repr=False)
+    #: Annotators left out, because they have too few annotations.
+    left_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemographicDivergence:
+    """The divergence of the groups' shares between clusters of annotators."""
+
+    #: In [0, log k]: 0 if all clusters have the same shares of groups.
+    value: float
+    #: (P,) cluster of each profile.
+    cluster: NDArray[np.intp] = field(repr=False)
+    #: (k, G) share of each group in each cluster, and (k,) annotators of each cluster.
+    group_share: Floats = field(repr=False)
+    size: NDArray[np.int64]
+
+
+def annotator_profiles(conformity: Conformity, *, minimum: int = 20) -> Profiles:
+    """Return the profiles of annotators with at least `minimum` annotations.
+
+    40 bins of equal width on [−1, 1], each closed at its lower end and the last also at 1
+    (Urbinati et al. 2025, Eq. 6 and 7).
+
+    >>> from modwatch.disagreement import Annotations
+    >>> annotations = Annotations.of(item=[0, 0, 0], annotator=[0, 1, 2], label=[1, 1, 0])
+    >>> from modwatch.divergence import conformity_delta
+    >>> found = annotator_profiles(conformity_delta(annotations, [1.0]), minimum=1)
+    >>> found.share.argmax(axis=1).tolist()
+    [20, 20, 39]
+    """
+    size = int(conformity.annotator.max()) + 1 if conformity.annotator.size else 0
+    # Rounded, because 0.7 − 0.3 would fall below the bound 0.4 in binary fractions.
+    place = np.floor(np.round((conformity.delta.astype(np.float64) + 1) * BINS / 2, 5))
+    cell = conformity.annotator.astype(np.int64) * BINS + np.minimum(place, BINS - 1).astype(int)
+    counts = np.bincount(cell, minlength=size * BINS).reshape(size, BINS)
+    total = counts.sum(axis=1)
+    kept = np.flatnonzero(total >= max(minimum, 1))
+    return Profiles(
+        annotator=kept,
+        share=counts[kept] / total[kept, None],
+        left_out=int((total > 0).sum() - kept.size),
+    )
+
+
+def demographic_divergence(
+    profiles: Profiles, groups: ArrayLike, *, clusters: int = 4, seed: int = 0
+) -> DemographicDivergence:
+    """Return the divergence of the groups' shares between clusters of profiles.
+
+    Profiles are clustered by k-means (20 starts); the divergence is the Jensen–Shannon divergence
+    of the clusters' shares of groups, weighted by their sizes: Σ π_i KL(P_i‖M) with M their
+    mixture, natural logarithm (Urbinati et al. 2025, Eq. 8). Even groups that do not matter give a
+    value above 0, the more the fewer annotators there are: compare it with permuted groups.
+
+    Args:
+        profiles: of P annotators.
+        groups: (P,) group of each, numbers from 0; below 0: none, left out of the shares.
+        clusters: k.
+        seed: of k-means.
+
+    Raises:
+        MetricInputError: fewer profiles than clusters, or another number of groups.
+
+    >>> share = np.repeat(np.eye(40)[[0, 39]], 5, axis=0)
+    >>> profiles = Profiles(annotator=np.arange(10), share=share, left_out=0)
+    >>> round(demographic_divergence(profiles, [0] * 5 + [1] * 5, clusters=2).value, 3)
+    0.693
+    """
+    codes = np.asarray(groups)
+    if codes.shape != profiles.annotator.shape:
+        raise MetricInputError(
+            f"groups has shape {codes.shape} for {profiles.annotator.size} profiles"
+        )
+    if profiles.annotator.size < clusters:
+        raise MetricInputError(
+            f"{profiles.annotator.size} annotators have a profile, fewer than {clusters} clusters; "
+            "lower `clusters` or `minimum`"
+        )
+    found = KMeans(clusters, n_init=20, random_state=seed).fit_predict(profiles.share)
+    member = codes >= 0
+    table = np.zeros((clusters, int(codes.max(initial=0)) + 1))
+    np.add.at(table, (found[member], codes[member]), 1)
+    size = table.sum(axis=1)
+    share = np.divide(table, size[:, None], out=np.zeros_like(table), where=size[:, None] > 0)
+    weight = size / max(size.sum(), 1)
+    mixture = weight @ share
+    entropy = -xlogy(share, share).sum(axis=1)
+    value = float(-xlogy(mixture, mixture).sum() - weight @ entropy)
+    return DemographicDivergence(
+        value=max(value, 0.0), cluster=found, group_share=share, size=np.bincount(found)
+    )

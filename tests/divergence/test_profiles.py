@@ -1,0 +1,65 @@
+"""Profiles of annotators and their clusters."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import jensenshannon
+
+from divergence.crowd import crowd
+from modwatch.disagreement import Annotations
+from modwatch.divergence import (
+    Profiles,
+    annotator_profiles,
+    conformity_delta,
+    demographic_divergence,
+)
+from modwatch.errors import MetricInputError
+
+
+def test_each_delta_is_in_its_bin() -> None:
+    """A probability p of the majority puts who differs at 2p − 1, the others at 0."""
+    prob = np.array([0.0, 0.25, 0.5, 0.55, 0.7, 1.0])
+    annotations = Annotations.of(
+        item=np.repeat(np.arange(6), 3), annotator=np.tile([0, 1, 2], 6), label=[1, 1, 0] * 6
+    )
+    found = annotator_profiles(conformity_delta(annotations, prob), minimum=1)
+    assert found.share[:2].argmax(axis=1).tolist() == [20, 20]
+    assert np.flatnonzero(found.share[2]).tolist() == [0, 10, 20, 22, 28, 39]
+    assert found.share.sum(axis=1) == pytest.approx(1)
+
+
+def test_annotators_with_few_labels_are_left_out_and_counted() -> None:
+    made = crowd(0, people=20, each=30)
+    conformity = conformity_delta(made.annotations, made.prob)
+    found = annotator_profiles(conformity, minimum=20)
+    sizes = np.bincount(conformity.annotator)
+    assert found.annotator.tolist() == np.flatnonzero(sizes >= 20).tolist()
+    assert found.left_out == ((sizes > 0) & (sizes < 20)).sum() > 0
+
+
+def test_two_equal_clusters_have_the_square_of_scipys_distance() -> None:
+    share = np.repeat(np.eye(40)[[0, 39]], 10, axis=0)
+    group = np.array([0] * 7 + [1] * 3 + [0] * 2 + [1] * 8)
+    found = demographic_divergence(
+        Profiles(annotator=np.arange(20), share=share, left_out=0), group, clusters=2
+    )
+    assert found.value == pytest.approx(jensenshannon([0.7, 0.3], [0.2, 0.8]) ** 2)
+    assert sorted(found.size.tolist()) == [10, 10]
+    assert found.group_share.sum(axis=1) == pytest.approx(1)
+
+
+def test_a_group_that_contradicts_the_model_is_in_clusters_of_its_own() -> None:
+    values = []
+    for bias in (0.0, 0.5):
+        made = crowd(1, people=60, bias=bias)
+        profiles = annotator_profiles(conformity_delta(made.annotations, made.prob))
+        group = made.groups.code[profiles.annotator]
+        values.append(demographic_divergence(profiles, group, seed=1).value)
+    assert values[0] < 0.03 < 0.15 < values[1]
+
+
+def test_fewer_annotators_than_clusters_are_an_error() -> None:
+    profiles = Profiles(annotator=np.arange(3), share=np.eye(40)[:3], left_out=0)
+    with pytest.raises(MetricInputError, match="3 annotators have a profile, fewer than 4"):
+        demographic_divergence(profiles, [0, 0, 1])
+    with pytest.raises(MetricInputError, match="groups has shape"):
+        demographic_divergence(profiles, [0, 0], clusters=2)
