@@ -7,8 +7,8 @@
     [0.875, 0.125]
 
 An annotator's *primary label* of an item is the one that they would give most often; a label that
-differs from it is a *flip*. Annotators whose primary labels differ disagree; one whose labels of
-the same item differ has flipped one of them (Gordon et al. 2021, *The Disagreement
+differs from it is a *slip*, its probability the *flip rate*. Annotators whose primary labels differ
+disagree; of two different labels of one item by one annotator, one is a slip (Gordon et al. 2021, *The Disagreement
 Deconvolution*).
 
     data           Annotations, majority
