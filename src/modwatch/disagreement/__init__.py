@@ -8,8 +8,8 @@
 
 An annotator's *primary label* of an item is the one that they would give most often; a label that
 differs from it is a *slip*, its probability the *flip rate*. Annotators whose primary labels differ
-disagree; of two different labels of one item by one annotator, one is a slip (Gordon et al. 2021, *The Disagreement
-Deconvolution*).
+disagree; of two different labels of one item by one annotator, one is a slip (Gordon et al. 2021,
+*The Disagreement Deconvolution*).
 
     data           Annotations, majority
     flip rates     flip_rate, estimate_flip_rates, retest_flip_rates, annotator_flip_rates,
