@@ -67,7 +67,7 @@ def test_a_process_killed_from_outside_is_told_and_made_good(
 ) -> None:
     def kill(_: Progress) -> None:
         for child in _trainers(psutil.Process())[:1]:
-            with suppress(psutil.NoSuchProcess):
+            with suppress(psutil.Error):
                 child.kill()
 
     with pytest.raises(ModelError, match="was killed, perhaps for lack of memory"):
@@ -116,5 +116,10 @@ if __name__ == "__main__":
 
 
 def _trainers(process: psutil.Process) -> list[psutil.Process]:
-    """Return the processes of a pool, without the one that only tracks resources."""
-    return [each for each in process.children() if "spawn_main" in " ".join(each.cmdline())]
+    """Return the living processes of a pool, without the one that only tracks resources."""
+    found = []
+    for each in process.children():
+        with suppress(psutil.Error):  # it has just ended
+            if "spawn_main" in " ".join(each.cmdline()):
+                found.append(each)
+    return found

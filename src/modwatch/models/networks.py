@@ -2,17 +2,14 @@
 
 import json
 import multiprocessing
-import os
-import queue
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from multiprocessing.synchronize import Event
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -183,77 +180,69 @@ def _side_by_side(
     log: OnPoint,
 ) -> None:
     """Fit the networks in a process a device; each takes the next one when it is free."""
-    spawn = multiprocessing.get_context("spawn")  # a forked process cannot use CUDA
-    worker = _Worker(job=job, devices=spawn.Queue(), calls=spawn.Queue(), stop=spawn.Event())
-    for device in devices:
-        worker.devices.put(device)
-    pool = ProcessPoolExecutor(
-        len(devices), mp_context=spawn, initializer=_begin, initargs=(worker,)
-    )
-    with pool:
-        fits = [pool.submit(_in_process, number) for number in numbers]
-        try:
-            while not all(each.done() for each in fits):
-                with suppress(queue.Empty):
-                    call, given = worker.calls.get(timeout=0.2)
+    left = list(numbers)
+    with _processes(job, devices) as free:
+        busy: list[Connection] = []
+        while left or busy:
+            while left and free:
+                busy.append(free.pop(0))
+                busy[-1].send(left.pop(0))
+            for connection in cast("list[Connection]", wait(busy)):
+                try:
+                    call, given = connection.recv()
+                except (EOFError, OSError) as exc:
+                    raise ModelError(
+                        "training: a process that trained a network of the ensemble was killed, "
+                        "perhaps for lack of memory; start again to go on, with fewer devices or "
+                        "a smaller batch"
+                    ) from exc
+                if call == "failed":
+                    raise given
+                if call == "done":
+                    busy.remove(connection)
+                    free.append(connection)
+                else:
                     (progress if call == "step" else log)(*given)
-                if any(each.done() and each.exception() for each in fits):
-                    break
-        finally:
-            worker.stop.set()
-            pool.shutdown(cancel_futures=True)
-        for each in fits:
-            _raise_cause(each)
 
 
-def _raise_cause(made: Future[None]) -> None:
-    """Raise the exception of a process, unless it only followed that of another."""
-    if made.cancelled() or isinstance(made.exception(), _StoppedError):
-        return
+@contextmanager
+def _processes(job: _Job, devices: Sequence[torch.device]) -> Iterator[list[Connection]]:
+    """Start a process a device; yield the connections to them. None is left at the end."""
+    spawn = multiprocessing.get_context("spawn")  # a forked process cannot use CUDA
+    started: list[tuple[SpawnProcess, Connection]] = []
     try:
-        made.result()
-    except BrokenProcessPool as exc:
-        raise ModelError(
-            "training: a process that trained a network of the ensemble was killed, perhaps for "
-            "lack of memory; start again to go on, with fewer devices or a smaller batch"
-        ) from exc
+        for device in devices:
+            ours, theirs = spawn.Pipe()
+            process = spawn.Process(target=_serve, args=(job, device, theirs), daemon=True)
+            process.start()
+            theirs.close()
+            started.append((process, ours))
+        yield [connection for _, connection in started]
+    finally:
+        for process, connection in started:
+            connection.close()
+            process.terminate()
+        for process, _ in started:
+            process.join()
 
 
-class _StoppedError(Exception):
-    """Another network of the ensemble failed."""
+def _serve(job: _Job, device: torch.device, connection: Connection) -> None:
+    """Fit the networks whose numbers come, until nobody is at the other end."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Worker:
-    """What a process gets when it begins."""
-
-    job: _Job
-    #: Each process takes one.
-    devices: "multiprocessing.Queue[torch.device]"
-    #: Calls of the callbacks, for the process that started them.
-    calls: "multiprocessing.Queue[tuple[str, tuple[Any, ...]]]"
-    stop: Event
-
-
-_worker: _Worker
-_device: torch.device
-
-
-def _begin(worker: _Worker) -> None:
-    global _worker, _device
-    _worker, _device = worker, worker.devices.get()
-
-
-def _in_process(number: int) -> None:
     def step(state: Progress) -> None:
-        parent = multiprocessing.parent_process()
-        if parent is None or not parent.is_alive():
-            os._exit(1)  # nobody waits for the network; a run that goes on writes the same files
-        if _worker.stop.is_set():
-            raise _StoppedError
-        _worker.calls.put(("step", (state,)))
+        connection.send(("step", (state,)))
 
     def point(*given: Any) -> None:
-        _worker.calls.put(("point", given))
+        connection.send(("point", given))
 
-    _fit_one(_worker.job, number, _device, step, point)
+    with suppress(EOFError, OSError):
+        while True:
+            number = connection.recv()
+            try:
+                _fit_one(job, number, device, step, point)
+            except BrokenPipeError:
+                return
+            except Exception as exc:  # noqa: BLE001 - raised again by who asked
+                connection.send(("failed", exc))
+                return
+            connection.send(("done", ()))
