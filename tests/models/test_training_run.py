@@ -60,7 +60,8 @@ def test_curves_are_in_mlflow_while_the_model_is_fitted(
     assert run.data.tags["method"] == "sngp"
     steps = [step for step, _ in history(uri, run.info.run_id, "loss")]
     assert steps == sorted(set(steps)), "no point twice"
-    assert history(uri, run.info.run_id, "average_precision")
+    assert history(uri, run.info.run_id, "held_out_average_precision")
+    assert len(history(uri, run.info.run_id, "average_precision")) == 1, "of the whole model"
 
 
 def test_a_killed_training_goes_on_in_its_run_without_a_point_twice(
@@ -90,7 +91,7 @@ def test_a_killed_training_goes_on_in_its_run_without_a_point_twice(
     )
     other = mlflow.MlflowClient(uri).get_model_version("undisturbed", undisturbed).run_id
     assert {run.info.run_id for run in runs(uri)} == {left.info.run_id, other}
-    for key in ("loss", "learning_rate", "average_precision"):
+    for key in ("loss", "learning_rate", "held_out_average_precision"):
         assert history(uri, left.info.run_id, key) == history(uri, other, key)
 
 

@@ -118,10 +118,14 @@ class TrainingRun:
         scratch.replace(self._file)
 
 
+#: Keys of curves that have the name of a metric of the whole model.
+_KEYS = {"average_precision": "held_out_average_precision"}
+
+
 def _points(network: int, networks: int, point: Mapping[str, float]) -> _Points:
     suffix = f"_{network}" if networks > 1 else ""
     return [
-        (int(point["step"]), f"{name}{suffix}", value)
+        (int(point["step"]), f"{_KEYS.get(name, name)}{suffix}", value)
         for name, value in point.items()
         if name != "step"
     ]
