@@ -57,7 +57,7 @@ def test_anybodys_votes_make_a_champion(
     assert "fizzlewit" not in said
     version = client.get_model_version_by_alias("toxicity", "champion")
     assert version.tags["method"] == "sngp"
-    assert len(client.get_metric_history(version.run_id, "average_precision")) >= 4
+    assert len(client.get_metric_history(version.run_id, "held_out_average_precision")) >= 4
     assert "data_report.json" in [each.path for each in client.list_artifacts(version.run_id)]
     assert not [*(tmp_path / "home" / "training").iterdir()]
 
