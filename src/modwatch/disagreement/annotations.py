@@ -25,9 +25,10 @@ class Retests:
     #: (R,) code of the item, and of the annotator.
     item: Codes
     annotator: Codes
-    #: (R,) code of the earlier and of the later label.
+    #: (R,) code of the earlier and of the later label, and of the annotator's first of the item.
     first: Labels
     second: Labels
+    original: Labels
 
     @property
     def differ(self) -> NDArray[np.bool_]:
@@ -143,20 +144,31 @@ class Annotations:
     def retests(self) -> Retests:
         """The pairs of successive labels of one annotator and item."""
         order, again = self._by_pair
-        later, earlier = order[again], order[np.flatnonzero(again) - 1]
+        place = np.flatnonzero(again)
+        begins = np.maximum.accumulate(np.where(again, 0, np.arange(again.size)))
+        later, earlier = order[place], order[place - 1]
         return Retests(
             item=self.item[later],
             annotator=self.annotator[later],
             first=self.label[earlier],
             second=self.label[later],
+            original=self.label[order[begins[place]]],
         )
 
     def counts(self) -> Counts:
-        """Return (I, K) annotators by item and label; each annotator counts once, first label."""
+        """Return (I, K) annotators by item and label; each annotator counts once, first label.
+
+        The array is the same at each call, and read-only.
+        """
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> Counts:
         cell = self.item.astype(np.int64) * self.n_classes + self.label
         size = len(self.items) * self.n_classes
-        found = np.bincount(cell[self.first], minlength=size)
-        return found.reshape(len(self.items), self.n_classes).astype(np.float64)
+        found = np.bincount(cell[self.first], minlength=size).astype(np.float64)
+        found.setflags(write=False)
+        return found.reshape(len(self.items), self.n_classes)
 
     def of_annotators(self, chosen: NDArray[np.bool_]) -> "Annotations":
         """Return the annotations of the annotators (A,) that are chosen; items keep their codes."""

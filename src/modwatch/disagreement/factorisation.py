@@ -15,6 +15,7 @@ from modwatch.disagreement.flip_rates import (
     finest_strata,
     minority_share,
     stratum_of,
+    with_strata,
 )
 from modwatch.errors import MetricInputError
 from modwatch.metrics.intervals import clopper_pearson
@@ -122,10 +123,11 @@ def svd_flip_rates(
         )
         for each in classes
     ]
+    fitted = [each.rows(~held) for each in data]
     grid = list(product(_FACTORS, _RIDGES))
     best, best_error, chosen = np.empty(0, bool), np.inf, grid[0]
     for done, (factors, ridge) in enumerate(grid):
-        fits = [_fit(each.rows(~held), factors, ridge, seed) for each in data]
+        fits = [_fit(each, factors, ridge, seed) for each in fitted]
         wrong = _predicted(fits, data) != label
         error = float(wrong[held].mean()) if held.any() else float(wrong.mean())
         if error < best_error:
@@ -195,14 +197,10 @@ def _rates(
     size = np.bincount(of_item[item], minlength=strata).astype(np.float64)
     hits = np.bincount(of_item[item], wrong.astype(np.float64), strata)
     low, high = clopper_pearson(hits, size, level=0.9)
-    edges = np.linspace(0, widest, strata + 1)
     rate = np.divide(hits, size, out=np.zeros(strata), where=size > 0)
     most = np.nextafter(widest, 0)
-    table = pd.DataFrame(
+    rates = pd.DataFrame(
         {
-            "low": edges[:-1],
-            "high": edges[1:],
-            "items": np.bincount(of_item, minlength=strata),
             "retests": 0,
             "self_disagreement": np.nan,
             "flip_rate": np.minimum(rate, most),
@@ -214,4 +212,5 @@ def _rates(
         f"there are too few retests; a factorisation with {chosen[0]} factors and ridge "
         f"{chosen[1]:g} mispredicts {error:.1%} of the labels held out"
     )
+    table = with_strata(rates, of_item, widest)
     return FlipRates(method="svd", reason=reason, table=table, row=of_item)

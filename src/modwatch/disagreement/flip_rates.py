@@ -140,15 +140,11 @@ def retest_flip_rates(
     if strata is None and not groups_differ(of_retest, differ):
         chosen, of_retest = 1, np.zeros_like(of_retest)
     of_item = stratum_of(of_items, chosen, top)
-    table = _filled(_table(of_retest, differ, chosen, annotations.n_classes))
-    edges = np.linspace(0, top, chosen + 1)
-    table.insert(0, "low", edges[:-1])
-    table.insert(1, "high", edges[1:])
-    table.insert(2, "items", np.bincount(of_item, minlength=chosen))
+    rates = _filled(_table(of_retest, differ, chosen, annotations.n_classes))
     return FlipRates(
         method="pooled" if chosen == 1 else "strata",
         reason=_reason(chosen, name, recommended=by is None),
-        table=table,
+        table=with_strata(rates, of_item, top),
         row=of_item,
     )
 
@@ -222,20 +218,8 @@ def _ranks(by: ArrayLike, items: int) -> Floats:
 def _without_own(annotations: Annotations) -> Counts:
     """Return the counts (R, K) of each retest's item without the label of its annotator."""
     own = annotations.counts()[annotations.retests.item]
-    own[np.arange(len(own)), _first_labels(annotations)] -= 1
+    own[np.arange(len(own)), annotations.retests.original] -= 1
     return own
-
-
-def _first_labels(annotations: Annotations) -> NDArray[Any]:
-    """Return the first label (R,) that the annotator of each retest gave to its item."""
-    size = len(annotations.annotators)
-    pair = annotations.item.astype(np.int64) * size + annotations.annotator
-    firsts = annotations.first
-    order = np.argsort(pair[firsts], kind="stable")
-    known = pair[firsts][order]
-    retests = annotations.retests
-    wanted = retests.item.astype(np.int64) * size + retests.annotator
-    return annotations.label[firsts][order][np.searchsorted(known, wanted)]
 
 
 def stratum_of(spread: Floats, strata: int, widest: float) -> NDArray[np.intp]:
@@ -243,8 +227,16 @@ def stratum_of(spread: Floats, strata: int, widest: float) -> NDArray[np.intp]:
     return np.minimum((spread / widest * strata + 1e-9).astype(np.intp), strata - 1)
 
 
+def with_strata(rates: pd.DataFrame, of_item: NDArray[np.intp], top: float) -> pd.DataFrame:
+    """Return the rates of strata of [0, top] with their bounds and numbers of items in front."""
+    edges = np.linspace(0, top, len(rates) + 1)
+    items = np.bincount(of_item, minlength=len(rates))
+    strata = pd.DataFrame({"low": edges[:-1], "high": edges[1:], "items": items})
+    return pd.concat([strata, rates], axis=1)
+
+
 def finest_strata(
-    place: Floats, item: NDArray[Any], top: float, minimum: int, most: int = 50
+    place: Floats, item: NDArray[Any], top: float, minimum: int, most: int = _FINEST
 ) -> int | None:
     """Return the most strata of [0, top] of which each that is used has `minimum` items."""
     for strata in range(most, 0, -1):

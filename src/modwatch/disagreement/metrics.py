@@ -92,8 +92,9 @@ def adjusted_metrics(
     """
     prob, weight = _checked(annotations, y_prob, sample_weight)
     label, given = _label_shares(annotations, rates)
-    (review,) = reviews(review_scores(prob, strategy=strategy), [review_fraction], weight)
-    reviewed = review.reviewed(review_scores(prob, strategy=strategy))
+    score = review_scores(prob, strategy=strategy, sample_weight=weight)
+    (review,) = reviews(score, [review_fraction], weight)
+    reviewed = review.reviewed(score)
     order = np.argsort(-prob, kind="stable")
 
     def scored(shares: Floats, by: Floats, flagged: NDArray[np.bool_]) -> dict[str, float | None]:

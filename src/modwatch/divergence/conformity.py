@@ -9,6 +9,8 @@ from modwatch.disagreement.annotations import Annotations, Codes, majority
 from modwatch.errors import MetricInputError
 
 Floats = NDArray[np.float64]
+#: Added to each number of deltas.
+SMOOTHING = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +110,7 @@ def distribution(y_prob: ArrayLike, annotations: Annotations) -> NDArray[np.floa
 
 
 def uncertainty_divergence(
-    signs: ArrayLike, group_signs: ArrayLike, *, smoothing: float = 0.5
+    signs: ArrayLike, group_signs: ArrayLike, *, smoothing: float = SMOOTHING
 ) -> float:
     """Return the divergence KL(P‖Q) ≥ 0 of a group's deltas from all (Urbinati et al. 2025, Eq. 5).
 
@@ -128,11 +130,16 @@ def uncertainty_divergence(
     """
     if smoothing <= 0:
         raise MetricInputError(f"smoothing must be above 0, got {smoothing}")
-    shares = []
-    for name, values in (("signs", signs), ("group_signs", group_signs)):
-        counts = np.asarray(values, dtype=np.float64)
-        if counts.shape != (3,) or not (counts >= 0).all():
+    given = {"signs": signs, "group_signs": group_signs}
+    counts = {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
+    for name, values in counts.items():
+        if values.shape != (3,) or not (values >= 0).all():
             raise MetricInputError(f"{name} must be three numbers of at least 0")
-        shares.append((counts + smoothing) / (counts + smoothing).sum())
-    p, q = shares
-    return float(np.sum(p * np.log(p / q)))
+    return float(divergences(counts["signs"], counts["group_signs"], smoothing))
+
+
+def divergences(signs: Floats, group_signs: Floats, smoothing: float = SMOOTHING) -> Floats:
+    """Return `uncertainty_divergence` of the numbers of each group (…, 3); not checked."""
+    p, q = signs + smoothing, group_signs + smoothing
+    p, q = p / p.sum(), q / q.sum(axis=-1, keepdims=True)
+    return np.asarray((p * np.log(p / q)).sum(axis=-1))

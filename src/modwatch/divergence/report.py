@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from modwatch.disagreement.annotations import Annotations
-from modwatch.divergence.conformity import conformity_delta, distribution
+from modwatch.divergence.conformity import conformity_delta, distribution, divergences
 from modwatch.divergence.groups import Groups
 from modwatch.errors import MetricInputError
 from modwatch.metrics.intervals import LEVEL, NORMAL_QUANTILE
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 #: Columns of the sums of an annotator.
 _N, _HITS, _TP, _FP, _FN, _DELTAS, _DELTA, _BELOW, _AT, _ABOVE = range(10)
-_SMOOTHING = 0.5
+_SIGNS = [_BELOW, _AT, _ABOVE]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,19 +190,11 @@ def _divergence_row(group: str, own: Floats, everybody: Floats) -> dict[str, obj
     return {
         "group": group,
         "metric": DIVERGENCE,
-        "value": float(_divergences(own.sum(axis=0)[None], everybody.sum(axis=0))[0]),
+        "value": float(divergences(everybody[:, _SIGNS].sum(axis=0), own[:, _SIGNS].sum(axis=0))),
         "annotators": len(own),
         "annotations": int(own[:, _N].sum()),
         "reason": "",
     }
-
-
-def _divergences(sums: Floats, total: Floats) -> Floats:
-    """Return KL(P‖Q) of sums (G, 10), P from the total (10,)."""
-    columns = [_BELOW, _AT, _ABOVE]
-    p, q = total[columns] + _SMOOTHING, sums[:, columns] + _SMOOTHING
-    p, q = p / p.sum(), q / q.sum(axis=1, keepdims=True)
-    return np.asarray((p * np.log(p / q)).sum(axis=1))
 
 
 def _statistics(sums: Floats, code: NDArray[np.intp], size: int) -> dict[str, Floats]:
@@ -210,9 +202,9 @@ def _statistics(sums: Floats, code: NDArray[np.intp], size: int) -> dict[str, Fl
     own = np.stack([np.bincount(code, column, size) for column in sums.T], axis=1, dtype=float)
     total = sums.sum(axis=0)
     differences = [each.value(own) - each.value(total - own) for each in METRICS.values()]
-    divergences = _divergences(own, total)
+    divergence = divergences(total[_SIGNS], own[:, _SIGNS])
     difference = np.concatenate([*differences, np.full(size, np.nan)])
-    statistic = np.concatenate([*(np.abs(each) for each in differences), divergences])
+    statistic = np.concatenate([*(np.abs(each) for each in differences), divergence])
     return {"difference": difference, "statistic": statistic}
 
 

@@ -50,7 +50,7 @@ class TrainingRun:
             if not active:
                 active, known = [client.create_run(experiment, run_name=f"train {name}")], {}
             self.run_id = str(active[0].info.run_id)
-            client.set_terminated(self.run_id, status="RUNNING")
+            client.update_run(self.run_id, status="RUNNING")
         #: The page of the curves.
         self.url = run_url(tracking_uri, experiment, self.run_id)
         #: Steps that MLflow has, by key.
