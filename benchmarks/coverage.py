@@ -38,6 +38,7 @@ from modwatch.metrics.estimation.label_errors import label_error_table
 from modwatch.metrics.estimation.labelled_day import Confirmations
 from modwatch.routing import RoutingPolicy, design_routing
 from modwatch.routing.confirmations import confirmation_probabilities
+from modwatch.routing.design import strata_of
 
 DAYS = 14
 THRESHOLD = 0.5
@@ -99,6 +100,8 @@ class Team:
     def __init__(self, rng, errors, shared, completion):
         self.rng, self.errors, self.shared, self.completion = rng, errors, shared, completion
         self.routed = self.confirmed = 0
+        #: Stratum (n,) of every comment of the last day.
+        self.strata = None
         self.toxic, self.labels = np.zeros(2), np.zeros(2)
 
     def review(self, prob, label):
@@ -121,6 +124,10 @@ class Team:
             self.labels[part] += (given & here).sum()
         strata, labels, labelled = (
             np.full(prob.size, -1), np.zeros(prob.size, int), np.zeros(prob.size, bool)
+        )  # fmt: skip
+        self.strata = strata_of(
+            prob, routing.strata, np.isin(np.arange(prob.size), row[stratum == 0]),
+            strategy=POLICY.strategy, threshold=THRESHOLD,
         )  # fmt: skip
         strata[row], labels[row], labelled[row] = stratum, np.where(given, said[:, 0], 0), given
         return LabelledDay(

@@ -4,9 +4,9 @@
 Measures how well model and moderators decide together. It verifies the decision log against its
 last witness; copies the labels of the trailing window from it; estimates OC-Acc, OC-AUROC,
 OC-AUPRC, Review Efficiency and calibration for each day and for the window; compares the
-challenger, if there is one, with the champion; measures drift against the first days and the
-preceding days; publishes the results to MLflow (one run per day, and the run *timeline*, whose step
-is the day); and sends alerts.
+challenger, if there is one, with the champion, and groups of comments with all others; measures
+drift against the first days and the preceding days; publishes the results to MLflow (one run per
+day, and the run *timeline*, whose step is the day); and sends alerts.
 
 **Schedule:** daily at 06:00 UTC. Labels arrive late, so a day of the window is measured again when
 its labels have changed. Every task can be cleared and run again at any time.
@@ -18,6 +18,7 @@ its labels have changed. Every task can be cleared and run again at any time.
 | `measure` | scores, design, labels | `measurements`; for the window `window_measurements`, \
 `reliability`, `moderator_error` |
 | `compare_challenger` | scores of both models, design, labels | `challenger` |
+| `compare_groups` | comments, scores, design, labels | `comment_groups` |
 | `detect_drift` | `profiles`, `scores`, the queue | `drift` |
 | `raise_alerts` | the tables above, validation results, the alert rules | `alerts`, the outbox |
 | `publish` | the tables above, validation results | MLflow |
@@ -38,6 +39,8 @@ MLflow.
   `route` of *score_comments* for that day.
 - **a metric is missing in MLflow**: its estimate is *insufficient*. The description of the run
   names the stratum without labels.
+- **`compare_groups` fails with SettingsError**: the file in `MODWATCH_IDENTITY_TERMS` cannot be
+  read. Correct it and clear the task.
 - **a past day was scored again**: `measure` measures it again in the next run. Clear `detect_drift`
   of the run of that day.
 - **`publish` fails with TrackingError**: MLflow cannot be reached. The task is retried
@@ -64,13 +67,23 @@ def monitor_collaboration():
     verify_log = task_of(daily.verify_log)
     measure = task_of(daily.measure)
     compare_challenger = task_of(daily.compare_challenger)
+    compare_groups = task_of(daily.compare_groups)
     detect_drift = task_of(daily.detect_drift)
     raise_alerts = task_of(daily.raise_alerts)
     publish = task_of(daily.publish)
     deliver_alerts = task_of(daily.deliver_alerts)
 
     alerts = raise_alerts()
-    collect_labels() >> measure() >> [compare_challenger(), detect_drift()] >> alerts
+    (
+        collect_labels()
+        >> measure()
+        >> [
+            compare_challenger(),
+            compare_groups(),
+            detect_drift(),
+        ]
+        >> alerts
+    )
     verify_log() >> alerts >> [publish(), deliver_alerts()]
 
 

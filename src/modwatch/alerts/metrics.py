@@ -13,6 +13,9 @@ from modwatch.quality.store import CheckStore
 #: An older witness of the decision log is missing: one is written every day.
 WITNESS_HOURS = 1.0
 
+#: p-value, corrected for multiplicity, below which the difference of a group is significant.
+_SIGNIFICANT = 0.05
+
 _NUMBERS = ("value", "low", "high")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
 
@@ -25,6 +28,7 @@ def metric_values(
         metric                             from
         accuracy, oc_accuracy, ece, …      `measurements`, as deployed on that day
         window_accuracy, …                 `window_measurements`, the same over the trailing window
+        group_…_difference                 `comment_groups`, by attribute and group
         psi, volume_ratio, cbpe_…, …       `drift`, by feature and reference
         checks_rejected, checks_warned     the day's validation results: 1 or 0
         log_problems, log_witness_missing  `log_verifications`: how many, and 1 or 0
@@ -33,6 +37,7 @@ def metric_values(
     """
     return [
         *_estimates(lake, first, last),
+        *_groups(lake, first, last),
         *_drift(lake, first, last),
         *_validation(checks, first, last),
         *_log(lake, first, last),
@@ -48,6 +53,30 @@ def _estimates(lake: Lake, first: datetime.date, last: datetime.date) -> Iterato
             as_deployed = row["strategy"] == strategy and math.isclose(row["alpha"] or 0, fraction)
             if row["alpha"] is None or as_deployed:
                 yield _metric_value(row, metric=prefix + row["metric"])
+
+
+def _groups(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+    """Yield the difference of each group of comments from all others.
+
+    If it is not significant among all that are compared, its interval contains 0.
+    """
+    names = ("difference", "difference_low", "difference_high")
+    columns = ["dt", "attribute", "group", "metric", *names, "p_holm", "comments"]
+    for row in _rows(lake, "comment_groups", first, last, columns):
+        value, low, high = (_finite(row[name]) for name in names)
+        if value is None or low is None or high is None:
+            continue
+        if (row["p_holm"] or 0.0) >= _SIGNIFICANT:
+            low, high = min(low, 0.0), max(high, 0.0)
+        yield MetricValue(
+            day=row["dt"],
+            metric=f"group_{row['metric']}_difference",
+            feature=f"{row['attribute']} {row['group']}",
+            value=value,
+            low=low,
+            high=high,
+            n=row["comments"],
+        )
 
 
 def _drift(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:

@@ -13,6 +13,7 @@ from modwatch.divergence.conformity import conformity_delta, distribution, diver
 from modwatch.divergence.groups import Groups
 from modwatch.errors import MetricInputError
 from modwatch.metrics.intervals import LEVEL, NORMAL_QUANTILE
+from modwatch.metrics.significance import holm
 
 Floats = NDArray[np.float64]
 
@@ -118,7 +119,7 @@ def group_report(
     observed = _statistics(sums, code, size)
     table["difference"] = observed["difference"]
     table["p_value"] = _permuted(sums, code, size, observed["statistic"], draws, seed)
-    table["p_holm"] = _holm(table["p_value"].to_numpy())
+    table["p_holm"] = holm(table["p_value"])
     for metric in METRICS:
         of_metric = table["metric"] == metric
         columns = ["shrunk", "shrunk_low", "shrunk_high"]
@@ -218,16 +219,6 @@ def _permuted(
         found = _statistics(sums, rng.permutation(code), size)["statistic"]
         larger += found >= observed - 1e-12
     return np.where(np.isnan(observed), np.nan, larger / (draws + 1))
-
-
-def _holm(p_value: Floats) -> Floats:
-    """Return the p-values corrected for their number (Holm 1979); NaN stays."""
-    corrected = np.full_like(p_value, np.nan)
-    known = np.flatnonzero(~np.isnan(p_value))
-    order = known[np.argsort(p_value[known], kind="stable")]
-    factors = np.arange(len(order), 0, -1)
-    corrected[order] = np.minimum(np.maximum.accumulate(p_value[order] * factors), 1)
-    return corrected
 
 
 def _shrunk(table: pd.DataFrame) -> Floats:

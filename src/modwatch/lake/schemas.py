@@ -291,6 +291,23 @@ CHALLENGER = pa.schema(
     ]
 )
 
+#: One metric of a group of comments, beside all other comments: of `scope` day, known from scores
+#: and routing (`metrics.estimation.groups.SCORE_METRICS`); of `scope` window, estimated from the
+#: labels of the window that ends with the day (`LABEL_METRICS`). `attribute`: platform | language |
+#: identity. `difference`: from all other comments; `p_holm`: corrected for all rows of the scope.
+COMMENT_GROUPS = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "scope", "attribute", "group", "metric"),
+        *_ESTIMATE,
+        *_columns(pa.float64(), "difference", "difference_low", "difference_high"),
+        *_columns(pa.float64(), "p_value", "p_holm"),
+        *_required(pa.int64(), "n", "comments"),  # comments (day) or labels (window); comments
+        *_required(pa.string(), "status", "reason"),  # ok | insufficient
+        *_required(pa.string(), "digest"),  # of what was compared
+    ]
+)
+
 #: One verification of the decision log. `witness_age_hours`: since the last witness outside the
 #: database, of this verification or an earlier one; null: there is none, or no place for one.
 LOG_VERIFICATIONS = pa.schema(
@@ -320,6 +337,7 @@ TABLES: dict[str, pa.Schema] = {
     "reliability": RELIABILITY,
     "label_errors": LABEL_ERRORS,
     "challenger": CHALLENGER,
+    "comment_groups": COMMENT_GROUPS,
     "drift": DRIFT,
     "alerts": ALERTS,
     "log_verifications": LOG_VERIFICATIONS,

@@ -20,6 +20,7 @@ from modwatch.quality.result import Status
 from modwatch.quality.store import CheckStore
 from modwatch.tracking import runs
 from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram
+from modwatch.tracking.groups import GROUP_EXPERIMENT, group_points
 
 _SCORES = ["prob", "flagged", "model_variance"]
 _WORST: tuple[Status, ...] = ("rejected", "warned", "passed")
@@ -49,6 +50,9 @@ class _Content:
         digests = [table["labels_digest"].iloc[0] if len(table) else None for table in measured]
         if self.tables.challenger is not None and len(self.tables.challenger):
             digests.append(self.tables.challenger["digest"].iloc[0])
+        groups = self.tables.comment_groups
+        if groups is not None:
+            digests.append(hashlib.sha256(groups.to_csv(index=False).encode()).hexdigest())
         shown = drift[(drift["feature"] != "queue") | (drift["dt"] == estimates["dt"].iloc[0])]
         rows = sorted(repr(row) for row in shown.to_dict("records"))
         content = repr((digests, self.validation, rows, self.alerts))
@@ -131,6 +135,17 @@ def publish_timeline(mlflow_url: str) -> None:
         runs.publish_timeline(rows, tracking_uri=mlflow_url)
 
 
+def publish_groups(lake: Lake, mlflow_url: str) -> None:
+    """Bring the charts of groups of comments up to date; nothing when there are none."""
+    days = lake.days("comment_groups")
+    if not days:
+        return
+    batches = lake.read_between("comment_groups", days[0], days[-1])
+    table = pd.concat([batch.to_pandas() for batch in batches], ignore_index=True)
+    if rows := group_points(table):
+        runs.publish_timeline(rows, tracking_uri=mlflow_url, experiment=GROUP_EXPERIMENT)
+
+
 def _read(lake: Lake, checks: CheckStore, day: datetime.date, window: Days) -> _Content:
     results = (checks.load("comments", day), checks.load("scores", day))
     statuses = {result.status for result in results if result is not None}
@@ -147,6 +162,7 @@ def _read(lake: Lake, checks: CheckStore, day: datetime.date, window: Days) -> _
         ),
         label_errors=lake.table("label_errors", day).to_pandas(),
         challenger=lake.table("challenger", day).to_pandas(),
+        comment_groups=lake.table("comment_groups", day).to_pandas(),
     )
     return _Content(tables=tables, validation=status, alerts=alerts)
 

@@ -18,7 +18,9 @@ from modwatch.lake.day_scores import DayScores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import MEASUREMENTS, as_batch
 from modwatch.metrics.estimation.annotators import KnownAnswers
+from modwatch.metrics.estimation.groups import GroupedDay
 from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay
+from modwatch.routing.design import strata_of
 
 
 def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledDay:
@@ -52,6 +54,29 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
         sample=design.column("sample").to_numpy(),
         confirmations=_confirmations(lake, day, scores, labels),
     )
+
+
+def grouped_day(
+    lake: Lake, day: datetime.date, scores: DayScores, *, toxic_share: float
+) -> GroupedDay:
+    """Return the day with the stratum of every comment.
+
+    Raises:
+        DesignError: the day was routed by other scores or another policy.
+    """
+    labelled = labelled_day(lake, day, scores)
+    columns = ["stratum", "lower", "upper", "flagged", "population"]
+    design = lake.table("routing_design", day, columns=columns).sort_by("stratum").to_pandas()
+    strategy, _ = deployed(lake, day)
+    stratum = strata_of(
+        scores.prob,
+        design,
+        labelled.stratum == 0,
+        strategy=strategy,
+        toxic_share=toxic_share,
+        threshold=scores.threshold,
+    )
+    return GroupedDay(labelled=labelled, stratum=stratum, routed=labelled.stratum >= 0)
 
 
 def _confirmations(

@@ -4,7 +4,7 @@ Each loads, calls one package, and saves. `day` is a UTC day. Each step may be k
 and run again: it replaces the rows of its day and nothing else.
 
     ingest → check_comments → plan_shards → score_shard → check_scores → route → score_challenger
-    (people review) → collect_labels → measure → compare_challenger → detect_drift
+    (people review) → collect_labels → measure → compare_challenger → compare_groups → detect_drift
                       verify_log → raise_alerts → publish
                                                 → deliver_alerts
 
@@ -238,6 +238,21 @@ def compare_challenger(resources: "Resources", day: datetime.date) -> int:
     return compare_window(resources.lake, window, resources.policy)
 
 
+def compare_groups(resources: "Resources", day: datetime.date) -> int:
+    """Compare the day's groups of comments by uncertainty, flags and reviews; return how many.
+
+    By the labels of the window, where these suffice, they are compared by the model's errors.
+    """
+    from modwatch.divergence.identities import read_identity_terms
+    from modwatch.monitoring import comment_groups
+    from modwatch.monitoring.windows import windows
+
+    terms = read_identity_terms(resources.settings.identity_terms)
+    (window,) = windows(resources.lake, [_window(resources, day)])
+    comment_groups.compare_window(resources.lake, window, resources.policy, terms)
+    return comment_groups.compare_day(resources.lake, day, terms)
+
+
 def detect_drift(resources: "Resources", day: datetime.date) -> int:
     """Compare the day with its references and measure its queue; return how many findings.
 
@@ -304,6 +319,7 @@ def publish(resources: "Resources", day: datetime.date) -> int:
             airflow_url=settings.airflow_url,
         )
     publication.publish_timeline(settings.mlflow_url)
+    publication.publish_groups(lake, settings.mlflow_url)
     return len(stale)
 
 
@@ -358,6 +374,7 @@ STEPS: tuple[Callable[["Resources", datetime.date], int], ...] = (
     collect_labels,
     measure,
     compare_challenger,
+    compare_groups,
     detect_drift,
     verify_log,
     raise_alerts,

@@ -103,6 +103,53 @@ def design_routing(
     return _routing(score, keys, policy.strategy, strata[0], drawn, table)
 
 
+def strata_of(
+    y_prob: ArrayLike,
+    strata: pd.DataFrame,
+    top: NDArray[np.bool_],
+    *,
+    strategy: str,
+    toxic_share: float = 0.5,
+    threshold: float = 0.5,
+) -> NDArray[np.int64]:
+    """Return the stratum (n,) of every comment of a day, routed or not.
+
+    Args:
+        y_prob: (n,) in [0, 1].
+        strata: `Routing.strata` of the day, as stored.
+        top: (n,) whether a comment was routed as one of the top.
+        strategy: of the day; `toxic_share` and `threshold` as in the day's policy and model.
+
+    Raises:
+        DesignError: the strata do not have the sizes of the design; score or policy have changed.
+
+    >>> prob = np.linspace(0, 1, 100)
+    >>> keys = np.arange(100, dtype=np.uint64)
+    >>> routing = design_routing(prob, keys, RoutingPolicy(review_fraction=0.2))
+    >>> top = np.isin(np.arange(100), routing.row[routing.stratum == 0])
+    >>> found = strata_of(prob, routing.strata, top, strategy="uncertainty")
+    >>> bool((found[routing.row] == routing.stratum).all())
+    True
+    """
+    score = review_scores(y_prob, strategy, toxic_share=toxic_share)
+    flagged = np.asarray(y_prob, dtype=np.float64) > threshold
+    found = np.where(top, 0, -1).astype(np.int64)
+    for row in strata.sort_values("stratum").to_dict("records")[1:]:
+        if not row["population"]:
+            continue
+        inside = (found < 0) & (row["lower"] <= score) & (score <= row["upper"])
+        if not pd.isna(row["flagged"]):
+            inside &= flagged == row["flagged"]
+        found[inside] = row["stratum"]
+    sizes = np.bincount(found[found >= 0], minlength=len(strata))
+    if sizes.sum() != found.size or not np.array_equal(sizes, strata["population"]):
+        raise DesignError(
+            "the comments do not divide into the strata that were routed: scores or the routing "
+            "policy have changed since; route the day again"
+        )
+    return found
+
+
 def allocate(mass: Floats, population: Ints, total: int, *, minimum: int) -> Ints:
     """Return the sample size n_h (H,) of each stratum; they sum to `total`.
 

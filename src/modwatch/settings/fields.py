@@ -163,6 +163,11 @@ class Settings(BaseSettings):
         description="File of labelled comments that every new model is compared with the champion "
         "on; the same or similar comments are left out of training",
     )
+    identity_terms: Path | None = Field(
+        None,
+        description="File of the words by which a comment mentions an identity, for comments whose "
+        "source names no `groups`; default: a list of English words",
+    )
     shard_rows: int = Field(50_000, ge=1, description="Number of comments per scoring task")
     torch_threads: int = Field(2, ge=1, description="CPU threads per scoring task")
     device: str = Field(

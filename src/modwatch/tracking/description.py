@@ -8,7 +8,8 @@ import pandas as pd
 
 from modwatch.alerts.messages import ActiveAlert
 from modwatch.tracking.changes import COMPARED, Change, changes
-from modwatch.tracking.facts import DayFacts
+from modwatch.tracking.facts import DayFacts, DayTables
+from modwatch.tracking.groups import describe_groups
 from modwatch.tracking.keys import DeployedEstimates, Row, metric_title
 
 # Few: MLflow hides what goes beyond some five lines.
@@ -27,14 +28,17 @@ def describe_day(
     facts: DayFacts,
     estimates: DeployedEstimates,
     drift: tuple[str, str],
-    challenger: pd.DataFrame | None = None,
+    tables: DayTables | None = None,
 ) -> str:
     """Return the description of one day in six lines of Markdown, with 95 % intervals.
 
     Volume, validation, drift and alerts; significant changes; links; the main estimates; people's
-    errors, which these allow for; the queue and what could not be estimated, with reasons; if there
-    is one, the challenger. `drift` is what `effects.drift_status` returns.
+    errors, which these allow for; the queue and what could not be estimated, with reasons; of the
+    tables, if they are given, the challenger and the groups of comments. `drift` is what
+    `effects.drift_status` returns.
     """
+    challenger = None if tables is None else tables.challenger
+    groups = None if tables is None else tables.comment_groups
     lines = [
         _status(day, facts, drift),
         _changed(day, estimates),
@@ -43,6 +47,7 @@ def describe_day(
         _people(estimates),
         _queue(facts) + _missing(estimates),
         describe_challenger(challenger) if challenger is not None and len(challenger) else "",
+        describe_groups(groups) if groups is not None and len(groups) else "",
     ]
     return "  \n".join(line for line in lines if line)  # Markdown breaks a line at two spaces
 

@@ -123,6 +123,8 @@ class DayTables:
     label_errors: pd.DataFrame | None = None
     #: The challenger beside the champion: `lake.schemas.CHALLENGER`.
     challenger: pd.DataFrame | None = None
+    #: Groups of comments: `lake.schemas.COMMENT_GROUPS`.
+    comment_groups: pd.DataFrame | None = None
     #: None on a day without comments.
     scores: ScoreHistogram | None = None
     #: One row a bin with the columns `mean_prob`, `positive_rate`, `count` and, where known,

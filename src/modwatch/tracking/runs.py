@@ -102,7 +102,7 @@ def publish_day(
                 if tracking_uri.startswith(("http://", "https://")):  # else there are no pages
                     page = artifact_url(tracking_uri, in_experiment, run_id, _CHECK_PAGE)
                     facts = replace(facts, check_page_url=facts.check_page_url or page)
-            text = describe_day(day, facts, estimates, drift, tables.challenger)
+            text = describe_day(day, facts, estimates, drift, tables)
             more = day_tags(facts, estimates, drift[0]) | {DESCRIPTION_TAG: text}
             log_texts(client, run_id, params=params, tags=more)
             _log_tables(client, run_id, tables)
@@ -156,6 +156,7 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
         "what_if": tables.what_if,
         "label_errors": tables.label_errors,
         "challenger": tables.challenger,
+        "comment_groups": tables.comment_groups,
     }.items():
         if table is not None and (len(table) or name == "measurements"):
             # log_table detects columns of objects in a way that pandas deprecated for strings.

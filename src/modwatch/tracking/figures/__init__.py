@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from modwatch.tracking.facts import DayFacts, DayTables
 from modwatch.tracking.figures.challenger import differences
+from modwatch.tracking.figures.groups import group_differences
 from modwatch.tracking.figures.scores import reliability, score_histogram
 from modwatch.tracking.figures.strategies import collaboration, what_if
 from modwatch.tracking.figures.trailing_days import drift_strip, queue_health
@@ -38,4 +39,7 @@ def day_figures(day: date, tables: DayTables, facts: DayFacts) -> dict[str, Figu
         figures["challenger"] = differences(
             tables.challenger, title=f"{beside}: {tables.challenger['days'].iloc[0]} days to {day}"
         )
+    groups = tables.comment_groups
+    if groups is not None and (groups["scope"] == "day").any():
+        figures["comment_groups"] = group_differences(groups, title=title)
     return figures

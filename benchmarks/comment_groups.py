@@ -1,0 +1,124 @@
+"""Coverage of the figures of groups of comments where few comments have labels, and people err.
+
+    python benchmarks/comment_groups.py [--repetitions 500] [--comments 2000] [--processes 2]
+
+Each repetition simulates two weeks as `coverage.py` does. A part of the comments belongs to a
+group, in which toxicity is twice as frequent (cell `differs`), or which is drawn at random (cell
+`alike`). The true values are the window's own, of the group and of all other comments. Printed by
+cell, metric and size of the group: coverage of the 95 % intervals of the figure and of its
+difference, bias in standard errors, how often there is a figure, and how often a difference is
+called significant (Holm) that is none.
+"""
+
+import argparse
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from coverage import DAYS, ERRORS, POLICY, THRESHOLD, Team, comments
+
+from modwatch import metrics
+from modwatch.divergence import bnsp_auc, bpsn_auc
+from modwatch.metrics.estimation.groups import GroupedDay, measure_groups
+
+CELLS = list(product(("differs", "alike"), (0.1, 0.4), ERRORS[1:4:2]))
+
+
+def day(rng, size, cell):
+    """Return scores, labels and membership of a day."""
+    kind, share, _ = cell
+    inside = rng.random(size) < share
+    prob, label = np.empty(size), np.empty(size, int)
+    rates = (0.1, 0.05) if kind == "differs" else (0.06, 0.06)
+    for part, rate in zip((inside, ~inside), rates, strict=True):
+        prob[part], label[part] = comments(rng, int(part.sum()), rate, 1.0)
+    if kind == "differs":  # the model does not know that the group differs
+        odds = prob[inside] / (1 - prob[inside]) / 2
+        prob[inside] = odds / (1 + odds)
+    return prob, label, inside
+
+
+def exact(prob, label):
+    return {
+        "accuracy": metrics.accuracy(label, prob),
+        "prevalence": metrics.prevalence(label),
+        "precision_flagged": metrics.precision(label, prob),
+        "recall_flagged": metrics.recall(label, prob),
+        "auroc": metrics.auroc(label, prob),
+        "brier": metrics.brier_score(label, prob),
+        "calibration_error": float(prob.mean() - label.mean()),
+    }
+
+
+def repetition(seed, size, cell):
+    rng = np.random.default_rng(seed)
+    truth = [day(rng, size, cell) for _ in range(DAYS)]
+    team = Team(rng, cell[2], 0.0, 1.0)
+    days = []
+    for prob, label, _ in truth:
+        labelled = team.review(prob, label)
+        days.append(grouped(labelled, team.strata))
+    members = [(("attribute", "group"), [inside for *_, inside in truth])]
+    table = measure_groups(days, members, threshold=THRESHOLD, seed=seed).set_index("metric")
+    prob, label, inside = (np.concatenate(part) for part in zip(*truth, strict=True))
+    own, others = exact(prob[inside], label[inside]), exact(prob[~inside], label[~inside])
+    mixed = {
+        "bpsn_auc": bpsn_auc(label, prob, inside),
+        "bnsp_auc": bnsp_auc(label, prob, inside),
+    }
+    table["truth"] = pd.Series(own | mixed, dtype=float)
+    table["true_difference"] = pd.Series({name: own[name] - others[name] for name in own})
+    kind, share, errors = cell
+    rates = f"{100 * errors[0]:g}/{100 * errors[1]:g}"
+    return table.assign(cell=kind, share=share, errors=rates).reset_index()
+
+
+def grouped(labelled, strata):
+    routed = labelled.stratum >= 0
+    return GroupedDay(labelled=labelled, stratum=strata, routed=routed)
+
+
+def covered(frame, prefix, truth):
+    low, high = (frame[name] for name in prefix)
+    inside = (low <= frame[truth] + 1e-9) & (frame[truth] <= high + 1e-9)
+    return inside.where(low.notna())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=500)
+    parser.add_argument("--comments", type=int, default=2_000)
+    parser.add_argument("--processes", type=int, default=2)
+    asked = parser.parse_args()
+    frames = []
+    with ProcessPoolExecutor(asked.processes) as pool:
+        for cell in CELLS:
+            run = partial(repetition, size=asked.comments, cell=cell)
+            frames += pool.map(run, range(asked.repetitions), chunksize=5)
+    frame = pd.concat(frames, ignore_index=True)
+    frame["held"] = covered(frame, ("low", "high"), "truth")
+    frame["held_difference"] = covered(
+        frame, ("difference_low", "difference_high"), "true_difference"
+    )
+    frame["bias"] = (frame["value"] - frame["truth"]) / ((frame["high"] - frame["low"]) / 3.92)
+    frame["figure"] = frame["status"] == "ok"
+    frame["significant"] = frame["p_holm"] < 0.05
+    by = ["cell", "metric", "share", "errors"]
+    shown = frame.groupby(by)[["held", "held_difference", "bias", "figure", "significant"]].agg(
+        lambda values: values.astype(float).mean()
+    )
+    print(
+        f"{asked.repetitions} windows of {DAYS} days of {asked.comments} a cell, "
+        f"review fraction {POLICY.review_fraction}"
+    )
+    print(shown.round(3).to_string())
+    over_all = frame.groupby("metric")[["held", "held_difference", "figure"]].agg(
+        lambda values: values.astype(float).mean()
+    )
+    print(over_all.round(3).to_string())
+
+
+if __name__ == "__main__":
+    main()

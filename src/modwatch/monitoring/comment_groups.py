@@ -1,0 +1,150 @@
+"""Compares groups of comments: by platform, language, and the identities that they mention."""
+
+import datetime
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from modwatch.divergence.identities import identity_mentions
+from modwatch.errors import DesignError
+from modwatch.lake.day_scores import DayScores, day_scores
+from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import COMMENT_GROUPS, as_batch
+from modwatch.metrics.estimation.groups import Group, compare_scores, measure_groups
+from modwatch.monitoring import tables
+from modwatch.monitoring.measurement import gold_answers
+from modwatch.monitoring.windows import Window
+from modwatch.routing.policy import RoutingPolicy
+
+Terms = Mapping[str, Sequence[str]]
+Mask = NDArray[np.bool_]
+
+#: Comments that a group requires, and groups of an attribute that are compared: the largest.
+MINIMUM_COMMENTS, MOST_GROUPS = 100, 12
+
+_ATTRIBUTES = ("platform", "language", "identity")
+
+
+def compare_day(lake: Lake, day: datetime.date, terms: Terms) -> int:
+    """Compare the groups of a day by scores and routing; return how many groups.
+
+    `terms` are the words of each identity, for comments whose source names no groups.
+    """
+    scores = day_scores(lake, day)
+    routed = lake.table("routed", day, columns=["comment_id", "stratum"])
+    top = routed.filter(pc.equal(routed.column("stratum"), 0)).column("comment_id")
+    reviewed = pc.is_in(scores.comment_id, top).to_numpy().astype(bool)
+    found = _groups(lake, day, scores, terms)
+    members = {group: found.mask(group) for group in _largest([found])}
+    table = compare_scores(scores.prob, scores.flagged, reviewed, members)
+    _replace(lake, day, "day", table, digest="")
+    return len(members)
+
+
+def compare_window(lake: Lake, window: Window, policy: RoutingPolicy, terms: Terms) -> None:
+    """Compare the groups of a window by its labels, unless the same was compared before."""
+    if not window.days:
+        lake.replace("comment_groups", window.last, [], scope="window")
+        return
+    content = repr((window.digest, sorted((name, tuple(words)) for name, words in terms.items())))
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    made = lake.table("comment_groups", window.last, columns=["digest"], scope="window").column(0)
+    if len(made) and made[0].as_py() == digest:
+        return
+    days, found, threshold = [], [], 0.5
+    for day in window.days:
+        scores = day_scores(lake, day)
+        try:
+            grouped = tables.grouped_day(lake, day, scores, toxic_share=policy.toxic_share)
+        except DesignError:  # routed by another policy: its strata are not known any more
+            continue
+        days.append(grouped)
+        found.append(_groups(lake, day, scores, terms))
+        threshold = scores.threshold
+    members = ((group, [day.mask(group) for day in found]) for group in _largest(found))
+    known = gold_answers(lake, window.days)
+    table = measure_groups(days, members, threshold=threshold, known=known)
+    _replace(lake, window.last, "window", table, digest=digest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _DayGroups:
+    """The groups of a day's N scored comments, as positions."""
+
+    size: int
+    positions: Mapping[Group, NDArray[np.int64]] = field(repr=False)
+
+    def mask(self, group: Group) -> Mask:
+        """Return which comments (N,) belong to the group."""
+        inside = np.zeros(self.size, bool)
+        inside[self.positions.get(group, np.empty(0, np.int64))] = True
+        return inside
+
+
+def _groups(lake: Lake, day: datetime.date, scores: DayScores, terms: Terms) -> _DayGroups:
+    """Return the groups of the scored comments of a day."""
+    ids = scores.comment_id.combine_chunks()
+    parts: dict[Group, list[NDArray[np.int64]]] = {}
+    columns = ["comment_id", "platform", "language", "groups", "text"]
+    for batch in lake.read("comments", day, columns=columns):
+        place = pc.index_in(batch.column("comment_id"), ids)
+        scored = np.asarray(pc.is_valid(place))
+        position = np.asarray(pc.fill_null(place, 0)).astype(np.int64)
+        for group, inside in _of_batch(batch, terms):
+            if (inside & scored).any():
+                parts.setdefault(group, []).append(position[inside & scored])
+    joined = {group: np.concatenate(found) for group, found in parts.items()}
+    return _DayGroups(size=len(ids), positions=joined)
+
+
+def _of_batch(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[Group, Mask]]:
+    platform = batch.column("platform").to_pandas()
+    language = batch.column("language").to_pandas().str.split(r"[-_]", n=1, regex=True).str[0]
+    for attribute, column in (("platform", platform), ("language", language.str.lower())):
+        for name in column.dropna().unique():
+            yield (attribute, str(name)), (column == name).to_numpy()
+    named = batch.column("groups")
+    if named.null_count < len(named):
+        row = pc.list_parent_indices(named).to_numpy(zero_copy_only=False)
+        name = pc.list_flatten(named).to_pandas()
+        for each in name.dropna().unique():
+            inside = np.zeros(len(named), bool)
+            inside[row[(name == each).to_numpy()]] = True
+            yield ("identity", str(each)), inside
+    elif terms:
+        for name, inside in identity_mentions(batch.column("text").to_pandas(), terms).items():
+            yield ("identity", name), inside
+
+
+def _largest(days: Sequence[_DayGroups]) -> list[Group]:
+    """Return the groups that are compared, by attribute and name."""
+    size = sum(day.size for day in days)
+    count: Counter[Group] = Counter()
+    for day in days:
+        count.update({group: len(at) for group, at in day.positions.items()})
+    chosen: list[Group] = []
+    for attribute in _ATTRIBUTES:
+        known = [
+            (-number, group)
+            for group, number in count.items()
+            if group[0] == attribute
+            and number >= MINIMUM_COMMENTS
+            # All comments, or nearly: there is nothing to compare with.
+            and size - number >= MINIMUM_COMMENTS
+        ]
+        chosen += sorted(group for _, group in sorted(known)[:MOST_GROUPS])
+    return chosen
+
+
+def _replace(
+    lake: Lake, day: datetime.date, scope: str, table: pd.DataFrame, *, digest: str
+) -> None:
+    rows = as_batch(table.assign(dt=day, scope=scope, digest=digest), COMMENT_GROUPS)
+    lake.replace("comment_groups", day, [rows], scope=scope)
