@@ -13,8 +13,8 @@ from modwatch.divergence import (
     group_report,
     uncertainty_divergence,
 )
-from modwatch.divergence.report import _holm
 from modwatch.errors import MetricInputError
+from modwatch.metrics.significance import holm
 
 
 def test_values_are_those_of_the_groups_annotations() -> None:
@@ -117,8 +117,8 @@ def test_small_groups_are_shrunk_more() -> None:
 def test_holm_is_statsmodels_textbook() -> None:
     """Sorted p-values times the number that is left, never decreasing, at most 1."""
     p = np.array([0.01, 0.04, 0.03, np.nan, 0.5])
-    assert _holm(p) == pytest.approx([0.04, 0.09, 0.09, np.nan, 0.5], nan_ok=True)
-    assert (_holm(p)[[0, 1, 2, 4]] >= stats.false_discovery_control(p[[0, 1, 2, 4]])).all()
+    assert holm(p) == pytest.approx([0.04, 0.09, 0.09, np.nan, 0.5], nan_ok=True)
+    assert (holm(p)[[0, 1, 2, 4]] >= stats.false_discovery_control(p[[0, 1, 2, 4]])).all()
 
 
 def test_suppressed_groups_have_a_reason_and_no_figures() -> None:

@@ -19,6 +19,7 @@ Comments that mention an identity (Borkan et al. 2019):
 
     ranking       subgroup_auc, bpsn_auc, bnsp_auc
     calibration   calibration_gap
+    mentions      identity_mentions, read_identity_terms
 
 `docs/groups.md` explains them. Invalid arguments raise `modwatch.errors.MetricInputError`.
 """
@@ -30,6 +31,7 @@ from modwatch.divergence.conformity import (
     uncertainty_divergence,
 )
 from modwatch.divergence.groups import Groups, intersections
+from modwatch.divergence.identities import identity_mentions, read_identity_terms
 from modwatch.divergence.mentions import bnsp_auc, bpsn_auc, calibration_gap, subgroup_auc
 from modwatch.divergence.profiles import (
     DemographicDivergence,
@@ -51,8 +53,10 @@ __all__ = [
     "conformity_delta",
     "demographic_divergence",
     "group_report",
+    "identity_mentions",
     "intersections",
     "kappa_matrix",
+    "read_identity_terms",
     "subgroup_auc",
     "uncertainty_divergence",
 ]

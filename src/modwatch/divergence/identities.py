@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from modwatch.errors import SettingsError
 
 Terms = Mapping[str, Sequence[str]]
 
 
-def identity_mentions(texts: ArrayLike, terms: Terms) -> dict[str, NDArray[np.bool_]]:
+def identity_mentions(
+    texts: "Sequence[str] | pd.Series[str]", terms: Terms
+) -> dict[str, NDArray[np.bool_]]:
     """Return which texts (n,) mention each identity.
 
     A text mentions an identity if it contains one of its terms as whole words, in upper or lower

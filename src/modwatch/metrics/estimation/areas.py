@@ -15,6 +15,7 @@ from modwatch.metrics.estimation.population import Domain, Ranks
 from modwatch.metrics.estimation.ratios import Side, mean_credit
 from modwatch.metrics.estimation.sample import Sample
 from modwatch.metrics.inputs import Floats
+from modwatch.metrics.intervals import convolved
 from modwatch.metrics.ranking import davis_goadrich
 
 #: A value with its interval.
@@ -63,6 +64,21 @@ class Areas:
         one, other = areas
         return (one, other) if one and other else None
 
+    def mean(self, credit: Floats, *, deviation: Floats | None) -> Area | None:
+        """Return the mean of a credit (m,) in [0, 1] over the positives; None without any.
+
+        `deviation` is a sample of the error of the mean that the credits themselves cause.
+        """
+        everything = self._sample.everything()
+        mass = self._positive * self._sample.masses(everything)
+        positives = float(mass.sum())
+        if positives <= 0:
+            return None
+        area = float(np.dot(mass, credit)) / positives
+        worth = _Worth(area=area, influence=credit - area, sure_influence=0.0)
+        nothing = self._sample.without(everything)
+        return self._area(worth, positives, nothing, everything, deviation)
+
     def effects(self, reviewed: Domain, ranks: Ranks) -> tuple[Floats, Floats] | None:
         """Return the effect (m,) of one more positive in place of each row on AUROC and AUPRC.
 
@@ -94,7 +110,12 @@ class Areas:
         return roc, precision, spread.positives
 
     def _area(
-        self, worth: "_Worth", positives: float, reviewed: Domain, kept: Domain
+        self,
+        worth: "_Worth",
+        positives: float,
+        reviewed: Domain,
+        kept: Domain,
+        deviation: Floats | None = None,
     ) -> Area | None:
         """Return the mean credit of all `positives`; that of reviewed ones is 1."""
         # To first order only the influence of a positive matters, not its own credit.
@@ -108,11 +129,14 @@ class Areas:
         neutral = (worth.influence == 0).astype(np.float64)
         if neutral.any():  # all of them if scores are constant
             sides.append(self._side(kept, credit, neutral))
-        deviation = None
+        generator = np.random.default_rng(self._seed)
         if self._deviations:
             effect = self._sample.masses(kept) * worth.influence
             effect = effect + self._sample.masses(reviewed) * worth.sure_influence
-            deviation = self._deviations(effect / positives)
+            of_labels = self._deviations(effect / positives)
+            deviation = (
+                of_labels if deviation is None else convolved(of_labels, deviation, generator)
+            )
         generator = np.random.default_rng(self._seed)
         return mean_credit(sides, generator, value=worth.area, deviation=deviation)
 

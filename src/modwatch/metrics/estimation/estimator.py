@@ -115,6 +115,37 @@ class Estimator:
         effective = float(masses.sum() ** 2 / (masses**2).sum()) if masses.any() else 0.0
         return replace(self._mean("positive_rate", self._toxic, domain), effective_n=effective)
 
+    def auroc_against(self, other: "Estimator", *, metric: str) -> MetricEstimate:
+        """Return the AUROC of this sample's toxic comments against the other one's harmless ones.
+
+        The scores of all comments are known; the harmless ones are all less the toxic ones.
+        """
+        everything, others = self._everything, other._everything
+        reason = self._sample.lacks(everything) or other._sample.lacks(others)
+        fewest = round(min(self._toxic.value.sum(), (1 - other._toxic.value).sum()))
+        if not reason and fewest < MINIMUM_OF_A_CLASS:
+            reason = f"{fewest} labels of the rarer class; {MINIMUM_OF_A_CLASS} are needed"
+        if reason:
+            return self._insufficient(metric, reason, everything)
+        prob, theirs = self._sample.prob, other._sample.prob
+        toxic = other._sample.masses(others) * other._toxic.value
+        ranks = other._sample.ranks_of(prob)
+        negatives = others.mass - float(toxic.sum())
+        harmless = ranks.below + ranks.tied / 2 - _mass_below(theirs, toxic, prob)
+        credit = np.clip(harmless / negatives, 0.0, 1.0)
+        # One more toxic comment in place of a row is one harmless one less.
+        share = self._toxic.value * self._sample.masses(everything)
+        share = share / share.sum()
+        effect = (float(np.dot(share, credit)) - 1 + _mass_below(prob, share, theirs)) / negatives
+        area = self._by_prob.mean(credit, deviation=other.deviation(effect))
+        if area is None:
+            return self._insufficient(metric, "no toxic comment among the labels", everything)
+        value, (low, high) = area
+        if high - low > WIDEST_AREA:
+            reason = f"the interval is {high - low:.2f} wide; more labels are needed"
+            return self._insufficient(metric, reason, everything)
+        return self._ok(metric, value, low, high, everything)
+
     def area_effects(self, reviewed: Domain, ranks: Ranks) -> dict[str, Floats]:
         """Return the effect (m,) of one more toxic comment in place of each row on both areas."""
         effects = self._by_prob.effects(reviewed, ranks)
@@ -356,6 +387,14 @@ class Estimator:
             "effective_n": self._effective(domain),
             "completion": self._completed,
         }
+
+
+def _mass_below(value: Floats, mass: Floats, bound: Floats) -> Floats:
+    """Return the mass (k,) of values (m,) below each bound (k,), and half of that at it."""
+    order = np.argsort(value, kind="stable")
+    total = np.append(0.0, np.cumsum(mass[order]))
+    left, right = (np.searchsorted(value[order], bound, side) for side in ("left", "right"))
+    return np.asarray((total[left] + total[right]) / 2)
 
 
 def _uncertainty(prob: Floats) -> Floats:

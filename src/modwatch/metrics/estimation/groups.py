@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from modwatch.errors import MetricInputError
 from modwatch.metrics.estimate import Estimate
 from modwatch.metrics.estimation.annotators import KnownAnswers, TrueLabels
-from modwatch.metrics.estimation.estimator import MINIMUM_OF_A_CLASS, WIDEST_AREA
+from modwatch.metrics.estimation.estimator import Estimator
 from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay
 from modwatch.metrics.estimation.measure import sample_estimates
 from modwatch.metrics.estimation.sample import Sample
-from modwatch.metrics.intervals import NORMAL_QUANTILE, interval, mid_p
+from modwatch.metrics.intervals import NORMAL_QUANTILE, mid_p
 from modwatch.metrics.significance import difference, holm
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,6 @@ COLUMNS = (
 )
 
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "p_value")
-_DRAWS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,29 +55,6 @@ class GroupedDay:
     stratum: Ints
     #: (N,) whether a comment was routed.
     routed: NDArray[np.bool_]
-
-    def part(self, member: NDArray[np.bool_], merged: Ints) -> LabelledDay:
-        """Return the comments (N,) that are members, as a day with a design of its own.
-
-        `merged` (H,) is the stratum that each stratum is counted in.
-        """
-        day, size = self.labelled, len(self.labelled.population)
-        stratum = merged[self.stratum[member]]
-        place = np.cumsum(member) - 1
-        confirmations = day.confirmations
-        if confirmations is not None:
-            inside = member[confirmations.row]
-            rows = place[confirmations.row[inside]]
-            confirmations = Confirmations(row=rows, label=confirmations.label[inside])
-        return LabelledDay(
-            prob=day.prob[member],
-            stratum=stratum,
-            label=day.label[member],
-            labelled=day.labelled[member],
-            population=np.bincount(stratum, minlength=size),
-            sample=np.bincount(stratum[self.routed[member]], minlength=size),
-            confirmations=confirmations,
-        )
 
 
 def compare_scores(
@@ -150,8 +126,8 @@ def measure_groups(
     Columns: `COLUMNS`. The metrics are those of `measure_days` for the group's comments, which
     allow for people's errors; people are supposed to err alike in all groups. Further,
     `calibration_error` is the mean probability less the prevalence, in [−1, 1], above 0 where the
-    model overestimates toxicity; `bpsn_auc` and `bnsp_auc` are those of `modwatch.divergence`, with
-    bootstrap intervals. `difference` is that from all other comments; BPSN and BNSP compare with
+    model overestimates toxicity; `bpsn_auc` and `bnsp_auc` are those of `modwatch.divergence`.
+    `difference` is that from all other comments; BPSN and BNSP compare with
     them by themselves. `p_holm` is corrected for all rows.
 
     Groups with few labels are insufficient, with the reason.
@@ -187,11 +163,11 @@ def _group_rows(
                 f"got {inside.size} memberships for {day.stratum.size} comments; pass one each"
             )
     sides = [_side(days, member), _side(days, [~inside for inside in member])]
-    samples = [Sample(side) for side in sides]
+    samples = [Sample([side]) for side in sides]
     sizes = [sample.prob.size for sample in samples]
     part = np.repeat([0, 1], sizes)
     # Labels tell of error rates what people do in both; of true labels, only those of one's own.
-    labels = Sample([*sides[0], *sides[1]]).true_labels(known, seed=seed, part=part)
+    labels = Sample(sides).true_labels(known, seed=seed, part=part)
     parted = [_rows_of(labels, part == side) for side in (0, 1)]
     found: list[dict[str, Estimate]] = [
         {
@@ -213,27 +189,57 @@ def _group_rows(
         estimates["calibration_error"] = _calibration(estimates["prevalence"], side)
     for metric in LABEL_METRICS[:-2]:
         yield _row(group, metric, found[0][metric], found[1][metric], comments)
-    for metric, flip in (("bpsn_auc", False), ("bnsp_auc", True)):
-        area = _mixed_auc(samples, labels, part, seed=seed, flip=flip)
-        yield _row(group, metric, area, None, comments)
+    estimators = [
+        Estimator(sample, threshold=threshold, seed=seed, labels=own)
+        for sample, own in zip(samples, parted, strict=True)
+    ]
+    for metric, (one, other) in (("bpsn_auc", estimators[::-1]), ("bnsp_auc", estimators)):
+        yield _row(group, metric, one.auroc_against(other, metric=metric), None, comments)
 
 
-def _side(days: Sequence[GroupedDay], member: Members) -> list[LabelledDay]:
-    """Return the members of each day; strata in which no day has a label join the nearest."""
-    strata = max(len(day.labelled.population) for day in days)
-    count = np.zeros(strata, np.int64)
-    for day, inside in zip(days, member, strict=True):
-        count += np.bincount(day.stratum[inside & day.labelled.labelled], minlength=strata)
-    used = np.flatnonzero(count[1:]) + 1
-    merged = np.arange(strata)
+def _side(days: Sequence[GroupedDay], member: Members) -> LabelledDay:
+    """Return the members of all days as one day with a design of its own.
+
+    A group may have no label on a day, or in a stratum: the strata of all days are taken together,
+    and those without any label join the nearest one that has some.
+    """
+    columns = [
+        (day.labelled.prob, day.labelled.label, day.labelled.labelled, day.stratum, day.routed)
+        for day in days
+    ]
+    prob, label, labelled, stratum, routed = (
+        np.concatenate([values[inside] for values, inside in zip(parts, member, strict=True)])
+        for parts in zip(*columns, strict=True)
+    )
+    size = int(stratum.max(initial=0)) + 1
+    used = np.flatnonzero(np.bincount(stratum[labelled], minlength=size)[1:]) + 1
+    merged = np.arange(size)
     if used.size:
-        rest = merged[1:]
-        merged[1:] = used[np.abs(rest[:, None] - used).argmin(axis=1)]
-    parts = []
+        merged[1:] = used[np.abs(merged[1:, None] - used).argmin(axis=1)]
+    stratum = merged[stratum]
+    return LabelledDay(
+        prob=prob,
+        stratum=stratum,
+        label=label,
+        labelled=labelled,
+        population=np.bincount(stratum, minlength=size),
+        sample=np.bincount(stratum[routed], minlength=size),
+        confirmations=_confirmations(days, member),
+    )
+
+
+def _confirmations(days: Sequence[GroupedDay], member: Members) -> Confirmations | None:
+    """Return the further labels of the members; None if labels are the truth."""
+    rows, labels, before = [], [], 0
     for day, inside in zip(days, member, strict=True):
-        size = len(day.labelled.population)
-        parts.append(day.part(inside, np.minimum(merged[:size], max(size - 1, 0))))
-    return parts
+        given = day.labelled.confirmations
+        if given is None:
+            return None
+        kept = inside[given.row]
+        rows.append(before + (np.cumsum(inside) - 1)[given.row[kept]])
+        labels.append(given.label[kept])
+        before += int(inside.sum())
+    return Confirmations(row=np.concatenate(rows), label=np.concatenate(labels))
 
 
 def _rows_of(labels: TrueLabels | None, chosen: NDArray[np.bool_]) -> TrueLabels | None:
@@ -242,68 +248,13 @@ def _rows_of(labels: TrueLabels | None, chosen: NDArray[np.bool_]) -> TrueLabels
     return replace(labels, cell=labels.cell[chosen], group=labels.group[chosen])
 
 
-def _calibration(prevalence: Estimate, days: Sequence[LabelledDay]) -> Estimate:
+def _calibration(prevalence: Estimate, day: LabelledDay) -> Estimate:
     """Return the mean probability, which is known, less the prevalence."""
     if prevalence.value is None or prevalence.low is None or prevalence.high is None:
         return prevalence
-    mean = float(np.concatenate([day.prob for day in days]).mean(dtype=np.float64))
+    mean = float(day.prob.mean(dtype=np.float64))
     ends = mean - prevalence.high, mean - prevalence.low
     return Estimate.of(mean - prevalence.value, ends, n=prevalence.n, limits=(-1.0, 1.0))
-
-
-def _mixed_auc(
-    samples: Sequence[Sample],
-    labels: TrueLabels | None,
-    part: Ints,
-    *,
-    seed: int,
-    flip: bool,
-) -> Estimate:
-    """Return the AUROC of others' toxic comments against the group's harmless ones.
-
-    With `flip`, of the group's toxic ones against others' harmless ones. The interval is from
-    bootstrap draws of rows within top and rest of either side, each with a draw of the true labels.
-    """
-    prob = np.concatenate([sample.prob for sample in samples])
-    weight = np.concatenate([sample.weight for sample in samples])
-    top = np.concatenate([sample.top for sample in samples])
-    toxic = labels.mean if labels is not None else np.concatenate([s.label for s in samples])
-    of_group = (part == 0) != flip
-    positive, negative = ~of_group, of_group
-    fewest = round(min(float(toxic[positive].sum()), float((1 - toxic)[negative].sum())))
-    reason = next((why for s in samples if (why := s.lacks(s.everything()))), "")
-    if reason or fewest < MINIMUM_OF_A_CLASS:
-        reason = reason or f"{fewest} labels of the rarer class; {MINIMUM_OF_A_CLASS} are needed"
-        return Estimate.insufficient(reason, n=prob.size)
-    order = np.argsort(prob, kind="stable")
-    starts = np.flatnonzero(np.diff(prob[order], prepend=-1.0))
-
-    def area(times: Floats, y: Floats) -> float:
-        above = np.add.reduceat((times * weight * y * positive)[order], starts)
-        below = np.add.reduceat((times * weight * (1 - y) * negative)[order], starts)
-        pairs = above.sum() * below.sum()
-        won = above @ (np.cumsum(below) - below / 2)
-        return float(won / pairs) if pairs else float("nan")
-
-    rng = np.random.default_rng(seed)
-    cells = [np.flatnonzero((part == s) & (top == t)) for s in (0, 1) for t in (False, True)]
-    drawn = np.empty(_DRAWS)
-    for draw in range(_DRAWS):
-        times = np.zeros(prob.size)
-        for cell in cells:
-            if cell.size:
-                times[cell] = np.bincount(
-                    rng.integers(cell.size, size=cell.size), minlength=cell.size
-                )
-        y = toxic
-        if labels is not None:
-            y = labels.prob[rng.integers(len(labels.prob))][labels.cell]
-        drawn[draw] = area(times, y)
-    low, high = interval(drawn[~np.isnan(drawn)])
-    if high - low > WIDEST_AREA:
-        reason = f"the interval is {high - low:.2f} wide; more labels are needed"
-        return Estimate.insufficient(reason, n=prob.size)
-    return Estimate.of(area(np.ones(prob.size), toxic), (low, high), n=prob.size)
 
 
 def _row(

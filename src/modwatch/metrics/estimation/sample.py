@@ -178,10 +178,14 @@ class Sample:
 
     def ranks(self, score: Callable[[Floats], Floats]) -> Ranks:
         """Return the ranks of the rows by score(prob) when nothing is reviewed."""
+        return self.ranks_of(self.prob, score)
+
+    def ranks_of(self, prob: Floats, score: Callable[[Floats], Floats] = np.asarray) -> Ranks:
+        """Return the ranks of comments with these probabilities (k,) among the population."""
         scores = [np.sort(score(day.prob.astype(np.float64))) for day in self._days]
-        ranking = Ranking(scores, score(self.prob))
+        ranking = Ranking(scores, score(prob))
         ranks = [ranking.ranks(i, np.ones(day.size)) for i, day in enumerate(scores)]
-        return pool_ranks(ranks, self.prob.size)
+        return pool_ranks(ranks, prob.size)
 
     def reviewed(
         self, strategy: str, alphas: Sequence[float], toxic_share: float

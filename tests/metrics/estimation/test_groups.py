@@ -1,0 +1,204 @@
+"""Groups of comments beside all others: closed forms, and simulated weeks."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from modwatch.divergence import bnsp_auc, bpsn_auc
+from modwatch.errors import MetricInputError
+from modwatch.metrics.estimation.groups import (
+    LABEL_METRICS,
+    SCORE_METRICS,
+    GroupedDay,
+    compare_scores,
+    measure_groups,
+)
+from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay, fully_labelled
+
+GROUP = ("language", "de")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def everything_labelled(rng, size=400, days=2):
+    """Return days whose comments all have their true label, and which are members."""
+    made, members, truth = [], [], []
+    for _ in range(days):
+        prob = rng.random(size)
+        label = (rng.random(size) < prob).astype(int)
+        day = fully_labelled(label, prob)
+        routed = np.ones(size, bool)
+        made.append(GroupedDay(labelled=day, stratum=np.zeros(size, int), routed=routed))
+        members.append(rng.random(size) < 0.3)
+        truth.append((prob, label))
+    prob, label = (np.concatenate(part) for part in zip(*truth, strict=True))
+    return made, members, prob, label
+
+
+def sampled(rng, members, prob, label, *, confirmed=True):
+    """Return a day of which the most uncertain 80 and 60 random comments have labels."""
+    size = prob.size
+    order = np.argsort(-prob * (1 - prob), kind="stable")
+    stratum = np.ones(size, int)
+    stratum[order[:80]] = 0
+    stratum[order[80 + (size - 80) // 2 :]] = 2
+    routed = stratum == 0
+    for part in (1, 2):
+        routed[rng.choice(np.flatnonzero(stratum == part), 30, replace=False)] = True
+    rows = np.flatnonzero(routed & (label == 1))
+    day = LabelledDay(
+        prob=prob,
+        stratum=np.where(routed, stratum, -1),
+        label=label,
+        labelled=routed,
+        population=np.bincount(stratum),
+        sample=np.bincount(stratum[routed]),
+        confirmations=Confirmations(row=rows, label=label[rows]) if confirmed else None,
+    )
+    return GroupedDay(labelled=day, stratum=stratum, routed=routed)
+
+
+def by_metric(table):
+    return table.set_index("metric")
+
+
+def test_of_labelled_comments_the_figures_are_those_of_the_comments(rng):
+    days, members, prob, label = everything_labelled(rng)
+    inside = np.concatenate(members)
+    table = by_metric(measure_groups(days, [(GROUP, members)]))
+    own, others = (prob[inside], label[inside]), (prob[~inside], label[~inside])
+
+    def accuracy(p, y):
+        return ((p > 0.5) == y).mean()
+
+    assert table.index.tolist() == list(LABEL_METRICS)
+    assert table.loc["accuracy", "value"] == pytest.approx(accuracy(*own))
+    gap = accuracy(*own) - accuracy(*others)
+    for name in ("difference", "difference_low", "difference_high"):
+        assert table.loc["accuracy", name] == pytest.approx(gap)
+    assert table.loc["auroc", "value"] == pytest.approx(sk.roc_auc_score(*own[::-1]))
+    assert table.loc["calibration_error", "value"] == pytest.approx(own[0].mean() - own[1].mean())
+    assert table.loc["bpsn_auc", "value"] == pytest.approx(bpsn_auc(label, prob, inside))
+    assert table.loc["bnsp_auc", "value"] == pytest.approx(bnsp_auc(label, prob, inside))
+    assert (table["comments"] == inside.sum()).all()
+
+
+def test_a_group_and_all_others_differ_by_opposite_amounts(rng):
+    prob = rng.beta(0.4, 2, 3_000)
+    label = (rng.random(3_000) < prob).astype(int)
+    members = [rng.random(3_000) < 0.5]
+    day = sampled(rng, members, prob, label)
+    there = by_metric(measure_groups([day], [(GROUP, members)]))
+    back = by_metric(measure_groups([day], [(GROUP, [~members[0]])]))
+    for name in ("accuracy", "prevalence", "calibration_error"):
+        assert there.loc[name, "status"] == "ok"
+        assert there.loc[name, "difference"] == pytest.approx(
+            -back.loc[name, "difference"], abs=0.01
+        )
+
+
+def test_the_order_of_comments_does_not_matter(rng):
+    prob = rng.beta(0.4, 2, 2_000)
+    label = (rng.random(2_000) < prob).astype(int)
+    members = rng.random(2_000) < 0.4
+    day = sampled(rng, members, prob, label, confirmed=False)
+    shuffled = rng.permutation(2_000)
+    old = day.labelled
+    other = GroupedDay(
+        labelled=LabelledDay(
+            prob=old.prob[shuffled], stratum=old.stratum[shuffled], label=old.label[shuffled],
+            labelled=old.labelled[shuffled], population=old.population, sample=old.sample,
+        ),
+        stratum=day.stratum[shuffled],
+        routed=day.routed[shuffled],
+    )  # fmt: skip
+    one = by_metric(measure_groups([day], [(GROUP, [members])]))
+    two = by_metric(measure_groups([other], [(GROUP, [members[shuffled]])]))
+    exact = [name for name in LABEL_METRICS if not name.endswith("_auc")]
+    assert one.loc[exact, "value"].to_numpy() == pytest.approx(
+        two.loc[exact, "value"].to_numpy(), nan_ok=True
+    )
+
+
+def test_a_stratum_without_labels_joins_the_nearest_one(rng):
+    prob = rng.beta(0.4, 2, 3_000)
+    label = (rng.random(3_000) < prob).astype(int)
+    day = sampled(rng, None, prob, label)
+    members = (rng.random(3_000) < 0.5) & ~(day.routed & (day.stratum == 2))
+    table = by_metric(measure_groups([day], [(GROUP, [members])]))
+    assert table.loc["accuracy", "status"] == "ok"
+    assert table.loc["accuracy", "comments"] == members.sum()
+
+
+def test_a_group_without_labels_is_insufficient_and_says_why(rng):
+    prob = rng.beta(0.4, 2, 2_000)
+    day = sampled(rng, None, prob, (rng.random(2_000) < prob).astype(int))
+    table = by_metric(measure_groups([day], [(GROUP, [~day.routed])]))
+    assert (table["status"] == "insufficient").all()
+    assert table["reason"].str.len().min() > 0
+    assert table[["value", "difference", "p_holm"]].isna().all(axis=None)
+
+
+def test_a_group_of_other_comments_is_refused(rng):
+    days, members, *_ = everything_labelled(rng)
+    with pytest.raises(MetricInputError, match="3 memberships for 400 comments"):
+        measure_groups(days, [(GROUP, [np.ones(3, bool), members[1]])])
+
+
+def test_no_group_gives_an_empty_table(rng):
+    days, *_ = everything_labelled(rng)
+    assert measure_groups(days, []).empty
+    assert compare_scores(np.ones(3), np.ones(3, bool), np.ones(3, bool), {}).empty
+
+
+def test_scores_of_groups_are_exact(rng):
+    prob = rng.random(500)
+    inside, reviewed = rng.random(500) < 0.2, rng.random(500) < 0.1
+    table = by_metric(compare_scores(prob, prob > 0.7, reviewed, {GROUP: inside}))
+    assert table.index.tolist() == list(SCORE_METRICS)
+    assert table.loc["mean_uncertainty", "value"] == pytest.approx(
+        (prob * (1 - prob))[inside].mean()
+    )
+    assert table.loc["flagged_share", "value"] == pytest.approx((prob > 0.7)[inside].mean())
+    gap = reviewed[inside].mean() - reviewed[~inside].mean()
+    assert table.loc["reviewed_share", "difference"] == pytest.approx(gap)
+    assert (table["n"] == inside.sum()).all()
+
+
+def test_a_group_of_one_comment_has_no_mean(rng):
+    inside = np.arange(50) == 0
+    none = np.zeros(50, bool)
+    table = by_metric(compare_scores(rng.random(50), none, none, {GROUP: inside}))
+    assert table.loc["mean_uncertainty", "status"] == "insufficient"
+
+
+@pytest.mark.simulation
+def test_groups_that_do_not_differ_are_rarely_called_different():
+    rejected = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        prob = rng.beta(0.4, 2, 2_000)
+        label = (rng.random(2_000) < prob).astype(int)
+        group = (GROUP, [rng.random(2_000) < 0.4])
+        table = measure_groups([sampled(rng, None, prob, label)], [group], seed=seed)
+        rejected += bool((table["p_holm"] < 0.05).any())
+    assert rejected <= 5  # 5 % of 30 are 1.5
+
+
+@pytest.mark.simulation
+def test_a_model_that_is_wrong_about_a_group_is_found():
+    rng = np.random.default_rng(7)
+    days, members = [], []
+    for _ in range(7):
+        prob = rng.beta(0.4, 2, 2_000)
+        inside = rng.random(2_000) < 0.4
+        right = np.where(inside, 1 - prob, prob)
+        days.append(sampled(rng, None, prob, (rng.random(2_000) < right).astype(int)))
+        members.append(inside)
+    table = by_metric(measure_groups(days, [(GROUP, members)]))
+    assert table.loc["accuracy", "difference_high"] < -0.2
+    assert table.loc["accuracy", "p_holm"] < 1e-3
+    assert table.loc["calibration_error", "difference_high"] < -0.2
