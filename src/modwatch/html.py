@@ -9,11 +9,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 
-def render_html(package: str, template: str, **context: Any) -> str:
+def render_html(package: str, template: str, *, styled: str = "", **context: Any) -> str:
     """Return a page from a template of `package`, with every value of `context` escaped.
 
-    The template also gets `style`, the text of the package's `templates/page.css`, and `style_hash`
-    for a Content-Security-Policy that allows this style sheet and nothing else.
+    The template also gets `style`, the text of `templates/page.css` of the package, or of the one
+    that `styled` names, and `style_hash` for a Content-Security-Policy that allows this style sheet
+    and nothing else.
 
     Raises:
         jinja2.UndefinedError: the template uses a name that `context` lacks.
@@ -30,7 +31,9 @@ def render_html(package: str, template: str, **context: Any) -> str:
         keep_trailing_newline=True,
     )
     # The style sheet is a file of the package; escaped, it would not match its hash.
-    style = Markup(resources.files(package).joinpath("templates/page.css").read_text("utf-8"))  # noqa: S704
+    style = Markup(  # noqa: S704
+        resources.files(styled or package).joinpath("templates/page.css").read_text("utf-8")
+    )
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page = environment.get_template(template)
     return page.render(style=style, style_hash=f"sha256-{digest}", **context)

@@ -65,3 +65,19 @@ def test_intersections_need_every_attribute() -> None:
     assert found.isna().tolist() == [False, False, True]
     with pytest.raises(MetricInputError, match=r"no column \['race'\]"):
         intersections(people, ["race"])
+
+
+def test_several_small_groups_do_not_follow_from_the_others_either() -> None:
+    sizes = {"large": 9, "middle": 6, "one": 1, "other": 1}
+    group = dict(enumerate(name for name, size in sizes.items() for _ in range(size)))
+    annotations = Annotations.of(
+        item=[0] * len(group), annotator=list(group), label=[0, 1] * 8 + [1]
+    )
+    found = Groups.of(annotations, group, minimum=5)
+    assert found.names == ("large",)
+    assert len(group) - found.sizes().sum() >= 5
+    more = {**group, **dict.fromkeys(range(100, 104))}
+    annotations = Annotations.of(
+        item=[0] * len(more), annotator=list(more), label=[0, 1] * 10 + [1]
+    )
+    assert Groups.of(annotations, more, minimum=5).names == ("large", "middle")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from modwatch.cli import audit, benchmark, people, queue
+from modwatch.cli import annotations, audit, benchmark, people, queue
 from modwatch.cli.arguments import add_command, day, number_between, open_resources
 from modwatch.cli.models import add_models
 from modwatch.errors import ModwatchError
@@ -74,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     text = "run the benchmarks of published papers"
     group = add_command(commands, "benchmark", None, text)
     benchmark.add_commands(group.add_subparsers(required=True, metavar="COMMAND"))
+    text = "report who agrees with whom, from anybody's annotations"
+    group = add_command(commands, "annotations", None, text)
+    annotations.add_commands(group.add_subparsers(required=True, metavar="COMMAND"))
     _add_review(commands)
     add_command(commands, "migrate", _migrate, "upgrade the schema of the review database")
     settings = add_command(commands, "settings", _settings, "print the settings and their values")

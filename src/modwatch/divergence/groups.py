@@ -38,8 +38,10 @@ class Groups:
     ) -> "Groups":
         """Return the groups of the annotators that occur in `annotations`.
 
-        Groups of fewer than `minimum` annotators are suppressed. If this is a single group, the
-        smallest other one is, too: its figures would follow from those of all annotators.
+        Groups of fewer than `minimum` annotators are suppressed. What they have together, with
+        annotators without a group, follows from the figures of all annotators less those of the
+        shown groups; if these are fewer than `minimum` people, the smallest shown group is
+        suppressed too.
 
         Args:
             annotations: whose annotators are grouped.
@@ -51,7 +53,7 @@ class Groups:
         """
         series = pd.Series(group)
         different = series.rename_axis("annotator").reset_index(name="group").drop_duplicates()
-        twice = int(different["annotator"].duplicated().sum())
+        twice = different.loc[different["annotator"].duplicated(), "annotator"].nunique()
         if twice:
             raise MetricInputError(
                 f"{twice} annotators have two groups; give each one, such as a group of its own "
@@ -63,7 +65,7 @@ class Groups:
         mine = series.reindex(annotations.annotators).where(present).to_numpy(dtype=object)
         known = ~pd.isna(mine)
         sizes = pd.Series(mine[known]).astype(str).value_counts().sort_index()
-        small = _suppressed(sizes, minimum)
+        small = _suppressed(sizes, int((present & ~known).sum()), minimum)
         names = tuple(name for name in sizes.index if name not in small)
         if not names:
             raise MetricInputError(f"no group has {minimum} annotators; use a coarser grouping")
@@ -102,10 +104,11 @@ def intersections(annotators: pd.DataFrame, by: Sequence[str]) -> pd.Series:
     return joined.where(parts.notna().all(axis=1))
 
 
-def _suppressed(sizes: pd.Series, minimum: int) -> dict[str, str]:
-    """Return the suppressed groups with the reason."""
+def _suppressed(sizes: pd.Series, without: int, minimum: int) -> dict[str, str]:
+    """Return the suppressed groups with the reason; `without` annotators have no group."""
     small = {str(name): f"fewer than {minimum} annotators" for name in sizes.index[sizes < minimum]}
-    if len(small) == 1 and len(sizes) > 1:
-        others = sizes.drop(list(small))
-        small[str(others.idxmin())] = "another group would follow from it"
+    hidden = without + int(sizes[sizes < minimum].sum())
+    shown = sizes[sizes >= minimum]
+    if small and hidden < minimum and len(shown):
+        small[str(shown.idxmin())] = "another group would follow from it"
     return small

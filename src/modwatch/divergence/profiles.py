@@ -32,6 +32,8 @@ class DemographicDivergence:
 
     #: In [0, log k]: 0 if all clusters have the same shares of groups.
     value: float
+    #: Share of permutations of the groups whose divergence is as large.
+    p_value: float
     #: (P,) cluster of each profile.
     cluster: NDArray[np.intp] = field(repr=False)
     #: (k, G) share of each group in each cluster, and (k,) annotators of each cluster.
@@ -67,20 +69,21 @@ def annotator_profiles(conformity: Conformity, *, minimum: int = 20) -> Profiles
 
 
 def demographic_divergence(
-    profiles: Profiles, groups: ArrayLike, *, clusters: int = 4, seed: int = 0
+    profiles: Profiles, groups: ArrayLike, *, clusters: int = 4, draws: int = 500, seed: int = 0
 ) -> DemographicDivergence:
     """Return the divergence of the groups' shares between clusters of profiles.
 
     Profiles are clustered by k-means (20 starts); the divergence is the Jensen–Shannon divergence
     of the clusters' shares of groups, weighted by their sizes: Σ π_i KL(P_i‖M) with M their
     mixture, natural logarithm (Urbinati et al. 2025, Eq. 8). Even groups that do not matter give a
-    value above 0, the more the fewer annotators there are: compare it with permuted groups.
+    value above 0, the more the fewer annotators there are; `p_value` is that of a permutation test.
 
     Args:
         profiles: of P annotators.
         groups: (P,) group of each, numbers from 0; below 0: none, left out of the shares.
         clusters: k.
-        seed: of k-means.
+        draws: permutations of the groups.
+        seed: of k-means and permutations.
 
     Raises:
         MetricInputError: fewer profiles than clusters, or another number of groups.
@@ -102,14 +105,32 @@ def demographic_divergence(
         )
     found = KMeans(clusters, n_init=20, random_state=seed).fit_predict(profiles.share)
     member = codes >= 0
-    table = np.zeros((clusters, int(codes.max(initial=0)) + 1))
-    np.add.at(table, (found[member], codes[member]), 1)
+    of_members, codes = found[member], codes[member]
+    shape = clusters, int(codes.max(initial=0)) + 1
+    value, share = _divergence(of_members, codes, shape)
+    rng = np.random.default_rng(seed)
+    larger = sum(
+        _divergence(of_members, rng.permutation(codes), shape)[0] >= value - 1e-12
+        for _ in range(draws)
+    )
+    return DemographicDivergence(
+        value=value,
+        p_value=(1 + larger) / (1 + draws),
+        cluster=found,
+        group_share=share,
+        size=np.bincount(found, minlength=clusters),
+    )
+
+
+def _divergence(
+    cluster: NDArray[np.intp], group: NDArray[np.intp], shape: tuple[int, int]
+) -> tuple[float, Floats]:
+    """Return the divergence of clusters (P,) by groups (P,), and the shares (k, G)."""
+    table = np.zeros(shape)
+    np.add.at(table, (cluster, group), 1)
     size = table.sum(axis=1)
     share = np.divide(table, size[:, None], out=np.zeros_like(table), where=size[:, None] > 0)
     weight = size / max(size.sum(), 1)
     mixture = weight @ share
     entropy = -xlogy(share, share).sum(axis=1)
-    value = float(-xlogy(mixture, mixture).sum() - weight @ entropy)
-    return DemographicDivergence(
-        value=max(value, 0.0), cluster=found, group_share=share, size=np.bincount(found)
-    )
+    return max(float(-xlogy(mixture, mixture).sum() - weight @ entropy), 0.0), share

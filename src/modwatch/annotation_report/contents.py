@@ -1,0 +1,252 @@
+"""All figures of a set of annotations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from modwatch.disagreement import (
+    Annotations,
+    FlipRates,
+    adjusted_accuracy,
+    adjusted_metrics,
+    estimate_flip_rates,
+    fixed_flip_rate,
+    majority,
+)
+from modwatch.divergence import (
+    DemographicDivergence,
+    Groups,
+    annotator_profiles,
+    conformity_delta,
+    demographic_divergence,
+    group_report,
+    kappa_matrix,
+)
+from modwatch.divergence.groups import MINIMUM_ANNOTATORS
+from modwatch.errors import MetricInputError
+
+Floats = NDArray[np.float64]
+
+#: p-value, corrected for multiplicity, below which a difference is more than chance.
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters:
+    """Annotators whose conformity is alike, and how groups are spread over them."""
+
+    found: DemographicDivergence
+    #: (k, 40) mean profile of each cluster, shares of δ on [−1, 1].
+    profile: Floats = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupingReport:
+    """The figures of the groups of one attribute, or of several."""
+
+    name: str
+    #: None: no group is large enough.
+    groups: Groups | None
+    #: Why there are no groups; empty if there are.
+    reason: str
+    #: `group_report`; None without probabilities or with more than two classes.
+    table: pd.DataFrame | None = field(repr=False)
+    #: `kappa_matrix`.
+    kappa: pd.DataFrame | None = field(repr=False)
+    clusters: Clusters | None = field(repr=False)
+
+    def significant(self, metric: str = "agreement") -> pd.DataFrame:
+        """Return the rows of a metric whose difference is more than chance, largest first."""
+        if self.table is None:
+            return pd.DataFrame()
+        rows = self.table[self.table["metric"] == metric]
+        rows = rows[rows["p_holm"] < SIGNIFICANT]
+        return rows.reindex(rows["difference"].abs().sort_values(ascending=False).index)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotationReport:
+    """All figures of a set of annotations; no figure of a single item or annotator."""
+
+    items: int
+    annotators: int
+    annotations: int
+    retests: int
+    classes: tuple[Any, ...]
+    #: Flip rates; None if they cannot be estimated, then `reason` says why.
+    rates: FlipRates | None
+    reason: str
+    #: `adjusted_metrics` with probabilities of two classes, else `adjusted_accuracy` of the
+    #: majority label as its one row.
+    metrics_table: pd.DataFrame = field(repr=False)
+    #: Whether there are probabilities.
+    has_model: bool
+    groupings: tuple[GroupingReport, ...]
+
+    def metrics(self) -> dict[str, float]:
+        """Return the main figures by key, at most 60; without names of groups.
+
+        Keys: `disagreement/…` and `groups_GROUPING/…`.
+        """
+        found = {
+            "disagreement/annotations": float(self.annotations),
+            "disagreement/annotators": float(self.annotators),
+            "disagreement/items": float(self.items),
+            "disagreement/retests": float(self.retests),
+        }
+        if self.rates is not None:
+            for name, bound in (("", None), ("_low", "low"), ("_high", "high")):
+                rate = float(self.rates.rates(bound).mean())  # type: ignore[arg-type]
+                found[f"disagreement/flip_rate{name}"] = rate
+        for metric, row in self.metrics_table.iterrows():
+            for column in ("raw", "adjusted", "oracle"):
+                if metric in _SHOWN and not np.isnan(row[column]):
+                    found[f"disagreement/{metric}_{column}"] = float(row[column])
+        for grouping in self.groupings[:_MOST_GROUPINGS]:
+            prefix = f"groups_{_key(grouping.name)}"
+            if grouping.groups is not None:
+                found[f"{prefix}/groups"] = float(len(grouping.groups.names))
+            if grouping.table is not None:
+                rows = grouping.table[grouping.table["metric"] == "agreement"]
+                found[f"{prefix}/largest_difference"] = float(rows["difference"].abs().max())
+                found[f"{prefix}/significant"] = float(len(grouping.significant()))
+            if grouping.clusters is not None:
+                found[f"{prefix}/demographic_divergence"] = grouping.clusters.found.value
+        return {name: value for name, value in found.items() if not np.isnan(value)}
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables by name."""
+        found = {"metrics": self.metrics_table.rename_axis("metric").reset_index()}
+        if self.rates is not None and not self.rates.by_annotator:
+            found["flip_rates"] = self.rates.table
+        for grouping in self.groupings:
+            name = _key(grouping.name)
+            if grouping.table is not None:
+                found[f"groups_{name}"] = grouping.table[grouping.table["metric"].notna()]
+            if grouping.kappa is not None:
+                found[f"kappa_{name}"] = grouping.kappa.rename_axis("group").reset_index()
+        return found
+
+
+_SHOWN = ("accuracy", "auroc", "f1")
+_MOST_GROUPINGS = 8
+
+
+def _key(name: str) -> str:
+    return "".join(each if each.isalnum() else "_" for each in name)
+
+
+def annotation_report(
+    annotations: Annotations,
+    *,
+    y_prob: ArrayLike | None = None,
+    groups: Mapping[str, Mapping[Any, str] | pd.Series] | None = None,
+    threshold: float = 0.5,
+    minimum: int = MINIMUM_ANNOTATORS,
+    draws: int = 1_000,
+    seed: int = 0,
+) -> AnnotationReport:
+    """Return how people disagree, whom a model agrees with, and how groups differ.
+
+    What the data do not allow is left out, and the report says why.
+
+    Args:
+        annotations: of two classes or more.
+        y_prob: (I,) probability of the last of two classes, in the order of `annotations.items`.
+        groups: group of each annotator, by the name of the grouping.
+        threshold: decisions are positive above.
+        minimum: annotators of a group; smaller ones are suppressed.
+        draws: permutations of a test.
+        seed: of permutations and clusters.
+
+    Raises:
+        MetricInputError: probabilities outside [0, 1] or NaN, or of more than two classes.
+
+    >>> rng = np.random.default_rng(0)
+    >>> annotations = Annotations.of(
+    ...     item=np.repeat(np.arange(60), 6), annotator=np.tile(np.arange(6), 60),
+    ...     label=(rng.random(360) < np.repeat(rng.random(60), 6)).astype(int),
+    ... )
+    >>> report = annotation_report(annotations, y_prob=rng.random(60))
+    >>> report.items, report.rates.method, sorted(report.tables())
+    (60, 'svd', ['flip_rates', 'metrics'])
+    """
+    prob = None if y_prob is None else np.asarray(y_prob, dtype=np.float64)
+    rates, reason = _rates(annotations, prob, seed)
+    used = rates or fixed_flip_rate(annotations, 0.0)
+    if prob is None:
+        label, _ = majority(annotations.counts())
+        decision = np.asarray(annotations.classes, dtype=object)[label]
+        table = pd.DataFrame([adjusted_accuracy(annotations, decision, used)], index=["accuracy"])
+    else:
+        table = adjusted_metrics(annotations, prob, used, threshold=threshold)
+    return AnnotationReport(
+        items=len(annotations.items),
+        annotators=len(annotations.annotators),
+        annotations=int(annotations.first.sum()),
+        retests=annotations.retests.item.size,
+        classes=tuple(annotations.classes),
+        rates=rates,
+        reason=reason,
+        metrics_table=table,
+        has_model=prob is not None,
+        groupings=tuple(
+            _grouping(name, of, annotations, prob, threshold, minimum, draws, seed)
+            for name, of in (groups or {}).items()
+        ),
+    )
+
+
+def _rates(
+    annotations: Annotations, prob: Floats | None, seed: int
+) -> tuple[FlipRates | None, str]:
+    try:
+        rates = estimate_flip_rates(annotations, by=prob, seed=seed)
+    except MetricInputError as exc:
+        return None, str(exc)
+    return rates, rates.reason
+
+
+def _grouping(
+    name: str,
+    of: Mapping[Any, str] | pd.Series,
+    annotations: Annotations,
+    prob: Floats | None,
+    threshold: float,
+    minimum: int,
+    draws: int,
+    seed: int,
+) -> GroupingReport:
+    try:
+        groups = Groups.of(annotations, of, minimum=minimum)
+    except MetricInputError as exc:
+        return GroupingReport(
+            name=name, groups=None, reason=str(exc), table=None, kappa=None, clusters=None
+        )
+    table, clusters = None, None
+    if prob is not None and annotations.n_classes == 2:
+        table = group_report(annotations, prob, groups, threshold=threshold, draws=draws, seed=seed)
+        clusters = _clusters(annotations, prob, groups, seed)
+    kappa = kappa_matrix(annotations, groups)
+    return GroupingReport(
+        name=name, groups=groups, reason="", table=table, kappa=kappa, clusters=clusters
+    )
+
+
+def _clusters(annotations: Annotations, prob: Floats, groups: Groups, seed: int) -> Clusters | None:
+    """Return the clusters of annotators; None if too few have a profile."""
+    profiles = annotator_profiles(conformity_delta(annotations, prob))
+    try:
+        found = demographic_divergence(profiles, groups.code[profiles.annotator], seed=seed)
+    except MetricInputError:
+        return None
+    if found.size.min() < MINIMUM_ANNOTATORS:  # a mean profile of few people is theirs
+        return None
+    profile = np.stack(
+        [profiles.share[found.cluster == each].mean(axis=0) for each in range(len(found.size))]
+    )
+    return Clusters(found=found, profile=profile)

@@ -1,0 +1,299 @@
+"""The report as a self-contained HTML page in plain words, and its tables as files."""
+
+import base64
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from modwatch.annotation_report.contents import SIGNIFICANT, AnnotationReport, GroupingReport
+from modwatch.annotation_report.figures import report_figures
+from modwatch.html import render_html
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table: headings of the columns, and rows of texts, the first their heading."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A question, its answer in sentences, what shows it, and what must not be concluded."""
+
+    question: str
+    answers: tuple[str, ...]
+    tables: tuple[Table, ...] = ()
+    #: Source, text alternative and caption of each picture.
+    pictures: tuple[tuple[str, str, str], ...] = ()
+    limits: str = ""
+
+
+def render_page(report: AnnotationReport, *, title: str = "Annotations") -> str:
+    """Return the page; it names no item and no annotator, and loads nothing."""
+    figures = report_figures(report)
+    sections = [_slips(report, figures), _model(report)]
+    sections += [_groups(grouping, figures) for grouping in report.groupings]
+    return render_html(
+        "modwatch.annotation_report",
+        "report.html",
+        styled="modwatch",
+        title=title,
+        facts=_facts(report),
+        sections=sections,
+    )
+
+
+def write_report(report: AnnotationReport, folder: Path, *, title: str = "Annotations") -> Path:
+    """Write `report.html` and the tables as CSV files to a folder; return the page's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in report.tables().items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+    page = folder / "report.html"
+    page.write_text(render_page(report, title=title), encoding="utf-8")
+    return page
+
+
+def _facts(report: AnnotationReport) -> list[tuple[str, str]]:
+    return [
+        ("Items", f"{report.items:,}"),
+        ("Annotators", f"{report.annotators:,}"),
+        ("Annotations", f"{report.annotations:,}, the first label of each annotator and item"),
+        ("Labels given again", f"{report.retests:,}"),
+        ("Classes", f"{len(report.classes)}"),
+    ]
+
+
+def _slips(report: AnnotationReport, figures: dict[str, Figure]) -> Section:
+    question = "How often is a label a slip?"
+    limits = (
+        "A slip is a label that its annotator would not give most often. Opinions that few people "
+        "hold are no slips, but without labels given again the two are hard to tell apart. Do not "
+        "compare rates that were estimated in different ways."
+    )
+    if report.rates is None:
+        answer = f"The data do not tell ({report.reason}). Below, every label counts as an opinion."
+        return Section(question=question, answers=(answer,), limits=limits)
+    rates = report.rates
+    value, low, high = (float(rates.rates(bound).mean()) for bound in (None, "low", "high"))
+    answers = (
+        f"About {value:.1%} of the labels are slips (90 % bounds {low:.1%} to {high:.1%}).",
+        f"How this was estimated: {rates.reason}.",
+    )
+    pictures: tuple[tuple[str, str, str], ...] = ()
+    if "flip_rates" in figures:
+        told = "Flip rate of each stratum of items, with 90 % bounds."
+        pictures = ((_source(figures["flip_rates"]), told, told),)
+    return Section(question=question, answers=answers, pictures=pictures, limits=limits)
+
+
+def _model(report: AnnotationReport) -> Section:
+    table = report.metrics_table
+    row = table.loc["accuracy"]
+    counts = f"{report.annotations:,} labels of {report.items:,} items"
+    answers: tuple[str, ...]
+    if report.has_model:
+        question = "Does the model agree with people, or with a majority vote?"
+        answers = (
+            f"The model's decision equals {row['raw']:.1%} of all labels ({counts}), and "
+            f"{row['majority']:.1%} of the majority labels.",
+            f"Slips taken out, it agrees with {row['adjusted']:.1%} of people's opinions "
+            f"({row['low']:.1%} to {row['high']:.1%}, for the uncertainty of the flip rates).",
+            f"Since people disagree, nobody can agree with more than {row['oracle']:.1%} of the "
+            f"opinions; the model reaches {row['normalised']:.1%} of that.",
+        )
+    else:
+        question = "How far do people agree?"
+        answers = (
+            f"The majority label equals {row['raw']:.1%} of all labels ({counts}); slips taken "
+            f"out, {row['adjusted']:.1%} of the opinions.",
+            "No decision, by a model or a person, can agree with more people than that.",
+        )
+    columns = [
+        name for name in ("majority", "raw", "adjusted", "low", "high", "oracle") if name in table
+    ]
+    rows = tuple(
+        (_title(str(metric)), *(_number(values[name]) for name in columns))
+        for metric, values in table.iterrows()
+    )
+    titles = {
+        "majority": "majority label", "raw": "all labels", "adjusted": "opinions",
+        "low": "low", "high": "high", "oracle": "best possible",
+    }  # fmt: skip
+    shown = Table(
+        caption="Metrics against the majority label, all labels, and opinions (slips taken out)",
+        columns=("Metric", *(titles[name] for name in columns)),
+        rows=rows,
+    )
+    return Section(
+        question=question,
+        answers=answers,
+        tables=(shown,),
+        limits="A high agreement with the majority says nothing about those who are outvoted. The "
+        "figures hold for these items and these annotators, not for others.",
+    )
+
+
+def _groups(grouping: GroupingReport, figures: dict[str, Figure]) -> Section:
+    question = f"Do groups differ by {_spoken(grouping.name)}?"
+    if grouping.groups is None:
+        return Section(question=question, answers=(f"Not shown: {grouping.reason}.",))
+    answers = [*_answers(grouping), *_suppressed(grouping)]
+    pictures = []
+    for kind, told in (
+        ("agreement", "Agreement of the model with each group, with 95 % intervals."),
+        ("kappa", "Cohen’s κ within and between groups: 1 is full agreement, 0 chance."),
+        ("clusters", "Annotators by how the model treats their labels, and the groups among them."),
+    ):
+        figure = figures.get(f"{kind}_{grouping.name}")
+        if figure is not None:
+            pictures.append((_source(figure), f"{told} The values are in the tables.", told))
+    return Section(
+        question=question,
+        answers=tuple(answers),
+        tables=_group_tables(grouping),
+        pictures=tuple(pictures),
+        limits="A difference says that the model’s decisions are closer to the labels of some "
+        "people than to those of others, on the items that each of them got. It does not say why, "
+        "and nothing about any person of a group. Read small groups by the shrunk figure.",
+    )
+
+
+def _answers(grouping: GroupingReport) -> list[str]:
+    assert grouping.groups is not None  # noqa: S101
+    number = len(grouping.groups.names)
+    answers = []
+    if grouping.table is None and grouping.kappa is not None:
+        within = np.diag(grouping.kappa.to_numpy())
+        answers.append(
+            f"{number} groups are large enough. People of one group agree with each other by κ = "
+            f"{np.nanmin(within):.2f} to {np.nanmax(within):.2f}, by group; there is no model’s "
+            "probability to compare with."
+        )
+        return answers
+    significant = grouping.significant()
+    if significant.empty:
+        answers.append(
+            f"Among {number} groups, the model’s agreement differs from that with everybody else "
+            "by no more than chance."
+        )
+    for row in significant.head(5).to_dict("records"):
+        more = "more" if row["difference"] > 0 else "less"
+        answers.append(
+            f"The model agrees {more} with annotators of the group {row['group']}: "
+            f"{row['value']:.1%} "
+            f"({row['low']:.1%} to {row['high']:.1%}; {row['annotators']:.0f} annotators, "
+            f"{row['annotations']:,.0f} labels), {abs(row['difference']):.1%} points {more} than "
+            f"with everybody else (p = {_p(row['p_holm'])}, corrected for all comparisons)."
+        )
+    if grouping.clusters is not None:
+        found = grouping.clusters.found
+        matters = found.p_value < SIGNIFICANT
+        answers.append(
+            "Sorted by how close the model is to their labels, annotators "
+            + ("are of different groups, more than by chance" if matters else "are of all groups")
+            + f" (demographic divergence {found.value:.3f}, p = {_p(found.p_value)})."
+        )
+    return answers
+
+
+def _suppressed(grouping: GroupingReport) -> list[str]:
+    assert grouping.groups is not None  # noqa: S101
+    number, without = len(grouping.groups.suppressed), grouping.groups.without
+    told = []
+    if number:
+        noun = "group is" if number == 1 else "groups are"
+        told.append(f"{number} {noun} not shown, since figures of so few could identify people.")
+    if without:
+        told.append(f"{without:,} annotators have no group and are left out here.")
+    return told
+
+
+def _group_tables(grouping: GroupingReport) -> tuple[Table, ...]:
+    tables = []
+    if grouping.table is not None:
+        rows = grouping.table[grouping.table["metric"].notna()]
+        columns = ("value", "low", "high", "difference", "p_holm", "shrunk")
+        tables.append(
+            Table(
+                caption=f"Figures by {_spoken(grouping.name)}, with 95 % intervals",
+                columns=(
+                    "Group", "Metric", "Value", "Low", "High", "Less all others", "p (Holm)",
+                    "Shrunk", "Annotators", "Labels",
+                ),
+                rows=tuple(
+                    (
+                        str(row["group"]),
+                        _title(str(row["metric"])),
+                        *(_number(row[name]) for name in columns),
+                        f"{row['annotators']:.0f}",
+                        f"{row['annotations']:,.0f}",
+                    )
+                    for row in rows.to_dict("records")
+                ),
+            )
+        )  # fmt: skip
+    if grouping.kappa is not None:
+        tables.append(
+            Table(
+                caption="Cohen’s κ within and between groups",
+                columns=("Group", *map(str, grouping.kappa.columns)),
+                rows=tuple(
+                    (str(name), *(_number(value) for value in values))
+                    for name, values in zip(
+                        grouping.kappa.index, grouping.kappa.to_numpy(), strict=True
+                    )
+                ),
+            )
+        )
+    return tuple(tables)
+
+
+def _spoken(grouping: str) -> str:
+    """Return the name of a grouping in a sentence.
+
+    >>> _spoken("gender,age")
+    'gender and age'
+    """
+    return grouping.replace(",", " and ")
+
+
+def _title(metric: str) -> str:
+    """Return the display name of a metric.
+
+    >>> _title("oc_auroc"), _title("mean_delta")
+    ('OC-AUROC', 'Mean δ')
+    """
+    known = {
+        "auroc": "AUROC", "f1": "F1", "oc_accuracy": "OC-Acc", "oc_auroc": "OC-AUROC",
+        "oc_average_precision": "OC-AUPRC", "mean_delta": "Mean δ",
+    }  # fmt: skip
+    return known.get(metric, metric.replace("_", " ").capitalize())
+
+
+def _number(value: float) -> str:
+    """Return a figure as text; a dash where there is none."""
+    return "–" if np.isnan(value) else f"{value:.3f}".replace("-", "−")
+
+
+def _p(value: float) -> str:
+    """Return a p-value as text.
+
+    >>> _p(0.0004), _p(0.03)
+    ('under 0.001', '0.030')
+    """
+    return "under 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _source(figure: Figure) -> str:
+    """Return the figure as SVG in a `data:` URI; equal figures give equal texts."""
+    buffer = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "modwatch", "svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return f"data:image/svg+xml;base64,{base64.b64encode(buffer.getvalue()).decode()}"

@@ -1,0 +1,72 @@
+"""The command `modwatch annotations report`."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from modwatch.cli.arguments import add_command
+
+
+def add_commands(commands: Any) -> None:
+    """Add `annotations report`."""
+    parser = add_command(
+        commands,
+        "report",
+        _report,
+        "write a page about who agrees with whom, from a file with one row an annotation",
+    )
+    parser.add_argument(
+        "file", type=Path, help="CSV, TSV, JSON lines or Parquet: columns item, annotator, label"
+    )
+    for name, text in (
+        ("item", "id of what was labelled"),
+        ("annotator", "id of who labelled"),
+        ("label", "the label"),
+        ("time", "orders the labels, if the file has it"),
+        ("prob", "the model's probability of the item, if the file has it"),
+    ):
+        parser.add_argument(f"--{name}-column", metavar="COLUMN", help=f"{text}; default: {name}")
+    parser.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="COLUMN[,COLUMN…]",
+        help="attribute of the annotators, or several for their intersections; may be repeated",
+    )
+    parser.add_argument(
+        "--classes", nargs="+", metavar="LABEL", help="all labels, the positive one of two last"
+    )
+    parser.add_argument("--threshold", type=float, default=0.5, help="default: 0.5")
+    parser.add_argument(
+        "--minimum", type=int, default=5, help="annotators of a group that is shown; default: 5"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of permutations; default: 0")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("annotations"),
+        help="folder of the page and its tables; default: annotations",
+    )
+
+
+def _report(options: argparse.Namespace) -> None:
+    from modwatch.annotation_report import annotation_report, read_annotations, write_report
+
+    names = ("item", "annotator", "label", "time", "prob")
+    given = {name: getattr(options, f"{name}_column") for name in names}
+    table = read_annotations(
+        options.file,
+        columns={name: column for name, column in given.items() if column is not None},
+        groups=options.group,
+        classes=options.classes,
+    )
+    report = annotation_report(
+        table.annotations,
+        y_prob=table.y_prob,
+        groups=table.groups,
+        threshold=options.threshold,
+        minimum=options.minimum,
+        seed=options.seed,
+    )
+    page = write_report(report, options.output, title=options.file.stem)
+    print(f"{report.annotations:,} annotations of {report.items:,} items: {page}")

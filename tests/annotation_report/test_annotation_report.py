@@ -1,0 +1,226 @@
+"""The report of a long table: what it says, what it hides, what it refuses."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from modwatch.annotation_report import annotation_report, read_annotations, render_page
+from modwatch.annotation_report.figures import report_figures
+from modwatch.cli.main import main
+from modwatch.disagreement import Annotations
+from modwatch.errors import MetricInputError, SourceError
+
+
+def long_table(*, seed=0, items=300, people=24, bias=0.0, slips=0.0):
+    """Return a long table; the second half of the people, strictland, see other toxicity."""
+    rng = np.random.default_rng(seed)
+    share = rng.beta(0.6, 1.2, items)
+    strict = np.arange(people) >= people // 2
+    likely = np.clip(share[:, None] + bias * strict, 0, 1)
+    label = rng.random((items, people)) < likely
+    label ^= rng.random(label.shape) < slips
+    return pd.DataFrame(
+        {
+            "item": np.repeat([f"i-{row}" for row in range(items)], people),
+            "annotator": np.tile([f"worker-{row}" for row in range(people)], items),
+            "label": label.ravel().astype(int),
+            "prob": np.repeat(share.round(4), people),
+            "country": np.tile(np.where(strict, "strictland", "mildland"), items),
+            "age": np.tile([f"{20 + 10 * (row % 2)}s" for row in range(people)], items),
+        }
+    )
+
+
+def annotations_of(table):
+    return Annotations.of(item=table["item"], annotator=table["annotator"], label=table["label"])
+
+
+def report_of(table, *, grouping="country", prob=True, **options):
+    return annotation_report(
+        annotations_of(table),
+        y_prob=table.drop_duplicates("item")["prob"] if prob else None,
+        groups={grouping: table.drop_duplicates("annotator").set_index("annotator")[grouping]},
+        draws=199,
+        **options,
+    )
+
+
+def written(table, path):
+    table.to_csv(path, index=False)
+    return path
+
+
+def test_a_planted_bias_is_named_with_its_interval_and_no_other_difference():
+    page = render_page(report_of(long_table(bias=-0.25)))
+    assert "annotators of the group strictland" in page
+    assert "under 0.001" in page or "p = 0.0" in page
+    same = render_page(report_of(long_table(bias=0.0)))
+    assert "by no more than chance" in same
+    assert "annotators of the group" not in same
+
+
+def test_nobody_and_nothing_is_named():
+    table = long_table(bias=-0.25)
+    report = report_of(table)
+    texts = [render_page(report), *(each.to_csv() for each in report.tables().values())]
+    for text in texts:
+        assert "worker-" not in text
+        assert "i-1" not in text
+
+
+def test_small_groups_are_counted_and_not_named():
+    table = long_table()
+    country = table["annotator"].map(
+        lambda name: "rareland" if name in {"worker-0", "worker-1"} else "mildland"
+    )
+    table["country"] = country.where(table["annotator"] < "worker-2", "otherland")
+    report = report_of(table)
+    page = render_page(report)
+    assert "rareland" not in page
+    assert "not shown" in page
+    for each in report.tables().values():
+        assert "rareland" not in each.to_csv()
+
+
+def test_without_a_model_people_are_compared_with_people():
+    report = report_of(long_table(), prob=False)
+    assert not report.has_model
+    page = render_page(report)
+    assert "How far do people agree?" in page
+    assert "κ" in page
+    assert set(report_figures(report)) >= {"kappa_country"}
+    assert "agreement_country" not in report_figures(report)
+
+
+def test_three_classes_have_no_groups_table_but_kappa():
+    table = long_table()
+    table["label"] = (table["label"] + np.arange(len(table)) % 2).map({0: "a", 1: "b", 2: "c"})
+    report = report_of(table, prob=False)
+    assert report.classes == ("a", "b", "c")
+    assert report.groupings[0].table is None
+    assert report.groupings[0].kappa.shape == (2, 2)
+    assert render_page(report)
+
+
+def test_where_flip_rates_cannot_be_estimated_the_page_goes_on():
+    table = pd.DataFrame(
+        {"item": range(40), "annotator": [f"w{row}" for row in range(40)], "label": [0, 1] * 20}
+    )
+    report = annotation_report(annotations_of(table))
+    assert report.rates is None
+    assert "The data do not tell" in render_page(report)
+
+
+def test_retests_are_counted_and_used():
+    table = long_table(slips=0.1)
+    again = long_table(slips=0.1).assign(label=lambda rows: 1 - rows["label"]).iloc[:900]
+    report = report_of(pd.concat([table, again], ignore_index=True).assign(), prob=True)
+    assert report.retests == 900
+
+
+def test_rows_in_another_order_give_the_same_figures():
+    table = long_table(bias=-0.2)
+    shuffled = table.sample(frac=1, random_state=3)
+    one = report_of(table).groupings[0].table
+    two = report_of(shuffled).groupings[0].table
+    pd.testing.assert_frame_equal(
+        one[["group", "metric", "value", "low", "high"]],
+        two[["group", "metric", "value", "low", "high"]],
+    )
+
+
+def test_metrics_have_at_most_sixty_keys_and_no_names_of_groups():
+    table = long_table(bias=-0.2)
+    people = table.drop_duplicates("annotator").set_index("annotator")
+    groups = {f"grouping {number}": people["country"] for number in range(20)}
+    report = annotation_report(
+        annotations_of(table), y_prob=table.drop_duplicates("item")["prob"], groups=groups, draws=19
+    )
+    keys = report.metrics()
+    assert len(keys) <= 60
+    assert not [key for key in keys if "land" in key]
+    assert keys["groups_grouping_0/significant"] >= 0
+
+
+def test_the_command_writes_page_and_tables(tmp_path, capsys):
+    path = written(long_table(bias=-0.25), tmp_path / "mine.csv")
+    out = tmp_path / "out"
+    arguments = ["--group", "country", "--group", "country,age", "--output", str(out)]
+    assert main(["annotations", "report", str(path), *arguments]) == 0
+    assert "7,200 annotations of 300 items" in capsys.readouterr().out
+    page = (out / "report.html").read_text()
+    assert "country and age" in page
+    assert (out / "groups_country_age.csv").exists()
+
+
+def test_json_lines_and_other_names_of_columns(tmp_path):
+    table = long_table(items=30).rename(columns={"item": "post", "label": "vote"})
+    path = tmp_path / "mine.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in table.to_dict("records")))
+    found = read_annotations(path, columns={"item": "post", "label": "vote"})
+    assert len(found.annotations.items) == 30
+    assert found.y_prob.shape == (30,)
+
+
+def test_time_orders_the_labels(tmp_path):
+    table = pd.DataFrame(
+        {
+            "item": ["a", "a", "b", "b"], "annotator": ["x", "x", "x", "y"],
+            "label": ["1", "0", "1", "0"],
+            "time": ["2026-01-02", "2026-01-01T10:00:00Z", "2026-01-01", "2026-01-01"],
+        }
+    )  # fmt: skip
+    found = read_annotations(written(table, tmp_path / "mine.csv"))
+    (retest,) = found.annotations.retests.second
+    assert found.annotations.classes[retest] == "1"
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda t: t.drop(columns="label"), "has no column label"),
+        (lambda t: t.assign(label=[None, *t["label"][1:]]), "1 of 240 rows have no"),
+        (lambda t: t.assign(prob=1.5), r"240 values of prob .* outside \[0, 1\]"),
+        (lambda t: t.assign(prob=[None, *t["prob"][1:]]), "1 values of prob are missing"),
+        (lambda t: t.assign(prob=np.arange(240) / 240), "prob differs within an item"),
+        (lambda t: t.assign(country=[f"c{n}" for n in range(240)]), "24 annotators have several"),
+        (lambda t: t.assign(time="yesterday"), "240 values of time"),
+    ],
+)
+def test_a_file_that_contradicts_itself_is_refused_without_quoting_it(tmp_path, change, match):
+    path = written(change(long_table(items=10)), tmp_path / "mine.csv")
+    with pytest.raises(SourceError, match=match) as error:
+        read_annotations(path, groups=["country"])
+    assert "worker" not in str(error.value)
+    assert "yesterday" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "match"),
+    [
+        (lambda t: t.assign(label=1), {}, "2 to 100 different classes"),
+        (lambda t: t, {"classes": ["0", "2"]}, "labels are outside the 2 classes"),
+    ],
+)
+def test_labels_that_are_no_annotations_are_refused(tmp_path, change, options, match):
+    path = written(change(long_table(items=10)), tmp_path / "mine.csv")
+    with pytest.raises(MetricInputError, match=match):
+        read_annotations(path, **options)
+
+
+def test_an_unknown_group_and_a_malformed_row_are_refused(tmp_path):
+    path = written(long_table(items=10), tmp_path / "mine.csv")
+    with pytest.raises(SourceError, match="has no column planet"):
+        read_annotations(path, groups=["planet"])
+    path.write_text(path.read_text() + "one,two\n")
+    with pytest.raises(SourceError, match="1 rows are malformed"):
+        read_annotations(path)
+
+
+def test_one_annotator_is_reported_without_groups():
+    table = long_table(people=2).query("annotator == 'worker-0'")
+    report = report_of(table)
+    assert report.groupings[0].groups is None
+    assert "Not shown: no group has 5 annotators" in render_page(report)
