@@ -147,6 +147,7 @@ def annotation_report(
     groups: Mapping[str, Mapping[Any, str] | pd.Series] | None = None,
     threshold: float = 0.5,
     minimum: int = MINIMUM_ANNOTATORS,
+    sample_weight: ArrayLike | None = None,
     draws: int = 1_000,
     seed: int = 0,
 ) -> AnnotationReport:
@@ -160,6 +161,7 @@ def annotation_report(
         groups: group of each annotator, by the name of the grouping.
         threshold: decisions are positive above.
         minimum: annotators of a group; smaller ones are suppressed.
+        sample_weight: (I,) ≥ 0 of the metrics, such as 1/inclusion probability.
         draws: permutations of a test.
         seed: of permutations and clusters.
 
@@ -181,9 +183,14 @@ def annotation_report(
     if prob is None:
         label, _ = majority(annotations.counts())
         decision = np.asarray(annotations.classes, dtype=object)[label]
-        table = pd.DataFrame([adjusted_accuracy(annotations, decision, used)], index=["accuracy"])
+        table = pd.DataFrame(
+            [adjusted_accuracy(annotations, decision, used, sample_weight=sample_weight)],
+            index=["accuracy"],
+        )
     else:
-        table = adjusted_metrics(annotations, prob, used, threshold=threshold)
+        table = adjusted_metrics(
+            annotations, prob, used, threshold=threshold, sample_weight=sample_weight
+        )
     return AnnotationReport(
         items=len(annotations.items),
         annotators=len(annotations.annotators),

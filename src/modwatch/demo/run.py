@@ -1,5 +1,6 @@
 """Runs the demo: start the services, backfill, review, measure, audit, summarise."""
 
+import datetime
 import subprocess
 import sys
 import time
@@ -24,6 +25,9 @@ _TUNING_SECONDS = 7_200
 _LEFT_FOR_THE_VISITOR = 5
 _DAGS = ("score_comments", "monitor_collaboration")
 _MODEL_DAG = "train_model"
+_OPINIONS_DAG = "monitor_disagreement"
+#: Of the last task of the weekly report.
+_REPORT_SECONDS = 180
 
 
 def run_demo(name: str, *, once: bool, encoder: str | None = None) -> int:
@@ -76,8 +80,8 @@ def _make_days(demo: Demo, *, leave: int) -> bool:
     """
     client = AirflowClient(demo.airflow)
     try:
-        client.wait_for_dags({*_DAGS, AUDIT_DAG, _MODEL_DAG})
-        for dag in (*_DAGS, _MODEL_DAG):
+        client.wait_for_dags({*_DAGS, AUDIT_DAG, _MODEL_DAG, _OPINIONS_DAG})
+        for dag in (*_DAGS, _MODEL_DAG, _OPINIONS_DAG):
             client.unpause(dag)
         with open_resources() as at:
             gold = demo.data.gold()
@@ -91,12 +95,23 @@ def _make_days(demo: Demo, *, leave: int) -> bool:
             f"{shift.adjudicated} of them adjudications by a lead"
         )
         measured = _backfill(demo, client, "monitor_collaboration")
+        # The labels are of today, whatever days the comments are of.
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        reported = client.trigger(_OPINIONS_DAG, {"last": today})
         audited = make_audit(demo, client)
         demo.narrator.say(f"{AUDIT_DAG}: {audited}")
         days = _all_succeeded(
             demo, client, {"score_comments": scored, "monitor_collaboration": measured}
         )
-        return days and audited == "success"
+        report = client.wait_for_task(
+            _OPINIONS_DAG,
+            reported,
+            "publish_opinions",
+            {"success", "failed", "upstream_failed"},
+            timeout=_REPORT_SECONDS,
+        )
+        demo.narrator.say(f"{_OPINIONS_DAG}: {report}")
+        return days and audited == report == "success"
     finally:
         client.close()
 

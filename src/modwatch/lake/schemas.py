@@ -141,6 +141,20 @@ CONFIRMATIONS = pa.schema(
     ]
 )
 
+#: One label as somebody gave it, without knowledge of others; `dt` is the UTC day of `decided_at`,
+#: `comment_dt` that of the comment. `source`: the kind of the item.
+ANNOTATIONS = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "comment_id"),
+        *_required(pa.date32(), "comment_dt"),
+        *_required(pa.string(), "annotator"),
+        *_required(pa.int8(), "label"),
+        *_required(_UTC, "decided_at"),
+        *_required(pa.string(), "source"),
+    ]
+)
+
 #: One label of a retest or gold item, beside the known label: the first label by the same person,
 #: or the gold label. Not used in estimates.
 CHECK_ANSWERS = pa.schema(
@@ -330,6 +344,7 @@ TABLES: dict[str, pa.Schema] = {
     "labels": LABELS,
     "confirmations": CONFIRMATIONS,
     "check_answers": CHECK_ANSWERS,
+    "annotations": ANNOTATIONS,
     "measurements": MEASUREMENTS,
     # Over the trailing window; `dt` is its last day.
     "window_measurements": MEASUREMENTS,

@@ -94,6 +94,11 @@ def monthly_schedule(cron: str) -> dict[str, Any]:
     return {**given, "schedule": schedule, "end_date": None, "max_active_runs": 16}
 
 
+def weekly_schedule(cron: str) -> dict[str, Any]:
+    """Return the schedule arguments of a DAG that covers weeks, or what its form asks for."""
+    return {**monthly_schedule(cron), "max_active_runs": 1}
+
+
 def task_of(step: Callable[..., Any]) -> Any:
     """Return the task that runs a step of `modwatch.pipeline.daily` for the run's day.
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from modwatch.errors import MetricInputError
@@ -164,6 +165,43 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
             shown = table.astype(dict.fromkeys(texts, "str")).astype(dict.fromkeys(texts, object))
             client.log_table(run_id, shown, f"tables/{name}.json")
             client.log_text(run_id, table.to_csv(index=False), f"tables/{name}.csv")
+
+
+def publish_report(
+    name: str,
+    *,
+    day: date,
+    metrics: Mapping[str, float],
+    tags: Mapping[str, str],
+    description: str,
+    page: str,
+    tables: Mapping[str, pd.DataFrame],
+    figures: Mapping[str, Any],
+    tracking_uri: str,
+    experiment: str,
+) -> str:
+    """Publish the run of a report about annotations in place of an earlier one; return its id.
+
+    The run is dated at `day`. `page` (HTML) becomes `report.html`, the tables CSV files, the
+    matplotlib figures PNG files.
+
+    Raises:
+        TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
+        MetricInputError: there are too many metrics.
+    """
+    check_key_count(metrics)
+    named = {"kind": "report", "report": name}
+    with connect(tracking_uri) as client:
+        in_experiment = experiment_id(client, experiment)
+        with replacing_run(client, in_experiment, named, name=name, day=day) as run_id:
+            log_texts(client, run_id, params={}, tags={**tags, DESCRIPTION_TAG: description})
+            log_points(client, run_id, points_of({day: dict(metrics)}, first=day), first=day)
+            client.log_text(run_id, page, "report.html")
+            for title, table in tables.items():
+                client.log_text(run_id, table.to_csv(index=False), f"tables/{title}.csv")
+            for title, figure in figures.items():
+                client.log_figure(run_id, figure, f"figures/{title}.png")
+    return run_id
 
 
 def publish_audit(

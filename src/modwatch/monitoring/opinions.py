@@ -1,0 +1,146 @@
+"""What moderators' labels of some weeks tell of people: slips, opinions, groups."""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from modwatch.annotation_report import AnnotationReport, annotation_report, render_page
+from modwatch.annotation_report.figures import report_figures
+from modwatch.disagreement import Annotations
+from modwatch.lake.day_scores import day_scores
+from modwatch.lake.delta import Lake
+from modwatch.tracking.groups import GROUP_EXPERIMENT
+from modwatch.tracking.runs import publish_report
+
+#: Labels without which there is no report.
+MINIMUM_ANNOTATIONS = 100
+
+_ITEM = ["comment_dt", "comment_id"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledComments:
+    """The labels of a period, of comments that have a score."""
+
+    annotations: Annotations
+    #: (I,) in [0, 1].
+    y_prob: NDArray[np.float64]
+    #: (I,) 1 / inclusion probability of the comment; 1 where it was not routed by a design.
+    weight: NDArray[np.float64]
+    threshold: float
+
+
+def labels_between(
+    lake: Lake, first: datetime.date, last: datetime.date
+) -> LabelledComments | None:
+    """Return the labels given from `first` to `last`; None if they are too few, or of one class.
+
+    A comment without a score, such as a gold comment of elsewhere, is left out.
+    """
+    batches = [batch.to_pandas() for batch in lake.read_between("annotations", first, last)]
+    if not batches:
+        return None
+    labels = pd.concat(batches, ignore_index=True).sort_values("decided_at", kind="stable")
+    parts, threshold = [], 0.5
+    for day in sorted(labels["comment_dt"].unique()):
+        scores = day_scores(lake, day)
+        chances = lake.table("routed", day, columns=["comment_id", "inclusion_probability"])
+        known = pd.DataFrame({"comment_id": scores.comment_id.to_pandas(), "prob": scores.prob})
+        known = known.merge(chances.to_pandas(), on="comment_id", how="left")
+        parts.append(known[known["comment_id"].isin(labels["comment_id"])].assign(comment_dt=day))
+        threshold = scores.threshold if len(scores.prob) else threshold
+    labels = labels.merge(pd.concat(parts, ignore_index=True), on=_ITEM)
+    if len(labels) < MINIMUM_ANNOTATIONS or labels["label"].nunique() < 2:
+        return None
+    item = labels["comment_dt"].astype(str) + " " + labels["comment_id"]
+    annotations = Annotations.of(
+        item=item, annotator=labels["annotator"], label=labels["label"], classes=(0, 1)
+    )
+    of_items = labels.assign(item=item).drop_duplicates("item")
+    return LabelledComments(
+        annotations=annotations,
+        y_prob=of_items["prob"].to_numpy(np.float64),
+        weight=1 / of_items["inclusion_probability"].fillna(1.0).to_numpy(np.float64),
+        threshold=threshold,
+    )
+
+
+def opinion_report(
+    labels: LabelledComments, groups: Mapping[str, str], *, minimum: int, seed: int = 0
+) -> AnnotationReport:
+    """Return the report of moderators' labels, weighted to represent all comments.
+
+    `groups` is the group of each moderator who chose one; groups of fewer than `minimum` are not
+    shown, and numbers of people are multiples of it, rounded down: one person more or less is not
+    seen.
+    """
+    report = annotation_report(
+        labels.annotations,
+        y_prob=labels.y_prob,
+        groups={"group": groups} if groups else None,
+        threshold=labels.threshold,
+        minimum=minimum,
+        sample_weight=labels.weight,
+        seed=seed,
+    )
+    rounded = []
+    for grouping in report.groupings:
+        table = grouping.table
+        if table is not None:
+            people = table["annotators"] // minimum * minimum
+            table = table.assign(annotators=people)
+        rounded.append(replace(grouping, table=table))
+    return replace(report, groupings=tuple(rounded))
+
+
+def publish(
+    report: AnnotationReport, name: str, day: datetime.date, *, title: str, tracking_uri: str
+) -> str:
+    """Publish a report as a run in MLflow, dated `day`, in place of one of that name."""
+    return publish_report(
+        name,
+        day=day,
+        metrics=report.metrics(),
+        tags={"groups": "significant" if _differing(report) else "none significant"},
+        description=describe(report),
+        page=render_page(report, title=title),
+        tables=report.tables(),
+        figures={_file(key): figure for key, figure in report_figures(report).items()},
+        tracking_uri=tracking_uri,
+        experiment=GROUP_EXPERIMENT,
+    )
+
+
+def describe(report: AnnotationReport) -> str:
+    """Return the report in four lines of Markdown."""
+    row = report.metrics_table.loc["accuracy"]
+    who = "The model" if report.has_model else "The majority label"
+    slips = "unknown" if report.rates is None else f"{report.rates.mean:.1%}"
+    lines = [
+        f"**{report.annotations:,} labels** of {report.items:,} comments by "
+        f"{report.annotators:,} people, {report.retests:,} given again.",
+        f"Slips: {slips} of the labels ({report.reason}).",
+        f"{who} agrees with {row['raw']:.1%} of the labels, with {row['adjusted']:.1%} of the "
+        f"opinions ({row['low']:.1%} to {row['high']:.1%}); at best {row['oracle']:.1%}.",
+        f"Groups: {_groups(report)} The page in plain words: Artifacts, `report.html`.",
+    ]
+    return "  \n".join(lines)
+
+
+def _groups(report: AnnotationReport) -> str:
+    if not report.groupings:
+        return "not compared."
+    differing = _differing(report)
+    return f"{differing} differ by more than chance." if differing else "none differs by more."
+
+
+def _differing(report: AnnotationReport) -> int:
+    return sum(len(grouping.significant()) for grouping in report.groupings)
+
+
+def _file(name: str) -> str:
+    return "".join(each if each.isalnum() or each in "_-" else "_" for each in name)

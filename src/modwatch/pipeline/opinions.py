@@ -1,0 +1,103 @@
+"""The path of opinions, as the DAG `monitor_disagreement` takes it every week.
+
+    collect_annotations → publish_opinions
+
+The labels of twelve weeks tell of slips, of opinions, and of the model's agreement with them.
+Groups of moderators, which these choose themselves, are compared over four weeks that no other
+report compares: no difference of two reports is about few people.
+"""
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modwatch.resources import Resources
+
+#: Days whose labels a report is made of.
+DAYS = 84
+
+#: Weeks whose labels are compared by group, in one report and never again.
+GROUP_WEEKS = 4
+
+#: Members of a group that is shown.
+MINIMUM_MEMBERS = 10
+
+
+def collect_annotations(resources: "Resources", last: datetime.date) -> int:
+    """Copy the labels given in the twelve weeks to the day `last`; return how many there are."""
+    from modwatch.days import trailing
+    from modwatch.review.log.annotations import annotation_days, given_labels
+
+    lake, database, period = resources.lake, resources.database, trailing(last, DAYS)
+    days = set(annotation_days(database, period[0], last))
+    stored = set(lake.days("annotations"))
+    return sum(
+        lake.replace("annotations", day, given_labels(database, day) if day in days else [])
+        for day in period
+        if day in days | stored
+    )
+
+
+def publish_opinions(resources: "Resources", last: datetime.date) -> int:
+    """Publish the report of the twelve weeks to `last` to MLflow; return how many labels it has.
+
+    Groups are compared in a run of their own if `last` ends four weeks of groups.
+    """
+    from modwatch.days import trailing
+    from modwatch.monitoring.opinions import labels_between, opinion_report, publish
+    from modwatch.review.people.groups import self_assigned_groups
+
+    lake, url = resources.lake, resources.settings.mlflow_url
+    labels = labels_between(lake, trailing(last, DAYS)[0], last)
+    if labels is None:
+        return 0
+    report = opinion_report(labels, {}, minimum=MINIMUM_MEMBERS)
+    publish(report, f"opinions {last}", last, title="Moderators", tracking_uri=url)
+    if ends_group_weeks(last):
+        recent = labels_between(lake, trailing(last, 7 * GROUP_WEEKS)[0], last)
+        groups = self_assigned_groups(resources.database)
+        if recent is not None and groups:
+            compared = opinion_report(recent, groups, minimum=MINIMUM_MEMBERS)
+            name = f"groups of moderators {last}"
+            publish(compared, name, last, title=name.capitalize(), tracking_uri=url)
+    return report.annotations
+
+
+def publish_file(resources: "Resources", path: Path, groups: Sequence[str]) -> int:
+    """Publish the report of a file with one row an annotation to MLflow; return how many labels.
+
+    Raises:
+        SourceError: the file cannot be read, or contradicts itself.
+        MetricInputError: its labels are no annotations.
+    """
+    from modwatch.annotation_report import annotation_report, read_annotations
+    from modwatch.monitoring.opinions import publish
+
+    table = read_annotations(path, groups=groups)
+    report = annotation_report(table.annotations, y_prob=table.y_prob, groups=table.groups)
+    today = datetime.datetime.now(datetime.UTC).date()
+    url = resources.settings.mlflow_url
+    publish(report, f"annotations {path.stem}", today, title=path.stem, tracking_uri=url)
+    return report.annotations
+
+
+def ends_group_weeks(last: datetime.date) -> bool:
+    """Return whether `last` is the Sunday that ends four weeks whose groups are compared.
+
+    >>> [ends_group_weeks(datetime.date(2026, 1, day)) for day in (4, 11, 18, 25)]
+    [False, False, False, True]
+    """
+    weeks, day = divmod(last.toordinal(), 7)
+    return day == 0 and weeks % GROUP_WEEKS == 0
+
+
+def last_sunday(moment: datetime.datetime) -> datetime.date:
+    """Return the last Sunday before a moment, in UTC.
+
+    >>> last_sunday(datetime.datetime(2026, 1, 12, 7, tzinfo=datetime.UTC))
+    datetime.date(2026, 1, 11)
+    """
+    day = moment.astimezone(datetime.UTC).date()
+    return day - datetime.timedelta(days=day.isoweekday())

@@ -1,0 +1,153 @@
+"""Labels of the queue as a long table, and the weekly report of it."""
+
+import datetime
+
+import pytest
+from installation import MONDAY, TO_THE_QUEUE, review
+from mlflow import MlflowClient
+from sqlalchemy import text
+
+from modwatch.monitoring import opinions as monitoring
+from modwatch.pipeline import opinions
+from modwatch.resources import open_resources
+from modwatch.review.people.changes import describe_group
+from modwatch.review.people.groups import self_assigned_groups
+from modwatch.review.queue.amendments import undo
+from modwatch.tracking.groups import GROUP_EXPERIMENT
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+
+def today():
+    return datetime.datetime.now(datetime.UTC).date()
+
+
+@pytest.fixture
+def reviewed(install, monkeypatch):
+    """Monday, labelled by ann and confirmed by bob."""
+    monkeypatch.setattr(monitoring, "MINIMUM_ANNOTATIONS", 10)
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    review(home, name="ann")
+    review(home, name="bob")
+    return home
+
+
+def runs_in(home):
+    client = MlflowClient(home.settings.mlflow_url)
+    experiment = client.get_experiment_by_name(GROUP_EXPERIMENT)
+    return [] if experiment is None else client.search_runs([experiment.experiment_id])
+
+
+def test_every_independent_label_is_in_the_long_table(reviewed):
+    with open_resources(reviewed.settings) as at:
+        number = opinions.collect_annotations(at, today())
+        rows = at.lake.table("annotations", today()).to_pandas()
+        with at.database.connect() as connection:
+            given = connection.execute(
+                text("SELECT count(*) FROM decision WHERE action = 'label'")
+            ).scalar()
+        assert number == len(rows) == given > 0
+        assert set(rows["source"]) >= {"review"}
+        assert set(rows["comment_dt"]) == {MONDAY}
+        assert set(rows["annotator"]) <= {"ann", "bob"}
+        assert opinions.collect_annotations(at, today()) == number
+
+
+def test_a_label_that_was_undone_leaves_the_long_table(reviewed):
+    with open_resources(reviewed.settings) as at:
+        before = opinions.collect_annotations(at, today())
+        with at.database.connect() as connection:
+            item = connection.execute(
+                text(
+                    "SELECT d.id, d.moderator_id FROM decision d JOIN review_item i "
+                    "ON i.id = d.item_id WHERE d.action = 'label' AND i.kind = 'review' "
+                    "ORDER BY d.id DESC LIMIT 1"
+                )
+            ).one()
+        undo(at.database, moderator_id=item.moderator_id, decision_id=item.id, idempotency_key="u")
+        assert opinions.collect_annotations(at, today()) == before - 1
+
+
+def test_the_report_is_published_once_with_page_tables_and_few_keys(reviewed):
+    with open_resources(reviewed.settings) as at:
+        opinions.collect_annotations(at, today())
+        number = opinions.publish_opinions(at, today())
+        assert number > 10
+        opinions.publish_opinions(at, today())
+    (run,) = runs_in(reviewed)
+    assert run.info.run_name == f"opinions {today()}"
+    assert run.data.metrics["disagreement/annotations"] == number
+    assert len(run.data.metrics) <= 60
+    client = MlflowClient(reviewed.settings.mlflow_url)
+    paths = {each.path for each in client.list_artifacts(run.info.run_id)}
+    assert "report.html" in paths
+    page = client.download_artifacts(run.info.run_id, "report.html")
+    with open(page, encoding="utf-8") as file:  # noqa: PTH123
+        content = file.read()
+    assert "ann" not in content.split()
+    assert "labels" in run.data.tags["mlflow.note.content"]
+
+
+def test_few_labels_are_not_reported(install):
+    home = install()
+    home.run(*TO_THE_QUEUE)
+    review(home, limit=3)
+    with open_resources(home.settings) as at:
+        opinions.collect_annotations(at, today())
+        assert opinions.publish_opinions(at, today()) == 0
+    assert not runs_in(home)
+
+
+def test_groups_are_compared_in_every_fourth_week_only(reviewed, monkeypatch):
+    with open_resources(reviewed.settings) as at:
+        with at.database.connect() as connection:
+            people = connection.execute(text("SELECT id, pseudonym FROM moderator")).all()
+        for person in people:
+            describe_group(at.database, person.id, f"group of {person.pseudonym}")
+        assert self_assigned_groups(at.database)["ann"] == "group of ann"
+        opinions.collect_annotations(at, today())
+        monkeypatch.setattr(opinions, "ends_group_weeks", lambda _: False)
+        opinions.publish_opinions(at, today())
+        assert [run.info.run_name for run in runs_in(reviewed)] == [f"opinions {today()}"]
+        monkeypatch.setattr(opinions, "ends_group_weeks", lambda _: True)
+        opinions.publish_opinions(at, today())
+    runs = {run.info.run_name: run for run in runs_in(reviewed)}
+    of_groups = runs[f"groups of moderators {today()}"]
+    client = MlflowClient(reviewed.settings.mlflow_url)
+    page = client.download_artifacts(of_groups.info.run_id, "report.html")
+    with open(page, encoding="utf-8") as file:  # noqa: PTH123
+        content = file.read()
+    assert "group of ann" not in content
+    assert "no group has 10 annotators" in content
+
+
+def test_people_of_groups_are_counted_in_tens():
+    import numpy as np
+
+    from modwatch.disagreement import Annotations
+
+    rng = np.random.default_rng(0)
+    people = 27
+    annotations = Annotations.of(
+        item=np.repeat(np.arange(40), people), annotator=np.tile(np.arange(people), 40),
+        label=(rng.random(40 * people) < 0.4).astype(int),
+    )  # fmt: skip
+    labels = monitoring.LabelledComments(
+        annotations=annotations, y_prob=rng.random(40), weight=np.ones(40), threshold=0.5
+    )
+    groups = {person: "a" if person < 14 else "b" for person in range(people)}
+    report = monitoring.opinion_report(labels, groups, minimum=10)
+    table = report.groupings[0].table
+    assert set(table["annotators"]) == {10}
+
+
+def test_a_file_of_anybodys_annotations_is_published(reviewed, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("item,annotator,label\n" + "".join(
+        f"{item},{person},{(item + person) % 3 % 2}\n" for item in range(20) for person in range(6)
+    ))  # fmt: skip
+    with open_resources(reviewed.settings) as at:
+        assert opinions.publish_file(at, path, []) == 120
+    assert "annotations mine" in {run.info.run_name for run in runs_in(reviewed)}
