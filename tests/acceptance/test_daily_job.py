@@ -12,6 +12,7 @@ import pytest
 from daily_job import COMMUNITY, MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
 from databases import owner_url
 from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows, tables_with
+from mlflow import MlflowClient
 from sqlalchemy import text
 
 from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
@@ -22,6 +23,7 @@ from modwatch.resources import open_resources
 from modwatch.review.database import connect, create_database
 from modwatch.review.migrate import upgrade
 from modwatch.review.queue import current_labels, verify_log
+from modwatch.tracking.groups import GROUP_EXPERIMENT
 
 pytestmark = pytest.mark.acceptance
 
@@ -256,6 +258,29 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJo
         assert time.monotonic() < deadline
         time.sleep(0.5)
     assert client.task_states(dag, run)["approve[-1]"] == "upstream_failed"
+
+
+def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> None:
+    client, dag = job.client, "monitor_disagreement"
+    client.wait_for_dags({dag})
+    client.unpause(dag)
+    file = job.demo.settings.home / "opinions.csv"
+    rows = (
+        f"{item},{person},{int((item * person) % 5 < 2)},{(item % 10) / 10}\n"
+        for item in range(60)
+        for person in range(8)
+    )
+    file.write_text("item,annotator,label,prob\n" + "".join(rows))
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    runs = [client.trigger(dag, form) for form in ({"file": str(file)}, {"last": today})]
+    for run in runs:
+        state = client.wait_for_task(dag, run, "publish_opinions", DONE, timeout=_TRAINED)
+        assert state == "success", client.task_states(dag, run)
+    mlflow = MlflowClient(job.demo.settings.mlflow_url)
+    experiment = mlflow.get_experiment_by_name(GROUP_EXPERIMENT).experiment_id
+    reports = mlflow.search_runs([experiment], "tags.kind = 'report'")
+    made = {run.info.run_name: run for run in reports}
+    assert made["annotations opinions"].data.metrics["disagreement/annotations"] == 480
 
 
 def test_xcom_carries_counts_and_shards_only(job: DailyJob) -> None:

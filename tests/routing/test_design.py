@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from modwatch.errors import DesignError
 from modwatch.metrics.strategies import review_scores
-from modwatch.routing.design import allocate, design_routing
+from modwatch.routing.design import allocate, design_routing, strata_of
 from modwatch.routing.policy import RoutingPolicy
 
 policies = st.builds(
@@ -216,3 +216,20 @@ def test_an_impossible_policy_is_refused(change, told):
 def test_keys_must_fit():
     with pytest.raises(DesignError, match="one key per comment"):
         design_routing([0.5], np.empty(0, np.uint64), RoutingPolicy(review_fraction=1))
+
+
+@pytest.mark.parametrize("strategy", ["uncertainty", "toxicity", "hybrid"])
+@pytest.mark.parametrize("digits", [1, 2, 7])
+def test_the_stratum_of_every_comment_follows_from_the_stored_design(strategy, digits) -> None:
+    rng = np.random.default_rng(digits)
+    prob = rng.beta(0.4, 2.0, 3_000).round(digits).astype(np.float32)
+    keys = rng.integers(0, 2**63, prob.size, dtype=np.uint64)
+    policy = RoutingPolicy(review_fraction=0.1, strategy=strategy, toxic_share=0.3)
+    routing = design_routing(prob, keys, policy, threshold=0.3)
+    top = np.isin(np.arange(prob.size), routing.row[routing.stratum == 0])
+    options = {"strategy": strategy, "toxic_share": 0.3, "threshold": 0.3}
+    found = strata_of(prob, routing.strata, top, **options)
+    assert np.bincount(found).tolist() == routing.strata["population"].tolist()
+    assert (found[routing.row] == routing.stratum).all()
+    with pytest.raises(DesignError, match="do not divide into the strata"):
+        strata_of(prob[::-1] * 0.9, routing.strata, top, **options)
