@@ -1,4 +1,4 @@
-"""Flip rates, primary labels and adjusted metrics of up to 50 million annotations.
+"""Flip rates, adjusted metrics and divergences of up to 50 million annotations.
 
     python benchmarks/disagreement_scale.py [--millions 0.5 5 50] [--svd 5]
 
@@ -19,6 +19,14 @@ from modwatch.disagreement import (
     adjusted_metrics,
     retest_flip_rates,
     svd_flip_rates,
+)
+from modwatch.divergence import (
+    Groups,
+    annotator_profiles,
+    conformity_delta,
+    demographic_divergence,
+    group_report,
+    kappa_matrix,
 )
 
 PEOPLE, EACH, RETESTS = 10_000, 4, 0.02
@@ -59,6 +67,15 @@ def measured(n, svd, queue):
         done("flip rates")
         adjusted_metrics(annotations, prob, rates)
         done("adjusted metrics")
+        groups = Groups.of(annotations, {person: f"group {person % 8}" for person in range(PEOPLE)})
+        group_report(annotations, prob, groups)
+        done("group report")
+        conformity = conformity_delta(annotations, prob)
+        profiles = annotator_profiles(conformity)
+        demographic_divergence(profiles, groups.code[profiles.annotator])
+        done("profiles")
+        kappa_matrix(annotations, groups)
+        done("kappa")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     queue.put((steps, peak, rates.mean))
 

@@ -122,3 +122,14 @@ def test_bad_arguments_are_named(changes: dict[str, object], message: str) -> No
     given = {"y_true": [0, 1], "y_prob": [0.2, 0.8], "new_prob": [0.5]} | changes
     with pytest.raises(MetricInputError, match=message):
         conformal_prediction(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("coverage", [0.6, 0.9, 0.99])
+def test_without_groups_the_review_score_never_contradicts_the_uncertainty(coverage) -> None:
+    rng = np.random.default_rng(3)
+    prob = rng.beta(0.4, 1.2, 400)
+    label = (rng.random(400) < prob**2).astype(int)
+    new = rng.random(600)
+    score = conformal_prediction(label, prob, new, coverage=coverage).review_score
+    order = np.argsort(new * (1 - new))
+    assert (np.diff(score[order]) >= -1e-9).all()
