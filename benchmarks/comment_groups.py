@@ -60,7 +60,7 @@ def repetition(seed, size, cell):
     for prob, label, _ in truth:
         labelled = team.review(prob, label)
         days.append(grouped(labelled, team.strata))
-    members = [(("attribute", "group"), [inside for *_, inside in truth])]
+    members = [(("identity", "group"), [inside for *_, inside in truth])]
     table = measure_groups(days, members, threshold=THRESHOLD, seed=seed).set_index("metric")
     prob, label, inside = (np.concatenate(part) for part in zip(*truth, strict=True))
     own, others = exact(prob[inside], label[inside]), exact(prob[~inside], label[~inside])

@@ -21,6 +21,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch):
     monkeypatch.setattr(comment_groups, "MINIMUM_COMMENTS", 20)
+    monkeypatch.setattr(daily, "_LABELS_COMPARED_ON", MONDAY.isoweekday())
+
+
+def test_labels_are_compared_on_sundays(home, monkeypatch):
+    monkeypatch.undo()
+    review(home)
+    home.run("collect_labels", "measure", "compare_groups")
+    assert rows_of(home, "window").empty
 
 
 def rows_of(home, scope, day=MONDAY):

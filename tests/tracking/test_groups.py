@@ -67,4 +67,6 @@ def test_the_line_names_the_largest_significant_differences():
     assert "platform b -0.040 (-0.050 to -0.030), platform c" in line
     assert "1 more" in line
     assert "platform e" not in line
-    assert "accuracy (window) none" in line
+    assert "accuracy" not in line
+    both = describe_groups(pd.DataFrame([*rows, row("e", "accuracy")]))
+    assert "accuracy (window) none" in both

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from modwatch.resources import Resources
 
 
+#: Day of the week on which groups of comments are compared by labels: Sunday.
+_LABELS_COMPARED_ON = 7
+
+
 class Shard(TypedDict):
     """Arguments of a mapped scoring task; small enough for XCom."""
 
@@ -241,15 +245,17 @@ def compare_challenger(resources: "Resources", day: datetime.date) -> int:
 def compare_groups(resources: "Resources", day: datetime.date) -> int:
     """Compare the day's groups of comments by uncertainty, flags and reviews; return how many.
 
-    By the labels of the window, where these suffice, they are compared by the model's errors.
+    On Sundays they are also compared by the model's errors, by the labels of the window, where
+    these suffice: that takes a second a group.
     """
     from modwatch.divergence.identities import read_identity_terms
     from modwatch.monitoring import comment_groups
     from modwatch.monitoring.windows import windows
 
     terms = read_identity_terms(resources.settings.identity_terms)
-    (window,) = windows(resources.lake, [_window(resources, day)])
-    comment_groups.compare_window(resources.lake, window, resources.policy, terms)
+    if day.isoweekday() == _LABELS_COMPARED_ON:
+        (window,) = windows(resources.lake, [_window(resources, day)])
+        comment_groups.compare_window(resources.lake, window, resources.policy, terms)
     return comment_groups.compare_day(resources.lake, day, terms)
 
 

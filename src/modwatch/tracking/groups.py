@@ -62,7 +62,10 @@ def describe_groups(table: pd.DataFrame) -> str:
     groups = known[["attribute", "group"]].drop_duplicates()
     told = []
     for metric, name in _COMPARED.items():
-        rows = known[(known["metric"] == metric) & (known["p_holm"] < _SIGNIFICANT)]
+        of_metric = known[known["metric"] == metric]
+        if of_metric.empty:  # groups are not compared by labels every day
+            continue
+        rows = of_metric[of_metric["p_holm"] < _SIGNIFICANT]
         rows = rows.reindex(rows["difference"].abs().sort_values(ascending=False).index)
         listed = [
             f"{row['attribute']} {row['group']} {row['difference']:+.3f} "

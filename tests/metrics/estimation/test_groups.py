@@ -15,7 +15,7 @@ from modwatch.metrics.estimation.groups import (
 )
 from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay, fully_labelled
 
-GROUP = ("language", "de")
+GROUP = ("identity", "x")
 
 
 @pytest.fixture

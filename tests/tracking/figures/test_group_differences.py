@@ -23,4 +23,6 @@ def test_the_figure_has_a_row_a_group_and_draws(words, draw):
         "platform a (500)", "platform b (500)",
     ]  # fmt: skip
     assert "not enough labels" in words(figure)
+    days = group_differences(table[table["scope"] == "day"], title="2026-01-05")
+    assert len(days.axes) == 2
     assert draw(figure)

@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 #: Membership (N,) of the comments of each day.
 Members = Sequence[NDArray[np.bool_]]
+#: Attribute of groups that have BPSN and BNSP.
+IDENTITY = "identity"
 #: A group: its attribute, such as `language`, and its name.
 Group = tuple[str, str]
 
@@ -126,7 +128,8 @@ def measure_groups(
     Columns: `COLUMNS`. The metrics are those of `measure_days` for the group's comments, which
     allow for people's errors; people are supposed to err alike in all groups. Further,
     `calibration_error` is the mean probability less the prevalence, in [−1, 1], above 0 where the
-    model overestimates toxicity; `bpsn_auc` and `bnsp_auc` are those of `modwatch.divergence`.
+    model overestimates toxicity; `bpsn_auc` and `bnsp_auc`, of identities only, are those of
+    `modwatch.divergence`.
     `difference` is that from all other comments; BPSN and BNSP compare with
     them by themselves. `p_holm` is corrected for all rows.
 
@@ -193,6 +196,8 @@ def _group_rows(
         Estimator(sample, threshold=threshold, seed=seed, labels=own)
         for sample, own in zip(samples, parted, strict=True)
     ]
+    if group[0] != IDENTITY:
+        return
     for metric, (one, other) in (("bpsn_auc", estimators[::-1]), ("bnsp_auc", estimators)):
         yield _row(group, metric, one.auroc_against(other, metric=metric), None, comments)
 

@@ -29,8 +29,9 @@ def group_differences(table: pd.DataFrame, *, title: str) -> Figure:
         "(coloured: significant, grey: not told from none)",
         fontsize=13,
     )
-    panels = figure.subplots(1, len(_PANELS), sharey=True)
-    for axes, ((scope, metric), label) in zip(panels, _PANELS.items(), strict=True):
+    shown = {key: label for key, label in _PANELS.items() if (table["scope"] == key[0]).any()}
+    panels = figure.subplots(1, len(shown), sharey=True)
+    for axes, ((scope, metric), label) in zip(panels, shown.items(), strict=True):
         rows = table[(table["scope"] == scope) & (table["metric"] == metric)]
         rows = rows[rows["difference"].notna()]
         axes.set_title(label, fontsize=11)
