@@ -93,8 +93,8 @@ def svd_flip_rates(
         progress: called with the number of fits that are done, and of all.
 
     Raises:
-        MetricInputError: no item with labels of two annotators, or fewer than five labels an
-            annotator on average.
+        MetricInputError: no item with labels of two annotators, fewer than five labels an annotator
+            on average, or a factorisation that predicts no better than the most frequent label.
     """
     counts = annotations.counts()
     if len(annotations.annotators) < 2 or not (counts.sum(axis=1) > 1).any():
@@ -133,6 +133,12 @@ def svd_flip_rates(
         if error < best_error:
             best, best_error, chosen = wrong, error, (factors, ridge)
         progress(done + 1, len(grid))
+    tested = label[held] if held.any() else label
+    if best_error >= 1 - np.bincount(tested).max() / tested.size:
+        raise MetricInputError(
+            f"a factorisation mispredicts {best_error:.1%} of the labels held out, no fewer than "
+            "the most frequent label would: items have too few labels. Flip rates need retests here"
+        )
     return _rates(annotations, item[~held], best[~held], chosen, best_error)
 
 

@@ -28,6 +28,8 @@ MINIMUM_ITEMS, RECOMMENDED_STRATA = 100, 10
 MINIMUM_RETESTS = 200
 #: Most strata by the share of minority labels, and by quantiles.
 _FINEST, _QUANTILES = 50, 10
+#: Of rates computed from others.
+_ROUNDING = 1e-12
 #: Level of a test on whether strata, or annotators, differ.
 _LEVEL = 0.01
 
@@ -54,7 +56,7 @@ def flip_rate(self_disagreement: ArrayLike, *, classes: int = 2) -> Floats:
         raise MetricInputError(f"classes must be at least 2, got {classes}")
     r = np.asarray(self_disagreement, dtype=np.float64)
     ratio = classes / (classes - 1)
-    if not ((r >= 0) & (r * ratio <= 1)).all():
+    if not ((r >= 0) & (r * ratio <= 1 + _ROUNDING)).all():
         raise MetricInputError(
             f"self_disagreement must be in [0, {1 / ratio:g}] for {classes} classes: labels that "
             "differ more often than by chance have no flip rate"

@@ -13,6 +13,7 @@ from modwatch.annotation_report.figures import report_figures
 from modwatch.disagreement import Annotations
 from modwatch.lake.day_scores import day_scores
 from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import CONFIRMATION_PROBABILITIES
 from modwatch.tracking.groups import GROUP_EXPERIMENT
 from modwatch.tracking.runs import publish_report
 
@@ -24,12 +25,13 @@ _ITEM = ["comment_dt", "comment_id"]
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledComments:
-    """The labels of a period, of comments that have a score."""
+    """The labels of a period, of comments that have a score and labels of several people."""
 
     annotations: Annotations
     #: (I,) in [0, 1].
     y_prob: NDArray[np.float64]
-    #: (I,) 1 / inclusion probability of the comment; 1 where it was not routed by a design.
+    #: (I,) 1 / probability that the comment was routed and its first label confirmed; 1 where it
+    #: was not routed by a design.
     weight: NDArray[np.float64]
     threshold: float
 
@@ -39,7 +41,8 @@ def labels_between(
 ) -> LabelledComments | None:
     """Return the labels given from `first` to `last`; None if they are too few, or of one class.
 
-    A comment without a score, such as a gold comment of elsewhere, is left out.
+    A comment without a score, such as a gold comment of elsewhere, is left out, and so is one that
+    one person labelled: it tells nothing of disagreement.
     """
     batches = [batch.to_pandas() for batch in lake.read_between("annotations", first, last)]
     if not batches:
@@ -48,12 +51,15 @@ def labels_between(
     parts, threshold = [], 0.5
     for day in sorted(labels["comment_dt"].unique()):
         scores = day_scores(lake, day)
-        chances = lake.table("routed", day, columns=["comment_id", "inclusion_probability"])
+        columns = ["comment_id", "inclusion_probability", *CONFIRMATION_PROBABILITIES]
+        chances = lake.table("routed", day, columns=columns)
         known = pd.DataFrame({"comment_id": scores.comment_id.to_pandas(), "prob": scores.prob})
         known = known.merge(chances.to_pandas(), on="comment_id", how="left")
         parts.append(known[known["comment_id"].isin(labels["comment_id"])].assign(comment_dt=day))
         threshold = scores.threshold if len(scores.prob) else threshold
     labels = labels.merge(pd.concat(parts, ignore_index=True), on=_ITEM)
+    people = labels.groupby(_ITEM)["annotator"].transform("nunique")
+    labels = labels[people > 1]
     if len(labels) < MINIMUM_ANNOTATIONS or labels["label"].nunique() < 2:
         return None
     item = labels["comment_dt"].astype(str) + " " + labels["comment_id"]
@@ -64,9 +70,19 @@ def labels_between(
     return LabelledComments(
         annotations=annotations,
         y_prob=of_items["prob"].to_numpy(np.float64),
-        weight=1 / of_items["inclusion_probability"].fillna(1.0).to_numpy(np.float64),
+        weight=1 / _probability(of_items),
         threshold=threshold,
     )
+
+
+def _probability(first: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the probability (I,) that comments were routed, and their first labels confirmed."""
+    by_label = first[list(CONFIRMATION_PROBABILITIES)].to_numpy(np.float64)
+    confirmed = by_label[np.arange(len(first)), first["label"].to_numpy(np.int64)]
+    routed = first["inclusion_probability"].to_numpy(np.float64)
+    # Missing: not routed by a design; 0: labelled for another reason, such as a retest.
+    chance = np.nan_to_num(routed, nan=1.0) * np.nan_to_num(confirmed, nan=1.0)
+    return np.asarray(np.where(chance > 0, chance, 1.0))
 
 
 def opinion_report(
