@@ -87,7 +87,7 @@ def ends_group_weeks(last: datetime.date) -> bool:
     """Return whether `last` is the Sunday that ends four weeks whose groups are compared.
 
     >>> [ends_group_weeks(datetime.date(2026, 1, day)) for day in (4, 11, 18, 25)]
-    [False, False, False, True]
+    [True, False, False, False]
     """
     weeks, day = divmod(last.toordinal(), 7)
     return day == 0 and weeks % GROUP_WEEKS == 0
