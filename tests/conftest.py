@@ -29,6 +29,7 @@ from modwatch.review.embedded import APPLICATION, EmbeddedServer, embedded
 from modwatch.review.log.chains import EVENTS, witness_of
 from modwatch.review.log.ends import recorded_ends
 from modwatch.review.migrate import upgrade
+from modwatch.tracking.groups import GROUP_EXPERIMENT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -114,7 +115,8 @@ class Registry:
             source.backup(copied)
         url = f"sqlite:///{target / 'mlflow.db'}"
         client = mlflow.MlflowClient(url)
-        client.create_experiment("modwatch", artifact_location=(target / "artifacts").as_uri())
+        for name in ("modwatch", GROUP_EXPERIMENT):
+            client.create_experiment(name, artifact_location=(target / "artifacts").as_uri())
         return url
 
 

@@ -25,13 +25,13 @@ _ITEM = ["comment_dt", "comment_id"]
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledComments:
-    """The labels of a period, of comments that have a score and labels of several people."""
+    """The labels of a period, of comments that have a score and several labels."""
 
     annotations: Annotations
     #: (I,) in [0, 1].
     y_prob: NDArray[np.float64]
     #: (I,) 1 / probability that the comment was routed and its first label confirmed; 1 where it
-    #: was not routed by a design.
+    #: was not routed by a design, 0 where all labels are of one person.
     weight: NDArray[np.float64]
     threshold: float
 
@@ -39,10 +39,10 @@ class LabelledComments:
 def labels_between(
     lake: Lake, first: datetime.date, last: datetime.date
 ) -> LabelledComments | None:
-    """Return the labels given from `first` to `last`; None if they are too few, or of one class.
+    """Return the labels given from `first` to `last`; None if they are too few, or alike.
 
-    A comment without a score, such as a gold comment of elsewhere, is left out, and so is one that
-    one person labelled: it tells nothing of disagreement.
+    A comment without a score, such as a gold comment of elsewhere, is left out, and so is one with
+    a single label: it tells neither of slips nor of disagreement.
     """
     batches = [batch.to_pandas() for batch in lake.read_between("annotations", first, last)]
     if not batches:
@@ -58,9 +58,12 @@ def labels_between(
         parts.append(known[known["comment_id"].isin(labels["comment_id"])].assign(comment_dt=day))
         threshold = scores.threshold if len(scores.prob) else threshold
     labels = labels.merge(pd.concat(parts, ignore_index=True), on=_ITEM)
-    people = labels.groupby(_ITEM)["annotator"].transform("nunique")
-    labels = labels[people > 1]
+    of_comment = labels.groupby(_ITEM)["annotator"]
+    labels = labels.assign(people=of_comment.transform("nunique"))
+    labels = labels[of_comment.transform("size") > 1]
     if len(labels) < MINIMUM_ANNOTATIONS or labels["label"].nunique() < 2:
+        return None
+    if labels["people"].max() < 2:
         return None
     item = labels["comment_dt"].astype(str) + " " + labels["comment_id"]
     annotations = Annotations.of(
@@ -70,7 +73,7 @@ def labels_between(
     return LabelledComments(
         annotations=annotations,
         y_prob=of_items["prob"].to_numpy(np.float64),
-        weight=1 / _probability(of_items),
+        weight=(of_items["people"] > 1) / _probability(of_items),
         threshold=threshold,
     )
 
