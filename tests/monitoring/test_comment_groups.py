@@ -123,6 +123,13 @@ def test_words_name_the_identities_where_the_source_does_not(home, tmp_path):
     assert set(rows["group"]) == {"vowels"}
 
 
+def test_columns_without_any_value_make_no_groups(home):
+    with open_resources(home.settings) as at:
+        change_comments(at, platform=lambda _: None, language=lambda _: None, groups=lambda _: None)
+    home.run("compare_groups")
+    assert set(rows_of(home, "day")["attribute"]) <= {"identity"}
+
+
 def test_a_group_of_all_comments_is_not_compared(home):
     with open_resources(home.settings) as at:
         change_comments(at, platform=lambda _: "one")

@@ -168,10 +168,10 @@ def annotation_report(
     Raises:
         MetricInputError: probabilities outside [0, 1] or NaN, or of more than two classes.
 
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> annotations = Annotations.of(
     ...     item=np.repeat(np.arange(60), 6), annotator=np.tile(np.arange(6), 60),
-    ...     label=(rng.random(360) < np.repeat(rng.random(60), 6)).astype(int),
+    ...     label=(rng.random(360) < np.repeat(rng.beta(0.3, 0.3, 60), 6)).astype(int),
     ... )
     >>> report = annotation_report(annotations, y_prob=rng.random(60))
     >>> report.items, report.rates.method, sorted(report.tables())

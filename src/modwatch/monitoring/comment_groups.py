@@ -105,9 +105,12 @@ def _groups(lake: Lake, day: datetime.date, scores: DayScores, terms: Terms) -> 
 
 
 def _of_batch(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[Group, Mask]]:
-    platform = batch.column("platform").to_pandas()
-    language = batch.column("language").to_pandas().str.split(r"[-_]", n=1, regex=True).str[0]
-    for attribute, column in (("platform", platform), ("language", language.str.lower())):
+    # Of the type of texts also where all are missing.
+    platform, language = (
+        batch.column(name).to_pandas().astype("str") for name in ("platform", "language")
+    )
+    language = language.str.replace(r"[-_].*", "", regex=True).str.lower()
+    for attribute, column in (("platform", platform), ("language", language)):
         for name in column.dropna().unique():
             yield (attribute, str(name)), (column == name).to_numpy()
     named = batch.column("groups")
