@@ -74,16 +74,8 @@ def monitor_collaboration():
     deliver_alerts = task_of(daily.deliver_alerts)
 
     alerts = raise_alerts()
-    (
-        collect_labels()
-        >> measure()
-        >> [
-            compare_challenger(),
-            compare_groups(),
-            detect_drift(),
-        ]
-        >> alerts
-    )
+    comparisons = [compare_challenger(), compare_groups(), detect_drift()]
+    collect_labels() >> measure() >> comparisons >> alerts
     verify_log() >> alerts >> [publish(), deliver_alerts()]
 
 

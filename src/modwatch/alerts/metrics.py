@@ -7,14 +7,12 @@ from typing import Any, get_args
 
 from modwatch.alerts.incidents import MetricValue
 from modwatch.lake.delta import Lake
+from modwatch.metrics.significance import SIGNIFICANT
 from modwatch.quality.result import Suite
 from modwatch.quality.store import CheckStore
 
 #: An older witness of the decision log is missing: one is written every day.
 WITNESS_HOURS = 1.0
-
-#: p-value, corrected for multiplicity, below which the difference of a group is significant.
-_SIGNIFICANT = 0.05
 
 _NUMBERS = ("value", "low", "high")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
@@ -66,7 +64,7 @@ def _groups(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[M
         value, low, high = (_finite(row[name]) for name in names)
         if value is None or low is None or high is None:
             continue
-        if (row["p_holm"] or 0.0) >= _SIGNIFICANT:
+        if (row["p_holm"] or 0.0) >= SIGNIFICANT:
             low, high = min(low, 0.0), max(high, 0.0)
         yield MetricValue(
             day=row["dt"],

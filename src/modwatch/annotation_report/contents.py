@@ -28,11 +28,9 @@ from modwatch.divergence import (
 )
 from modwatch.divergence.groups import MINIMUM_ANNOTATORS
 from modwatch.errors import MetricInputError
+from modwatch.metrics.significance import SIGNIFICANT
 
 Floats = NDArray[np.float64]
-
-#: p-value, corrected for multiplicity, below which a difference is more than chance.
-SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,15 +2,10 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from modwatch.annotation_report.contents import (
-    SIGNIFICANT,
-    AnnotationReport,
-    Clusters,
-    GroupingReport,
-)
+from modwatch.annotation_report.contents import AnnotationReport, Clusters, GroupingReport
+from modwatch.metrics.significance import SIGNIFICANT
 from modwatch.tracking.figures import style
 
 
@@ -55,10 +50,11 @@ def _flip_rates(table: pd.DataFrame) -> Figure:
 def _agreement(grouping: GroupingReport) -> Figure:
     """Return the agreement of each group with its interval, and the shrunk estimate."""
     assert grouping.table is not None  # noqa: S101
-    rows = grouping.table[grouping.table["metric"] == "agreement"].reset_index(drop=True)
+    rows = grouping.table[grouping.table["metric"] == "agreement"].to_dict("records")
     figure = Figure(figsize=(10, 1.4 + 0.42 * max(len(rows), 3)), layout="constrained")
     axes = figure.subplots()
-    for place, row in zip(range(len(rows) - 1, -1, -1), rows.to_dict("records"), strict=True):
+    places = range(len(rows) - 1, -1, -1)
+    for place, row in zip(places, rows, strict=True):
         certain = row["p_holm"] < SIGNIFICANT
         colour = style.GREY
         if certain:
@@ -66,8 +62,8 @@ def _agreement(grouping: GroupingReport) -> Figure:
         axes.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=2)
         axes.plot(row["value"], place, marker="o", color=colour)
         axes.plot(row["shrunk"], place, marker="D", color="black", markersize=4, linestyle="none")
-    labels = [f"{style.shortened(str(r['group']))} ({r['annotators']:.0f})" for r in _records(rows)]
-    axes.set_yticks(range(len(rows) - 1, -1, -1), labels)
+    labels = [f"{style.shortened(str(row['group']))} ({row['annotators']:.0f})" for row in rows]
+    axes.set_yticks(places, labels)
     axes.set_xlabel(
         "share of the group's labels that the model's decision equals, with 95 % interval\n"
         "(coloured: differs from all others by more than chance; ◆: shrunk towards all)"
@@ -75,10 +71,6 @@ def _agreement(grouping: GroupingReport) -> Figure:
     axes.grid(visible=True, axis="x", color=style.GRID)
     style.plain(axes)
     return figure
-
-
-def _records(rows: pd.DataFrame) -> list[dict[str, float]]:
-    return rows.to_dict("records")  # type: ignore[return-value]
 
 
 def _kappa(grouping: GroupingReport) -> Figure:
@@ -124,10 +116,7 @@ def _clusters(grouping: GroupingReport, clusters: Clusters) -> Figure:
         )  # fmt: skip
         right.set_xlim(0, 1)
         style.plain(left, right)
-    _named(panels[-1][0], "conformity δ: below 0 closer to the annotator, above 0 to the majority")
-    _named(panels[-1][1], "share of the cluster's annotators")
+    left, right = panels[-1]
+    left.set_xlabel("conformity δ: below 0 closer to the annotator, above 0 to the majority")
+    right.set_xlabel("share of the cluster's annotators")
     return figure
-
-
-def _named(axes: Axes, label: str) -> None:
-    axes.set_xlabel(label)

@@ -1,17 +1,17 @@
 """The report as a self-contained HTML page in plain words, and its tables as files."""
 
-import base64
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from modwatch.annotation_report.contents import SIGNIFICANT, AnnotationReport, GroupingReport
+from modwatch.annotation_report.contents import AnnotationReport, GroupingReport
 from modwatch.annotation_report.figures import report_figures
 from modwatch.html import render_html
+from modwatch.metrics.significance import SIGNIFICANT
+from modwatch.tracking.figures.style import svg_uri
+from modwatch.tracking.keys import metric_title
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ def _slips(report: AnnotationReport, figures: dict[str, Figure]) -> Section:
     pictures: tuple[tuple[str, str, str], ...] = ()
     if "flip_rates" in figures:
         told = "Flip rate of each stratum of items, with 90 % bounds."
-        pictures = ((_source(figures["flip_rates"]), told, told),)
+        pictures = ((svg_uri(figures["flip_rates"]), told, told),)
     return Section(question=question, answers=answers, pictures=pictures, limits=limits)
 
 
@@ -119,7 +119,7 @@ def _model(report: AnnotationReport) -> Section:
         name for name in ("majority", "raw", "adjusted", "low", "high", "oracle") if name in table
     ]
     rows = tuple(
-        (_title(str(metric)), *(_number(values[name]) for name in columns))
+        (metric_title(str(metric)), *(_number(values[name]) for name in columns))
         for metric, values in table.iterrows()
     )
     titles = {
@@ -153,7 +153,7 @@ def _groups(grouping: GroupingReport, figures: dict[str, Figure]) -> Section:
     ):
         figure = figures.get(f"{kind}_{grouping.name}")
         if figure is not None:
-            pictures.append((_source(figure), f"{told} The values are in the tables.", told))
+            pictures.append((svg_uri(figure), f"{told} The values are in the tables.", told))
     return Section(
         question=question,
         answers=tuple(answers),
@@ -230,7 +230,7 @@ def _group_tables(grouping: GroupingReport) -> tuple[Table, ...]:
                 rows=tuple(
                     (
                         str(row["group"]),
-                        _title(str(row["metric"])),
+                        metric_title(str(row["metric"])),
                         *(_number(row[name]) for name in columns),
                         f"{row['annotators']:.0f}",
                         f"{row['annotations']:,.0f}",
@@ -264,19 +264,6 @@ def _spoken(grouping: str) -> str:
     return grouping.replace(",", " and ")
 
 
-def _title(metric: str) -> str:
-    """Return the display name of a metric.
-
-    >>> _title("oc_auroc"), _title("mean_delta")
-    ('OC-AUROC', 'Mean δ')
-    """
-    known = {
-        "auroc": "AUROC", "f1": "F1", "oc_accuracy": "OC-Acc", "oc_auroc": "OC-AUROC",
-        "oc_average_precision": "OC-AUPRC", "mean_delta": "Mean δ",
-    }  # fmt: skip
-    return known.get(metric, metric.replace("_", " ").capitalize())
-
-
 def _number(value: float) -> str:
     """Return a figure as text; a dash where there is none."""
     return "–" if np.isnan(value) else f"{value:.3f}".replace("-", "−")
@@ -289,11 +276,3 @@ def _p(value: float) -> str:
     ('under 0.001', '0.030')
     """
     return "under 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _source(figure: Figure) -> str:
-    """Return the figure as SVG in a `data:` URI; equal figures give equal texts."""
-    buffer = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "modwatch", "svg.fonttype": "path"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return f"data:image/svg+xml;base64,{base64.b64encode(buffer.getvalue()).decode()}"

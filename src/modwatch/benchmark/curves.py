@@ -1,12 +1,9 @@
 """The α-curves of the benchmark, as in figures 2 to 4 and 7 to 14 of the paper."""
 
-import base64
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
@@ -73,7 +70,7 @@ def pictures(rows: Sequence[dict[str, Any]]) -> list[Picture]:
                     metric=metric,
                     title=f"{title}, {paper.DOMAINS[domain].lower()}",
                     caption=caption,
-                    source=_uri(_figure(metric, drawn)),
+                    source=style.svg_uri(_figure(metric, drawn)),
                 )
             )
     return found
@@ -126,10 +123,3 @@ def _panel(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
 def _tick(alpha: float) -> str:
     """Return the label of a review fraction; none where there is no room."""
     return "" if alpha == 0.15 else f"{alpha:g}"
-
-
-def _uri(figure: Figure) -> str:
-    buffer = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "modwatch"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode()

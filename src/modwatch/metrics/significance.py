@@ -9,6 +9,9 @@ from modwatch.metrics.intervals import NORMAL_QUANTILE
 
 Floats = NDArray[np.float64]
 
+#: p-value, corrected for multiplicity, below which a difference is more than chance.
+SIGNIFICANT = 0.05
+
 
 def difference(one: Estimate, other: Estimate) -> tuple[float, float, float, float] | None:
     """Return `one` less `other`, the ends of its 95 % interval, and the p-value that it is 0.

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from modwatch.divergence.identities import identity_mentions
+from modwatch.divergence.identities import Terms, identity_mentions
 from modwatch.errors import DesignError
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
@@ -23,7 +23,6 @@ from modwatch.monitoring.measurement import gold_answers
 from modwatch.monitoring.windows import Window
 from modwatch.routing.policy import RoutingPolicy
 
-Terms = Mapping[str, Sequence[str]]
 Mask = NDArray[np.bool_]
 
 #: Comments that a group requires, and groups of an attribute that are compared: the largest.

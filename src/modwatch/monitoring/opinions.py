@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.annotation_report import AnnotationReport, annotation_report, render_page
@@ -48,14 +50,20 @@ def labels_between(
     if not batches:
         return None
     labels = pd.concat(batches, ignore_index=True).sort_values("decided_at", kind="stable")
+    columns = ["comment_id", "inclusion_probability", *CONFIRMATION_PROBABILITIES]
     parts, threshold = [], 0.5
-    for day in sorted(labels["comment_dt"].unique()):
+    for day, of_day in labels.groupby("comment_dt")["comment_id"]:
         scores = day_scores(lake, day)
-        columns = ["comment_id", "inclusion_probability", *CONFIRMATION_PROBABILITIES]
-        chances = lake.table("routed", day, columns=columns)
-        known = pd.DataFrame({"comment_id": scores.comment_id.to_pandas(), "prob": scores.prob})
-        known = known.merge(chances.to_pandas(), on="comment_id", how="left")
-        parts.append(known[known["comment_id"].isin(labels["comment_id"])].assign(comment_dt=day))
+        # A day has millions of comments, and labels of hundreds.
+        labelled = pc.is_in(scores.comment_id, pa.array(of_day.unique(), pa.string()))
+        known = pd.DataFrame(
+            {
+                "comment_id": scores.comment_id.filter(labelled).to_pandas(),
+                "prob": scores.prob[labelled.to_numpy()],
+            }
+        )
+        chances = lake.table("routed", day, columns=columns).to_pandas()
+        parts.append(known.merge(chances, on="comment_id", how="left").assign(comment_dt=day))
         threshold = scores.threshold if len(scores.prob) else threshold
     labels = labels.merge(pd.concat(parts, ignore_index=True), on=_ITEM)
     of_comment = labels.groupby(_ITEM)["annotator"]

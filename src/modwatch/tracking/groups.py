@@ -5,6 +5,7 @@ from datetime import date
 
 import pandas as pd
 
+from modwatch.metrics.significance import SIGNIFICANT
 from modwatch.tracking.client import Rows
 from modwatch.tracking.keys import MAX_KEYS, interval_keys
 
@@ -65,7 +66,7 @@ def describe_groups(table: pd.DataFrame) -> str:
         of_metric = known[known["metric"] == metric]
         if of_metric.empty:  # groups are not compared by labels every day
             continue
-        rows = of_metric[of_metric["p_holm"] < _SIGNIFICANT]
+        rows = of_metric[of_metric["p_holm"] < SIGNIFICANT]
         rows = rows.reindex(rows["difference"].abs().sort_values(ascending=False).index)
         listed = [
             f"{row['attribute']} {row['group']} {row['difference']:+.3f} "
@@ -81,4 +82,4 @@ def describe_groups(table: pd.DataFrame) -> str:
 
 
 _COMPARED = {"mean_uncertainty": "uncertainty", "accuracy": "accuracy (window)"}
-_SIGNIFICANT, _MOST_TOLD = 0.05, 3
+_MOST_TOLD = 3

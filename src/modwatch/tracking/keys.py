@@ -120,6 +120,8 @@ _TITLES = {
     "oc_accuracy": "OC-Acc",
     "oc_auroc": "OC-AUROC",
     "oc_auprc": "OC-AUPRC",
+    "oc_average_precision": "OC-AUPRC",
+    "mean_delta": "Mean δ",
     "review_efficiency": "Review Efficiency",
     "review_effectiveness": "Review Effectiveness",
     "calibration_auroc": "Calibration AUROC",

@@ -129,14 +129,13 @@ class Areas:
         neutral = (worth.influence == 0).astype(np.float64)
         if neutral.any():  # all of them if scores are constant
             sides.append(self._side(kept, credit, neutral))
-        generator = np.random.default_rng(self._seed)
         if self._deviations:
             effect = self._sample.masses(kept) * worth.influence
             effect = effect + self._sample.masses(reviewed) * worth.sure_influence
             of_labels = self._deviations(effect / positives)
-            deviation = (
-                of_labels if deviation is None else convolved(of_labels, deviation, generator)
-            )
+            if deviation is not None:
+                of_labels = convolved(of_labels, deviation, np.random.default_rng(self._seed))
+            deviation = of_labels
         generator = np.random.default_rng(self._seed)
         return mean_credit(sides, generator, value=worth.area, deviation=deviation)
 

@@ -13,11 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from modwatch.errors import MetricInputError
+from modwatch.metrics import inputs
 from modwatch.metrics.estimate import Estimate
 from modwatch.metrics.estimation.annotators import KnownAnswers, TrueLabels
 from modwatch.metrics.estimation.estimator import Estimator
 from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay
-from modwatch.metrics.estimation.measure import sample_estimates
 from modwatch.metrics.estimation.sample import Sample
 from modwatch.metrics.intervals import NORMAL_QUANTILE, mid_p
 from modwatch.metrics.significance import difference, holm
@@ -129,8 +129,7 @@ def measure_groups(
     allow for people's errors; people are supposed to err alike in all groups. Further,
     `calibration_error` is the mean probability less the prevalence, in [−1, 1], above 0 where the
     model overestimates toxicity; `bpsn_auc` and `bnsp_auc`, of identities only, are those of
-    `modwatch.divergence`.
-    `difference` is that from all other comments; BPSN and BNSP compare with
+    `modwatch.divergence`. `difference` is that from all other comments; BPSN and BNSP compare with
     them by themselves. `p_holm` is corrected for all rows.
 
     Groups with few labels are insufficient, with the reason.
@@ -145,6 +144,7 @@ def measure_groups(
     Raises:
         MetricInputError: not one membership per comment, or an argument out of range.
     """
+    threshold = inputs.fraction("threshold", threshold)
     rows: list[dict[str, Any]] = []
     for group, member in members:
         rows += _group_rows(days, group, member, threshold=threshold, known=known, seed=seed)
@@ -167,35 +167,21 @@ def _group_rows(
             )
     sides = [_side(days, member), _side(days, [~inside for inside in member])]
     samples = [Sample([side]) for side in sides]
-    sizes = [sample.prob.size for sample in samples]
-    part = np.repeat([0, 1], sizes)
+    part = np.repeat([0, 1], [sample.prob.size for sample in samples])
     # Labels tell of error rates what people do in both; of true labels, only those of one's own.
     labels = Sample(sides).true_labels(known, seed=seed, part=part)
-    parted = [_rows_of(labels, part == side) for side in (0, 1)]
+    estimators = [
+        Estimator(sample, threshold=threshold, seed=seed, labels=_rows_of(labels, part == side))
+        for side, sample in enumerate(samples)
+    ]
     found: list[dict[str, Estimate]] = [
-        {
-            each.metric: each
-            for each in sample_estimates(
-                sample,
-                own,
-                review_fractions=[],
-                strategies=[],
-                threshold=threshold,
-                toxic_share=0.5,
-                seed=seed,
-            )
-        }
-        for sample, own in zip(samples, parted, strict=True)
+        {each.metric: each for each in estimator.of_the_model()} for estimator in estimators
     ]
     comments = samples[0].size
     for estimates, side in zip(found, sides, strict=True):
         estimates["calibration_error"] = _calibration(estimates["prevalence"], side)
     for metric in LABEL_METRICS[:-2]:
         yield _row(group, metric, found[0][metric], found[1][metric], comments)
-    estimators = [
-        Estimator(sample, threshold=threshold, seed=seed, labels=own)
-        for sample, own in zip(samples, parted, strict=True)
-    ]
     if group[0] != IDENTITY:
         return
     for metric, (one, other) in (("bpsn_auc", estimators[::-1]), ("bnsp_auc", estimators)):

@@ -3,6 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
+from modwatch.metrics.significance import SIGNIFICANT
 from modwatch.tracking.figures import style
 
 _PANELS = {
@@ -11,7 +12,6 @@ _PANELS = {
     ("window", "accuracy"): "accuracy, window",
     ("window", "calibration_error"): "mean p − prevalence, window",
 }
-_SIGNIFICANT = 0.05
 
 
 def group_differences(table: pd.DataFrame, *, title: str) -> Figure:
@@ -41,7 +41,7 @@ def group_differences(table: pd.DataFrame, *, title: str) -> Figure:
             place = places.get((row["attribute"], row["group"]))
             if place is None:
                 continue
-            certain = row["p_holm"] < _SIGNIFICANT
+            certain = row["p_holm"] < SIGNIFICANT
             above = row["difference"] > 0
             colour = (style.VERMILLION if above else style.BLUE) if certain else style.GREY
             ends = [row["difference_low"], row["difference_high"]]

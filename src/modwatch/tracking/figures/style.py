@@ -4,13 +4,17 @@ Colours are those of Okabe and Ito (2008), which are safe for colour-blind reade
 the same colour, line and marker everywhere.
 """
 
+import base64
+import io
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
@@ -109,3 +113,11 @@ def shortened(name: str, width: int = 28) -> str:
         return name
     half = (width - 1) // 2
     return f"{name[: width - 1 - half]}…{name[-half:]}"
+
+
+def svg_uri(figure: Figure) -> str:
+    """Return the figure as SVG in a `data:` URI; equal figures give equal texts."""
+    buffer = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "modwatch"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode()
