@@ -17,7 +17,7 @@ import pytest
 
 from modwatch.audit.estimates import AuditEstimator, SideShare
 from modwatch.audit.sample_size import required_labels
-from modwatch.audit.stratified import Ints, StratumCounts
+from modwatch.audit.stratified import StratumCounts
 
 TABLE_2 = {
     0.1: (865, 3458, 13830),
@@ -110,11 +110,10 @@ class Known(AuditEstimator):
 
     @staticmethod
     def shares(comments: int, rate: float, ends: tuple[float, float]) -> SideShare:
-        none: Ints = np.zeros((), dtype=np.int64)
         rate_, low, high = (np.asarray(value) for value in (rate, *ends))
         return SideShare(
             comments=comments, value=rate_, low=low, high=high, error=np.zeros(()),
-            variance=np.zeros(()), labels=400, positives=none,
+            variance=np.zeros(()),
         )  # fmt: skip
 
 

@@ -19,7 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_LIMIT_SECONDS = 60
+#: A process that is stuck is told from a slow one: the longest takes seconds.
+_LIMIT_SECONDS = 300
 _PRELOADED = [
     "killing",
     "modwatch.cli.main",

@@ -15,10 +15,10 @@ towards it (worst-case bounds, Manski 1989), and allows for sampling on top.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from modwatch.audit.arguments import Ints
 from modwatch.audit.intervals import IntervalOptions, interval
 from modwatch.audit.stratified import WeightedCounts
 from modwatch.errors import MetricInputError
@@ -53,8 +53,6 @@ class SideShare(IntervalEstimate):
 
     comments: int
     variance: Floats
-    labels: int
-    positives: Ints
     #: Whether ends of sums and quotients allow for counts being whole.
     whole: bool = True
 
@@ -75,8 +73,7 @@ class SideShare(IntervalEstimate):
         if counts is None:  # never reported: `AuditEstimator.estimate` gives the reason instead
             zero, high = np.zeros(()), np.ones(()) if comments else np.zeros(())
             return cls(
-                comments=comments, value=zero, low=zero, high=high, error=zero, variance=zero,
-                labels=0, positives=np.zeros((), dtype=np.int64),
+                comments=comments, value=zero, low=zero, high=high, error=zero, variance=zero
             )  # fmt: skip
         low, high = _interval(counts, options, found, most)
         return cls(
@@ -86,8 +83,6 @@ class SideShare(IntervalEstimate):
             high=np.maximum(high, counts.rate),
             error=np.sqrt(counts.variance),
             variance=counts.variance,
-            labels=int(counts.labels.sum()),
-            positives=counts.positives.sum(-1),
         )
 
 
@@ -180,17 +175,17 @@ class AuditEstimator:
         MetricInputError for another metric.
         """
         _validate(metric)
-        sides = [(name, self.side(name)) for name in _SIDES[metric]]
+        sides = [self._labelled(name) for name in _SIDES[metric]]
         reason, needed, needed_side = _insufficient(metric, sides)
         estimate = Estimate(
             metric=metric,
-            labels=sum(side.labels for _, side in sides),
-            positives=sum(int(side.positives) for _, side in sides),
+            labels=sum(side.labels for side in sides),
+            positives=sum(side.positives for side in sides),
             status="insufficient" if reason else "ok",
             reason=reason,
             labels_needed=needed,
             labels_needed_side=needed_side,
-            all_labelled=all(side.labels == side.comments for _, side in sides),
+            all_labelled=all(side.labels == side.comments for side in sides),
         )
         if reason:
             return self._bounded(estimate) if needed else estimate
@@ -199,6 +194,14 @@ class AuditEstimator:
             _, low_if, high_if, _ = _floats(self._interval(metric))
             estimate = replace(estimate, low_if_random=low_if, high_if_random=high_if)
         return replace(estimate, value=value, low=low, high=high, error=error)
+
+    def insufficient(self, metric: str) -> str:
+        """Return the reason why `estimate` gives no value; "" where it gives one.
+
+        MetricInputError for a metric that is none of `METRICS`.
+        """
+        _validate(metric)
+        return _insufficient(metric, [self._labelled(name) for name in _SIDES[metric]])[0]
 
     def estimates(self) -> list[Estimate]:
         """Return all of `METRICS`."""
@@ -237,6 +240,16 @@ class AuditEstimator:
     def side(self, name: str) -> SideShare:
         """Return the share of positives among `flagged` or `unflagged` comments."""
         return self._share(name, mirrored=False, missing=None)
+
+    def _labelled(self, name: str) -> "_Labelled":
+        counts, comments = self._counts(name), self.comments[0 if name == "flagged" else 1]
+        if counts is None:
+            return _Labelled(name, comments, labels=0, positives=0)
+        labels, positives = int(counts.labels.sum()), int(counts.positives.sum())
+        return _Labelled(name, comments, labels=labels, positives=positives)
+
+    def _counts(self, name: str) -> WeightedCounts | None:
+        return self.flagged if name == "flagged" else self.unflagged
 
     def _bounded(self, estimate: Estimate) -> Estimate:
         """Return an estimate with its bound, where the labels give one."""
@@ -277,7 +290,7 @@ class AuditEstimator:
         return {}
 
     def _made(self, name: str, options: IntervalOptions, missing: int | None) -> SideShare:
-        counts = self.flagged if name == "flagged" else self.unflagged
+        counts = self._counts(name)
         if missing is not None:
             counts = self.extremes[name][missing]
         if name == "flagged":
@@ -310,22 +323,30 @@ def _validate(metric: str) -> None:
         raise MetricInputError(f"Metric must be one of {METRICS}, got {metric!r}.")
 
 
-def _insufficient(
-    metric: str, sides: list[tuple[str, SideShare]]
-) -> tuple[str, int | None, str | None]:
+class _Labelled(NamedTuple):
+    """How much of one side is labelled."""
+
+    name: str
+    comments: int
+    labels: int
+    #: Positives among the labels.
+    positives: int
+
+
+def _insufficient(metric: str, sides: list[_Labelled]) -> tuple[str, int | None, str | None]:
     """Return why the metric cannot be estimated, about how many labels would suffice, and the side.
 
     ("", None, None) when it can. The reasons are part of result.json, which `verify` recomputes:
     other words would reject the results of earlier versions.
     """
-    for name, side in sides:
+    for side in sides:
         if not side.comments:
-            if len(sides) == 1 or (metric == "recall" and name == "flagged"):
-                return f"no {name} comment", None, None
+            if len(sides) == 1 or (metric == "recall" and side.name == "flagged"):
+                return f"no {side.name} comment", None, None
             continue
         if not side.labels:
-            return f"no label of {_counted(side.comments, f'{name} comment')}", None, None
-        positives, sign = int(side.positives), "positive"
+            return f"no label of {_counted(side.comments, f'{side.name} comment')}", None, None
+        positives, sign = side.positives, "positive"
         if metric in _OF_NEGATIVES:
             positives, sign = side.labels - positives, "negative"
         if side.labels >= side.comments or positives >= ENOUGH_POSITIVES or metric == "accuracy":
@@ -336,14 +357,14 @@ def _insufficient(
         needed = int(np.ceil(side.labels * 2 * ENOUGH_POSITIVES / max(positives, 0.7)))
         needed = min(needed, side.comments)
         return (
-            f"{_counted(positives, sign)} among {_counted(side.labels, 'label')} of {name} "
+            f"{_counted(positives, sign)} among {_counted(side.labels, 'label')} of {side.name} "
             f"comments, fewer than {ENOUGH_POSITIVES}; about {needed} labels of them would do",
             needed,
-            name,
+            side.name,
         )
-    if not any(side.comments for _, side in sides):
+    if not any(side.comments for side in sides):
         return "no comment", None, None
-    if metric in ("recall", "f1") and not any(side.positives for _, side in sides):
+    if metric in ("recall", "f1") and not any(side.positives for side in sides):
         return "no comment is positive", None, None
     return "", None, None
 

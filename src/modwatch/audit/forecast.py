@@ -27,6 +27,9 @@ METRICS = ("recall", "precision", "prevalence_unflagged")
 
 _AUDITS = 400
 
+#: Of how many of them the interval is computed; those of the others lie between.
+_INTERVALS = 40
+
 #: Audits that are simulated with annotators who err.
 _ERRING = 5
 
@@ -61,6 +64,7 @@ def forecast(plan: AuditPlan, *, audits: int = _AUDITS) -> list[Forecast]:
         unflagged=unflagged,
         comments=(comments[0], comments[1]),
         options=plan.rule,
+        most_intervals=_INTERVALS,
     )
     wider = _wider(plan, generator) if plan.confirmations else dict.fromkeys(METRICS, 1.0)
     return [_widened(_forecast(simulated, metric, audits), wider[metric]) for metric in METRICS]
@@ -150,8 +154,8 @@ def sufficient(audits: AuditEstimator, metric: str) -> NDArray[np.bool_]:
     sides = [side for side in (audits.flagged, audits.unflagged) if side is not None]
     found = np.stack([np.minimum(each.positives.sum(-1), ENOUGH_POSITIVES) for each in sides], -1)
     _, first, kind = np.unique(found, axis=0, return_index=True, return_inverse=True)
-    status = [one_of(audits, number).estimate(metric).status for number in first.tolist()]
-    return np.array([each == "ok" for each in status], dtype=np.bool_)[kind.ravel()]
+    reasons = [one_of(audits, number).insufficient(metric) for number in first.tolist()]
+    return np.array([not reason for reason in reasons], dtype=np.bool_)[kind.ravel()]
 
 
 def one_of(audits: AuditEstimator, number: int) -> AuditEstimator:
