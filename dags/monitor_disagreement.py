@@ -6,7 +6,7 @@ opinion the model agrees, and, where moderators chose groups, whether groups dif
 
 **Schedule:** Mondays at 07:00 UTC, over the twelve weeks to Sunday. *Trigger* reports other weeks,
 or a file of anybody's annotations. Every task can be cleared and run again; a report replaces the
-one of the same name.
+one of the same name, but for the comparison of moderators' groups.
 
 | task | reads | writes |
 |---|---|---|
@@ -17,7 +17,8 @@ MLflow, experiment *modwatch-groups*: a run with `report.html`, tables and figur
 Labels count as they were given, each without knowledge of others; corrections and adjudications do
 not count. Groups of moderators are compared every fourth week, over the labels of these four weeks:
 no two reports share a label, so that the difference of two is never about few people. Groups of
-fewer than ten are not shown.
+fewer than ten are not shown. This comparison is published once: a task that is run again leaves it
+as it is, since who joined or left a group in the meantime would show in the difference.
 
 ## Triage
 

@@ -11,7 +11,7 @@ from modwatch.models.recipe import Recipe
 
 def sngp(inputs: int = 8, **changes: object) -> SNGPHead:
     torch.manual_seed(0)
-    values = {"random_features": 256} | changes
+    values = {"random_features": 256, "linear_kernel": False} | changes
     head = SNGPHead(inputs, inputs, Recipe(**values))  # type: ignore[arg-type]
     return head.eval()
 
@@ -34,14 +34,16 @@ def test_constrain_leaves_small_weights_alone() -> None:
     assert torch.equal(head.dense.weight, before)
 
 
-def test_fourier_features_approximate_the_gaussian_kernel() -> None:
+@pytest.mark.parametrize("linear", [False, True])
+def test_the_features_approximate_the_kernel(linear: bool) -> None:
     torch.manual_seed(0)
-    head = SNGPHead(8, 8, Recipe(random_features=4_096)).eval()
+    head = SNGPHead(8, 8, Recipe(random_features=4_096, linear_kernel=linear)).eval()
     x = torch.randn(6, 8)
     with torch.no_grad():
-        phi = head.fourier(x)
+        phi = head.basis(x)
         normed = head.norm(head.hidden(x))
     kernel = torch.exp(-(torch.cdist(normed, normed) ** 2) / (2 * 8))
+    kernel = kernel + linear * normed @ normed.T / 8
     assert torch.allclose(phi @ phi.T, kernel, atol=0.08)
 
 
@@ -50,7 +52,7 @@ def test_precision_is_the_laplace_sum() -> None:
     head.observe(x[:7])
     head.observe(x[7:])
     with torch.no_grad():
-        phi = head.fourier(x)
+        phi = head.basis(x)
         p = torch.sigmoid(head.output(phi))
     expected = 1e-3 * torch.eye(256) + phi.T @ (p * (1 - p) * phi)
     assert torch.allclose(head.precision.float(), expected, atol=1e-5)
@@ -76,16 +78,18 @@ def test_deterministic_head_has_no_variance() -> None:
         assert head.posterior(torch.randn(3, 4)).variance.tolist() == [[0, 0, 0]]
 
 
-def test_the_posterior_is_laplace_in_numpy() -> None:
+@pytest.mark.parametrize("linear", [False, True])
+def test_the_posterior_is_laplace_in_numpy(linear: bool) -> None:
     """A linear-Gaussian toy: φ is given, the weights have the posterior N(β, (τI + ΣppᵀΦΦᵀ)⁻¹)."""
-    head, x, new = sngp(random_features=16, ridge=0.5), torch.randn(50, 8), torch.randn(7, 8)
+    head = sngp(random_features=16, ridge=0.5, linear_kernel=linear)
+    x, new = torch.randn(50, 8), torch.randn(7, 8)
     head.observe(x)
     with torch.no_grad():
-        phi, other = (head.fourier(each).double().numpy() for each in (x, new))
+        phi, other = (head.basis(each).double().numpy() for each in (x, new))
         weight = head.output.weight.double().numpy()[0]
         bias = float(head.output.bias)
     p = 1 / (1 + np.exp(-(phi @ weight + bias)))
-    covariance = np.linalg.inv(0.5 * np.eye(16) + (phi.T * (p * (1 - p))) @ phi)
+    covariance = np.linalg.inv(0.5 * np.eye(16 + 8 * linear) + (phi.T * (p * (1 - p))) @ phi)
     found = head.posterior(new)
     assert found.mean[0] == pytest.approx(other @ weight + bias, rel=1e-5, abs=1e-6)
     assert found.variance[0] == pytest.approx(

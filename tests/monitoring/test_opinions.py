@@ -1,12 +1,17 @@
 """Labels of the queue as a long table, and the weekly report of it."""
 
 import datetime
+import re
 
+import numpy as np
 import pytest
 from installation import MONDAY, TO_THE_QUEUE, known_labels, review, take_one
 from mlflow import MlflowClient
 from sqlalchemy import text
 
+from modwatch.annotation_report import render_page
+from modwatch.annotation_report.figures import report_figures
+from modwatch.disagreement import Annotations
 from modwatch.monitoring import opinions as monitoring
 from modwatch.pipeline import opinions
 from modwatch.resources import open_resources
@@ -120,41 +125,44 @@ def test_groups_are_compared_in_every_fourth_week_only(reviewed, monkeypatch):
         assert [run.info.run_name for run in runs_in(reviewed)] == [f"opinions {today()}"]
         monkeypatch.setattr(opinions, "ends_group_weeks", lambda _: True)
         opinions.publish_opinions(at, today())
-    runs = {run.info.run_name: run for run in runs_in(reviewed)}
-    of_groups = runs[f"groups of moderators {today()}"]
+    name = f"groups of moderators {today()}"
+    of_groups = {run.info.run_name: run for run in runs_in(reviewed)}[name]
     client = MlflowClient(reviewed.settings.mlflow_url)
     page = client.download_artifacts(of_groups.info.run_id, "report.html")
     with open(page, encoding="utf-8") as file:  # noqa: PTH123
         content = file.read()
     assert "group of ann" not in content
     assert "no group has 10 annotators" in content
+    with open_resources(reviewed.settings) as at:
+        describe_group(at.database, people[0].id, None)
+        opinions.publish_opinions(at, today())
+    again = {run.info.run_name: run for run in runs_in(reviewed)}[name]
+    assert again.info.run_id == of_groups.info.run_id, "it shows who left a group meanwhile"
 
 
-def test_people_of_groups_are_counted_in_tens():
-    import numpy as np
-
-    from modwatch.disagreement import Annotations
-
+def test_one_person_more_changes_no_number_of_people_of_a_group():
+    """What a page, a table or a picture tells of 27 people is told of 28, too."""
     rng = np.random.default_rng(0)
-    people = 27
+    people, items = 40, 40
+    label = (rng.random((items, people)) < 0.4).astype(int)
+    prob = rng.random(items)
     annotations = Annotations.of(
-        item=np.repeat(np.arange(40), people), annotator=np.tile(np.arange(people), 40),
-        label=(rng.random(40 * people) < 0.4).astype(int),
+        item=np.repeat(np.arange(items), people), annotator=np.tile(np.arange(people), items),
+        label=label.ravel(),
     )  # fmt: skip
     labels = monitoring.LabelledComments(
-        annotations=annotations, y_prob=rng.random(40), weight=np.ones(40), threshold=0.5
+        annotations=annotations, y_prob=prob, weight=np.ones(items), threshold=0.5
     )
-    groups = {person: "a" if person < 14 else "b" for person in range(people)}
-    report = monitoring.opinion_report(labels, groups, minimum=10)
-    table = report.groupings[0].table
-    assert set(table["annotators"]) == {10}
-
-
-def test_a_file_of_anybodys_annotations_is_published(reviewed, tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text("item,annotator,label\n" + "".join(
-        f"{item},{person},{(item + person) % 3 % 2}\n" for item in range(20) for person in range(6)
-    ))  # fmt: skip
-    with open_resources(reviewed.settings) as at:
-        assert opinions.publish_file(at, path, []) == 120
-    assert "annotations mine" in {run.info.run_name for run in runs_in(reviewed)}
+    told = []
+    for members in (13, 14):
+        groups = {person: "a" if person < members else "b" for person in range(27)}
+        report = monitoring.opinion_report(labels, groups, minimum=10)
+        (grouping,) = report.groupings
+        assert set(grouping.table["annotators"]) == {10}
+        page = render_page(report)
+        assert "10 annotators have no group" in page
+        figures = report_figures(report)
+        ticks = [each.get_text() for each in figures["kappa_group"].axes[0].get_yticklabels()]
+        assert ticks == ["a (10)", "b (10)"]
+        told.append((sorted(figures), re.findall(r"(\d+) annotators", page)))
+    assert told[0] == told[1]

@@ -1,7 +1,7 @@
 """All figures of a set of annotations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,11 +51,30 @@ class GroupingReport:
     groups: Groups | None
     #: Why there are no groups; empty if there are.
     reason: str
+    #: Annotators of each group, and those without one.
+    annotators: tuple[int, ...] = ()
+    without: int = 0
     #: `group_report`; None without probabilities or with more than two classes.
-    table: pd.DataFrame | None = field(repr=False)
+    table: pd.DataFrame | None = field(default=None, repr=False)
     #: `kappa_matrix`.
-    kappa: pd.DataFrame | None = field(repr=False)
-    clusters: Clusters | None = field(repr=False)
+    kappa: pd.DataFrame | None = field(default=None, repr=False)
+    clusters: Clusters | None = field(default=None, repr=False)
+
+    def rounded(self, base: int) -> "GroupingReport":
+        """Return the report with numbers of people as multiples of `base`, rounded down.
+
+        Clusters are left out: their shares of groups tell the numbers.
+        """
+        table = self.table
+        if table is not None:
+            table = table.assign(annotators=table["annotators"] // base * base)
+        return replace(
+            self,
+            annotators=tuple(number // base * base for number in self.annotators),
+            without=self.without // base * base,
+            table=table,
+            clusters=None,
+        )
 
     def significant(self, metric: str = "agreement") -> pd.DataFrame:
         """Return the rows of a metric whose difference is more than chance, largest first."""
@@ -229,16 +248,21 @@ def _grouping(
     try:
         groups = Groups.of(annotations, of, minimum=minimum)
     except MetricInputError as exc:
-        return GroupingReport(
-            name=name, groups=None, reason=str(exc), table=None, kappa=None, clusters=None
-        )
+        return GroupingReport(name=name, groups=None, reason=str(exc))
     table, clusters = None, None
     if prob is not None and annotations.n_classes == 2:
         table = group_report(annotations, prob, groups, threshold=threshold, draws=draws, seed=seed)
         clusters = _clusters(annotations, prob, groups, seed)
     kappa = kappa_matrix(annotations, groups)
     return GroupingReport(
-        name=name, groups=groups, reason="", table=table, kappa=kappa, clusters=clusters
+        name=name,
+        groups=groups,
+        reason="",
+        annotators=tuple(groups.sizes().tolist()),
+        without=groups.without,
+        table=table,
+        kappa=kappa,
+        clusters=clusters,
     )
 
 

@@ -76,7 +76,6 @@ def _agreement(grouping: GroupingReport) -> Figure:
 def _kappa(grouping: GroupingReport) -> Figure:
     """Return Cohen's κ of each pair of groups as a heat map with its numbers."""
     assert grouping.kappa is not None  # noqa: S101
-    assert grouping.groups is not None  # noqa: S101
     matrix, size = grouping.kappa.to_numpy(np.float64), len(grouping.kappa)
     figure = Figure(figsize=(11, 1.6 + 0.36 * size), layout="constrained")
     axes = figure.subplots()
@@ -87,9 +86,8 @@ def _kappa(grouping: GroupingReport) -> Figure:
             text = "" if np.isnan(value) else f"{value:.2f}"
             ink = "white" if np.nan_to_num(value) < 0.6 else "black"
             axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=9)
-    numbers = grouping.groups.sizes()
     names = [style.shortened(str(name), 22) for name in grouping.kappa.index]
-    labels = [f"{name} ({number})" for name, number in zip(names, numbers, strict=True)]
+    labels = [f"{name} ({number})" for name, number in zip(names, grouping.annotators, strict=True)]
     axes.set_yticks(range(size), labels)
     axes.set_xticks(range(size), names, rotation=45, ha="right")
     return figure

@@ -205,13 +205,13 @@ def _answers(grouping: GroupingReport) -> list[str]:
 
 def _suppressed(grouping: GroupingReport) -> list[str]:
     assert grouping.groups is not None  # noqa: S101
-    number, without = len(grouping.groups.suppressed), grouping.groups.without
+    number = len(grouping.groups.suppressed)
     told = []
     if number:
         noun = "group is" if number == 1 else "groups are"
         told.append(f"{number} {noun} not shown, since figures of so few could identify people.")
-    if without:
-        told.append(f"{without:,} annotators have no group and are left out here.")
+    if grouping.without:
+        told.append(f"{grouping.without:,} annotators have no group and are left out here.")
     return told
 
 

@@ -146,7 +146,8 @@ def _of_training(results: Sequence[Result]) -> list[Aspect]:
                 name="SNGP: factor λ of the mean-field logit",
                 paper=_NOT_STATED,
                 here=f"{_span(round(each, 4) for each in factors)}; spectral norm at most "
-                f"{recipes[0]['norm_bound']:g}, {recipes[0]['random_features']:,} random features",
+                f"{recipes[0]['norm_bound']:g}, {recipes[0]['random_features']:,} random features"
+                f"{' and a linear kernel' * recipes[0]['linear_kernel']}",
             )
         )
     return found

@@ -66,10 +66,12 @@ class DeterministicHead(Head):
 class SNGPHead(Head):
     """Spectral-normalised Gaussian process head (Liu et al. 2020; Kivlichan et al. 2021).
 
-    A dense layer of bounded spectral norm preserves distances; its output, after LayerNorm, enters
-    a fixed map of D random Fourier features φ = √(2/D)·cos(Ωh + b), the kernel approximation of
-    Rahimi & Recht (2007); the logit is linear in φ. Laplace's method gives its weights the
-    posterior covariance (τI + Σ p(1−p)φφᵀ)⁻¹ with ridge τ.
+    A dense layer of bounded spectral norm preserves distances; its output h of width w, after
+    LayerNorm, enters a fixed map of D random Fourier features √(2/D)·cos(Ωh + b), the kernel
+    approximation of Rahimi & Recht (2007). With `Recipe.linear_kernel` the features h/√w stand
+    beside them, which adds the linear kernel hᵀh'/w to the Gaussian one: what is linear is learnt
+    as fast as by a linear head. The logit is linear in all features φ. Laplace's method gives its
+    weights the posterior covariance (τI + Σ p(1−p)φφᵀ)⁻¹ with ridge τ.
 
     The sum is over all training comments at the final weights (`observe`), or N times a moving
     average over the batches of training (`observe_batch`), which costs no further pass.
@@ -87,25 +89,28 @@ class SNGPHead(Head):
         self.factor, self.norm_bound = recipe.mean_field_factor, recipe.norm_bound
         self.ridge, self.momentum = recipe.ridge, recipe.precision_momentum
         self.norm = nn.LayerNorm(width, elementwise_affine=False)
-        self.output = nn.Linear(size, 1)
+        self.linear = recipe.linear_kernel
+        features = size + width * self.linear
+        self.output = nn.Linear(features, 1)
         # The output of LayerNorm has length √width, which is the length scale of this kernel.
         self.register_buffer("omega", torch.randn(width, size) / sqrt(width))
         self.register_buffer("phase", torch.rand(size) * 2 * torch.pi)
-        self.register_buffer("precision", recipe.ridge * torch.eye(size, dtype=torch.float64))
+        self.register_buffer("precision", recipe.ridge * torch.eye(features, dtype=torch.float64))
         #: Of the power iteration: the input that the dense layer lengthens most.
         self.register_buffer("direction", torch.randn(inputs))
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the logits (N,) of features (N, d)."""
-        logit: Tensor = self.output(self.fourier(features)).squeeze(-1)
+        logit: Tensor = self.output(self.basis(features)).squeeze(-1)
         return logit
 
-    def fourier(self, features: Tensor) -> Tensor:
-        """Return φ (N, D) of features (N, d), in fp32."""
+    def basis(self, features: Tensor) -> Tensor:
+        """Return φ (N, D), or (N, D + w) with the linear kernel, of features (N, d), in fp32."""
         with torch.autocast(features.device.type, enabled=False):
             normed = self.norm(self.hidden(features.float()))
             angle = normed @ self.omega + self.phase
-            return torch.cos(angle) * sqrt(2 / self.omega.shape[1])
+            waves = torch.cos(angle) * sqrt(2 / self.omega.shape[1])
+            return torch.cat([waves, normed / sqrt(normed.shape[1])], 1) if self.linear else waves
 
     @torch.no_grad()
     def observe(self, features: Tensor) -> None:
@@ -124,7 +129,7 @@ class SNGPHead(Head):
     @torch.no_grad()
     def posterior(self, features: Tensor) -> LogitPosterior:
         """Return N(φᵀβ, φᵀΣφ) for features (N, d)."""
-        phi = self.fourier(features)
+        phi = self.basis(features)
         variance = (phi @ self._covariance_root()).square().sum(-1)
         return LogitPosterior(
             mean=self.output(phi).squeeze(-1).double().cpu().numpy()[None],
@@ -143,7 +148,7 @@ class SNGPHead(Head):
 
     def _information(self, features: Tensor) -> Tensor:
         """Return Σ p(1−p)φφᵀ of features (N, d), in fp64."""
-        phi = self.fourier(features)
+        phi = self.basis(features)
         prob = torch.sigmoid(self.output(phi))  # (N, 1)
         return (phi.T @ (phi * prob * (1 - prob))).double()
 

@@ -61,6 +61,9 @@ class Recipe:
     pooling: Pooling = "mean"
     #: Random Fourier features of the SNGP head.
     random_features: int = 1024
+    #: Whether the SNGP head is linear in its hidden layer, too: its kernel is then the sum of the
+    #: Gaussian and a linear one. With random features alone, as in the paper, it learns slowly.
+    linear_kernel: bool = True
     #: Ridge of the Laplace precision.
     ridge: float = 1e-3
     #: Laplace precision: the exact sum over the training comments at the final weights, or a moving
@@ -143,9 +146,12 @@ class Recipe:
 
     @classmethod
     def from_json(cls, values: dict[str, Any], *, origin: Path) -> "Recipe":
-        """Return the recipe of `to_json`; ModelError names `origin` when a field is unknown."""
+        """Return the recipe of `to_json`, also of an earlier version.
+
+        ModelError names `origin` when a field is unknown.
+        """
         try:
-            return cls(**values)
+            return cls(**(_EARLIER | values))
         except TypeError as exc:
             known = {field.name for field in fields(cls)}
             unknown = ", ".join(sorted(set(values) - known)) or "none"
@@ -172,9 +178,13 @@ def offline_recipe(**changes: Any) -> Recipe:
         "max_steps": 2_000,
         "threads": 1,
         "patience": 16,
+        "linear_kernel": False,
     }
     return Recipe(**(values | changes))
 
+
+#: What recipes did that were kept before these fields existed.
+_EARLIER: dict[str, Any] = {"linear_kernel": False}
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "method": METHODS,

@@ -102,8 +102,8 @@ def opinion_report(
     """Return the report of moderators' labels, weighted to represent all comments.
 
     `groups` is the group of each moderator who chose one; groups of fewer than `minimum` are not
-    shown, and numbers of people are multiples of it, rounded down: one person more or less is not
-    seen.
+    shown, and numbers of people of a group are multiples of it, rounded down: one person more or
+    less is not seen.
     """
     report = annotation_report(
         labels.annotations,
@@ -114,14 +114,8 @@ def opinion_report(
         sample_weight=labels.weight,
         seed=seed,
     )
-    rounded = []
-    for grouping in report.groupings:
-        table = grouping.table
-        if table is not None:
-            people = table["annotators"] // minimum * minimum
-            table = table.assign(annotators=people)
-        rounded.append(replace(grouping, table=table))
-    return replace(report, groupings=tuple(rounded))
+    rounded = tuple(grouping.rounded(minimum) for grouping in report.groupings)
+    return replace(report, groupings=rounded)
 
 
 def publish(

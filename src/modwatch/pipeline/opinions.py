@@ -43,11 +43,11 @@ def collect_annotations(resources: "Resources", last: datetime.date) -> int:
 def publish_opinions(resources: "Resources", last: datetime.date) -> int:
     """Publish the report of the twelve weeks to `last` to MLflow; return how many labels it has.
 
-    Groups are compared in a run of their own if `last` ends four weeks of groups.
+    Groups are compared in a run of their own if `last` ends four weeks of groups, once: with the
+    same labels compared again, who joined or left a group would show in the difference.
     """
     from modwatch.days import trailing
     from modwatch.monitoring.opinions import labels_between, opinion_report, publish
-    from modwatch.review.people.groups import self_assigned_groups
 
     lake, url = resources.lake, resources.settings.mlflow_url
     labels = labels_between(lake, trailing(last, DAYS)[0], last)
@@ -56,13 +56,26 @@ def publish_opinions(resources: "Resources", last: datetime.date) -> int:
     report = opinion_report(labels, {}, minimum=MINIMUM_MEMBERS)
     publish(report, f"opinions {last}", last, title="Moderators", tracking_uri=url)
     if ends_group_weeks(last):
-        recent = labels_between(lake, trailing(last, 7 * GROUP_WEEKS)[0], last)
-        groups = self_assigned_groups(resources.database)
-        if recent is not None and groups:
-            compared = opinion_report(recent, groups, minimum=MINIMUM_MEMBERS)
-            name = f"groups of moderators {last}"
-            publish(compared, name, last, title=name.capitalize(), tracking_uri=url)
+        _publish_groups(resources, last)
     return report.annotations
+
+
+def _publish_groups(resources: "Resources", last: datetime.date) -> None:
+    """Publish the comparison of groups over the four weeks to `last`, unless it is published."""
+    from modwatch.days import trailing
+    from modwatch.monitoring.opinions import labels_between, opinion_report, publish
+    from modwatch.review.people.groups import self_assigned_groups
+    from modwatch.tracking.groups import GROUP_EXPERIMENT
+    from modwatch.tracking.runs import report_published
+
+    name, url = f"groups of moderators {last}", resources.settings.mlflow_url
+    if report_published(name, tracking_uri=url, experiment=GROUP_EXPERIMENT):
+        return
+    labels = labels_between(resources.lake, trailing(last, 7 * GROUP_WEEKS)[0], last)
+    groups = self_assigned_groups(resources.database)
+    if labels is not None and groups:
+        report = opinion_report(labels, groups, minimum=MINIMUM_MEMBERS)
+        publish(report, name, last, title=name.capitalize(), tracking_uri=url)
 
 
 def publish_file(resources: "Resources", path: Path, groups: Sequence[str]) -> int:

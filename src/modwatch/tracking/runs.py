@@ -167,6 +167,21 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
             client.log_text(run_id, table.to_csv(index=False), f"tables/{name}.csv")
 
 
+def report_published(name: str, *, tracking_uri: str, experiment: str) -> bool:
+    """Return whether `publish_report` has published a report of that name, whole.
+
+    Raises:
+        TrackingError: MLflow cannot be reached.
+    """
+    with connect(tracking_uri) as client:
+        runs = runs_tagged(client, experiment_id(client, experiment), _report_tags(name))
+        return any(run.info.status == "FINISHED" for run in runs)
+
+
+def _report_tags(name: str) -> dict[str, str]:
+    return {"kind": "report", "report": name}
+
+
 def publish_report(
     name: str,
     *,
@@ -190,7 +205,7 @@ def publish_report(
         MetricInputError: there are too many metrics.
     """
     check_key_count(metrics)
-    named = {"kind": "report", "report": name}
+    named = _report_tags(name)
     with connect(tracking_uri) as client:
         in_experiment = experiment_id(client, experiment)
         with replacing_run(client, in_experiment, named, name=name, day=day) as run_id:
