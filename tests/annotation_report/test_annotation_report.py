@@ -42,7 +42,6 @@ def report_of(table, *, grouping="country", prob=True, **options):
         annotations_of(table),
         y_prob=table.drop_duplicates("item")["prob"] if prob else None,
         groups={grouping: table.drop_duplicates("annotator").set_index("annotator")[grouping]},
-        draws=199,
         **options,
     )
 
@@ -136,7 +135,7 @@ def test_metrics_have_at_most_sixty_keys_and_no_names_of_groups():
     people = table.drop_duplicates("annotator").set_index("annotator")
     groups = {f"grouping {number}": people["country"] for number in range(20)}
     report = annotation_report(
-        annotations_of(table), y_prob=table.drop_duplicates("item")["prob"], groups=groups, draws=19
+        annotations_of(table), y_prob=table.drop_duplicates("item")["prob"], groups=groups
     )
     keys = report.metrics()
     assert len(keys) <= 60

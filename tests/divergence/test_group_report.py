@@ -143,3 +143,21 @@ def test_equal_labels_and_three_classes() -> None:
     three = Annotations.of(item=[0, 0, 0], annotator=[0, 1, 2], label=[0, 1, 2])
     with pytest.raises(MetricInputError, match="two classes"):
         group_report(three, [[0.2, 0.3, 0.5]], groups)
+
+
+def test_one_of_many_groups_can_be_found() -> None:
+    """Corrected for 160 rows, the least p-value of 1,000 permutations would be 0.16."""
+    rng = np.random.default_rng(0)
+    people, items = 200, 30
+    label = rng.random((items, people)) < 0.5
+    label[:, :5] = False
+    annotations = Annotations.of(
+        item=np.arange(items).repeat(people),
+        annotator=np.tile(np.arange(people), items),
+        label=label.ravel().astype(int),
+    )
+    groups = Groups.of(annotations, {person: f"{person // 5:02}" for person in range(people)})
+    table = group_report(annotations, np.full(items, 0.9), groups)
+    agreement = table[table["metric"] == "agreement"].set_index("group")["p_holm"]
+    assert agreement["00"] < 0.05
+    assert (agreement.drop("00") > 0.05).all()

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from modwatch.disagreement import Annotations
-from modwatch.divergence import Groups, kappa_matrix
+from modwatch.divergence import Groups, kappa_matrix, shared_items
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -21,9 +21,11 @@ def test_it_is_scikit_learns_kappa_of_all_pairs(classes: int) -> None:
     label = (item + (rng.random(item.size) < 0.4) * rng.integers(1, classes, item.size)) % classes
     annotations = Annotations.of(item=item, annotator=annotator, label=label)
     names = {a: "xyz"[a % 3] for a in range(12)}
-    found = kappa_matrix(annotations, Groups.of(annotations, names, minimum=1))
+    groups = Groups.of(annotations, names, minimum=1)
+    found, shared = kappa_matrix(annotations, groups, minimum=1), shared_items(annotations, groups)
     for one, other in product("xyz", repeat=2):
         pairs: list[tuple[int, int]] = []
+        places = 0
         for place in np.unique(item):
             here = [
                 (names[int(a)], int(y), int(a))
@@ -34,6 +36,8 @@ def test_it_is_scikit_learns_kappa_of_all_pairs(classes: int) -> None:
                 for first, second in permutations(here, 2)
                 if (first[0], second[0]) == (one, other)
             ]
+            places += any((a[0], b[0]) == (one, other) for a, b in permutations(here, 2))
+        assert shared.loc[one, other] == places
         left, right = zip(*pairs, strict=True)
         assert found.loc[one, other] == pytest.approx(cohen_kappa_score(left, right))
 
@@ -44,3 +48,18 @@ def test_without_pairs_or_variety_there_is_none() -> None:
     assert kappa_matrix(annotations, groups).isna().all().all()
     same = Annotations.of(item=[0, 0], annotator=["a", "b"], label=[0, 0], classes=(0, 1))
     assert kappa_matrix(same, groups).isna().all().all()
+
+
+def test_few_shared_items_have_no_kappa() -> None:
+    number = 29
+    item = np.arange(number + 1).repeat(2)
+    annotations = Annotations.of(
+        item=item, annotator=np.tile(["a", "b"], number + 1), label=item % 2
+    )
+    groups = Groups.of(annotations, {"a": "x", "b": "y"}, minimum=1)
+    assert kappa_matrix(annotations, groups).loc["x", "y"] == 1
+    assert shared_items(annotations, groups).loc["x", "y"] == number + 1
+    one_less = Annotations.of(
+        item=item[2:], annotator=np.tile(["a", "b"], number), label=item[2:] % 2
+    )
+    assert np.isnan(kappa_matrix(one_less, groups).loc["x", "y"])

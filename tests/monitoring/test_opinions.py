@@ -2,8 +2,10 @@
 
 import datetime
 import re
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from installation import MONDAY, TO_THE_QUEUE, known_labels, review, take_one
 from mlflow import MlflowClient
@@ -12,11 +14,13 @@ from sqlalchemy import text
 from modwatch.annotation_report import render_page
 from modwatch.annotation_report.figures import report_figures
 from modwatch.disagreement import Annotations
+from modwatch.metrics.estimate import Estimate
 from modwatch.monitoring import opinions as monitoring
 from modwatch.pipeline import opinions
 from modwatch.resources import open_resources
 from modwatch.review.people.changes import describe_group
 from modwatch.review.people.groups import self_assigned_groups
+from modwatch.review.quality_control.agreement import GroupAgreement
 from modwatch.review.queue.amendments import undo
 from modwatch.tracking.groups import GROUP_EXPERIMENT
 
@@ -166,3 +170,31 @@ def test_one_person_more_changes_no_number_of_people_of_a_group():
         assert ticks == ["a (10)", "b (10)"]
         told.append((sorted(figures), re.findall(r"(\d+) annotators", page)))
     assert told[0] == told[1]
+
+
+def test_gold_and_retests_by_group_are_a_section_and_a_table(tmp_path):
+    few = Estimate.insufficient("too few people contributed", n=0)
+    accuracy = Estimate.of(0.9, (0.8, 0.95), n=120)
+    by_group = [
+        GroupAgreement(group="north", people=10, gold_accuracy=accuracy, retest_consistency=few)
+    ]
+    rng = np.random.default_rng(0)
+    annotations = Annotations.of(
+        item=np.repeat(np.arange(40), 6), annotator=np.tile(np.arange(6), 40),
+        label=(rng.random(240) < 0.4).astype(int),
+    )  # fmt: skip
+    labels = monitoring.LabelledComments(
+        annotations=annotations, y_prob=rng.random(40), weight=np.ones(40), threshold=0.5
+    )
+    url = f"sqlite:///{tmp_path}/mlflow.db"
+    MlflowClient(url).create_experiment(GROUP_EXPERIMENT, str(tmp_path / "artifacts"))
+    report = monitoring.opinion_report(labels, {}, minimum=10)
+    run = monitoring.publish(
+        report, "groups", MONDAY, title="Groups", tracking_uri=url, agreement=by_group
+    )
+    client = MlflowClient(url)
+    page = Path(client.download_artifacts(run, "report.html")).read_text(encoding="utf-8")
+    assert "Do gold comments and retests mean the same" in page
+    assert re.search("north.*0.900 \\(0.800 to 0.950\\).*120.*–", page, re.S)
+    table = pd.read_csv(client.download_artifacts(run, "tables/gold_and_retests.csv"))
+    assert table["gold_accuracy.n"].tolist() == [120]

@@ -9,13 +9,15 @@ modwatch annotations report FILE
 """
 
 from modwatch.annotation_report.contents import AnnotationReport, GroupingReport, annotation_report
-from modwatch.annotation_report.page import render_page, write_report
+from modwatch.annotation_report.page import Section, Table, render_page, write_report
 from modwatch.annotation_report.table import AnnotationTable, read_annotations
 
 __all__ = [
     "AnnotationReport",
     "AnnotationTable",
     "GroupingReport",
+    "Section",
+    "Table",
     "annotation_report",
     "read_annotations",
     "render_page",

@@ -25,6 +25,7 @@ from modwatch.divergence import (
     demographic_divergence,
     group_report,
     kappa_matrix,
+    shared_items,
 )
 from modwatch.divergence.groups import MINIMUM_ANNOTATORS
 from modwatch.errors import MetricInputError
@@ -56,8 +57,9 @@ class GroupingReport:
     without: int = 0
     #: `group_report`; None without probabilities or with more than two classes.
     table: pd.DataFrame | None = field(default=None, repr=False)
-    #: `kappa_matrix`.
+    #: `kappa_matrix`, and `shared_items`.
     kappa: pd.DataFrame | None = field(default=None, repr=False)
+    shared: pd.DataFrame | None = field(default=None, repr=False)
     clusters: Clusters | None = field(default=None, repr=False)
 
     def rounded(self, base: int) -> "GroupingReport":
@@ -165,7 +167,6 @@ def annotation_report(
     threshold: float = 0.5,
     minimum: int = MINIMUM_ANNOTATORS,
     sample_weight: ArrayLike | None = None,
-    draws: int = 1_000,
     seed: int = 0,
 ) -> AnnotationReport:
     """Return how people disagree, whom a model agrees with, and how groups differ.
@@ -179,7 +180,6 @@ def annotation_report(
         threshold: decisions are positive above.
         minimum: annotators of a group; smaller ones are suppressed.
         sample_weight: (I,) ≥ 0 of the metrics, such as 1/inclusion probability.
-        draws: permutations of a test.
         seed: of permutations and clusters.
 
     Raises:
@@ -219,7 +219,7 @@ def annotation_report(
         metrics_table=table,
         has_model=prob is not None,
         groupings=tuple(
-            _grouping(name, of, annotations, prob, threshold, minimum, draws, seed)
+            _grouping(name, of, annotations, prob, threshold, minimum, seed)
             for name, of in (groups or {}).items()
         ),
     )
@@ -242,7 +242,6 @@ def _grouping(
     prob: Floats | None,
     threshold: float,
     minimum: int,
-    draws: int,
     seed: int,
 ) -> GroupingReport:
     try:
@@ -251,9 +250,8 @@ def _grouping(
         return GroupingReport(name=name, groups=None, reason=str(exc))
     table, clusters = None, None
     if prob is not None and annotations.n_classes == 2:
-        table = group_report(annotations, prob, groups, threshold=threshold, draws=draws, seed=seed)
+        table = group_report(annotations, prob, groups, threshold=threshold, seed=seed)
         clusters = _clusters(annotations, prob, groups, seed)
-    kappa = kappa_matrix(annotations, groups)
     return GroupingReport(
         name=name,
         groups=groups,
@@ -261,7 +259,8 @@ def _grouping(
         annotators=tuple(groups.sizes().tolist()),
         without=groups.without,
         table=table,
-        kappa=kappa,
+        kappa=kappa_matrix(annotations, groups),
+        shared=shared_items(annotations, groups),
         clusters=clusters,
     )
 

@@ -74,8 +74,10 @@ def _agreement(grouping: GroupingReport) -> Figure:
 
 
 def _kappa(grouping: GroupingReport) -> Figure:
-    """Return Cohen's κ of each pair of groups as a heat map with its numbers."""
+    """Return Cohen's κ of each pair of groups as a heat map, with the number of shared items."""
     assert grouping.kappa is not None  # noqa: S101
+    assert grouping.shared is not None  # noqa: S101
+    shared = grouping.shared.to_numpy()
     matrix, size = grouping.kappa.to_numpy(np.float64), len(grouping.kappa)
     figure = Figure(figsize=(11, 1.6 + 0.36 * size), layout="constrained")
     axes = figure.subplots()
@@ -83,9 +85,9 @@ def _kappa(grouping: GroupingReport) -> Figure:
     for row in range(size):
         for column in range(size):
             value = matrix[row, column]
-            text = "" if np.isnan(value) else f"{value:.2f}"
+            text = "" if np.isnan(value) else f"{value:.2f} ({shared[row, column]:,})"
             ink = "white" if np.nan_to_num(value) < 0.6 else "black"
-            axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=9)
+            axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8)
     names = [style.shortened(str(name), 22) for name in grouping.kappa.index]
     labels = [f"{name} ({number})" for name, number in zip(names, grouping.annotators, strict=True)]
     axes.set_yticks(range(size), labels)

@@ -1,5 +1,6 @@
 """The report as a self-contained HTML page in plain words, and its tables as files."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,11 +36,17 @@ class Section:
     limits: str = ""
 
 
-def render_page(report: AnnotationReport, *, title: str = "Annotations") -> str:
-    """Return the page; it names no item and no annotator, and loads nothing."""
+def render_page(
+    report: AnnotationReport, *, title: str = "Annotations", more: Sequence[Section] = ()
+) -> str:
+    """Return the page; it names no item and no annotator, and loads nothing.
+
+    `more` are sections below those of the report.
+    """
     figures = report_figures(report)
     sections = [_slips(report, figures), _model(report)]
     sections += [_groups(grouping, figures) for grouping in report.groupings]
+    sections += more
     return render_html(
         "modwatch.annotation_report",
         "report.html",
@@ -148,7 +155,11 @@ def _groups(grouping: GroupingReport, figures: dict[str, Figure]) -> Section:
     pictures = []
     for kind, told in (
         ("agreement", "Agreement of the model with each group, with 95 % intervals."),
-        ("kappa", "Cohen’s κ within and between groups: 1 is full agreement, 0 chance."),
+        (
+            "kappa",
+            "Cohen’s κ within and between groups: 1 is full agreement, 0 chance; in brackets, the "
+            "items that both labelled.",
+        ),
         ("clusters", "Annotators by how the model treats their labels, and the groups among them."),
     ):
         figure = figures.get(f"{kind}_{grouping.name}")

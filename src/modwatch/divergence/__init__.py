@@ -12,7 +12,7 @@ moderation through uncertainty*):
     groups        Groups, intersections
     conformity    conformity_delta, uncertainty_divergence
     profiles      annotator_profiles, demographic_divergence
-    agreement     kappa_matrix
+    agreement     kappa_matrix, shared_items
     all figures   group_report
 
 Comments that mention an identity (Borkan et al. 2019):
@@ -24,7 +24,7 @@ Comments that mention an identity (Borkan et al. 2019):
 `docs/groups.md` explains them. Invalid arguments raise `modwatch.errors.MetricInputError`.
 """
 
-from modwatch.divergence.agreement import kappa_matrix
+from modwatch.divergence.agreement import kappa_matrix, shared_items
 from modwatch.divergence.conformity import (
     Conformity,
     conformity_delta,
@@ -57,6 +57,7 @@ __all__ = [
     "intersections",
     "kappa_matrix",
     "read_identity_terms",
+    "shared_items",
     "subgroup_auc",
     "uncertainty_divergence",
 ]

@@ -38,10 +38,7 @@ class Groups:
     ) -> "Groups":
         """Return the groups of the annotators that occur in `annotations`.
 
-        Groups of fewer than `minimum` annotators are suppressed. What they have together, with
-        annotators without a group, follows from the figures of all annotators less those of the
-        shown groups; if these are fewer than `minimum` people, the smallest shown group is
-        suppressed too.
+        Groups that are too small, or would follow from the others, are `suppressed_groups`.
 
         Args:
             annotations: whose annotators are grouped.
@@ -65,7 +62,7 @@ class Groups:
         mine = series.reindex(annotations.annotators).where(present).to_numpy(dtype=object)
         known = ~pd.isna(mine)
         sizes = pd.Series(mine[known]).astype(str).value_counts().sort_index()
-        small = _suppressed(sizes, int((present & ~known).sum()), minimum)
+        small = suppressed_groups(sizes, int((present & ~known).sum()), minimum=minimum)
         names = tuple(name for name in sizes.index if name not in small)
         if not names:
             raise MetricInputError(f"no group has {minimum} annotators; use a coarser grouping")
@@ -104,8 +101,23 @@ def intersections(annotators: pd.DataFrame, by: Sequence[str]) -> pd.Series:
     return joined.where(parts.notna().all(axis=1))
 
 
-def _suppressed(sizes: pd.Series, without: int, minimum: int) -> dict[str, str]:
-    """Return the suppressed groups with the reason; `without` annotators have no group."""
+def suppressed_groups(sizes: pd.Series, without: int, *, minimum: int) -> dict[str, str]:
+    """Return the groups that must not be shown, with the reason.
+
+    Those of fewer than `minimum` people and, where these together with the people without a group
+    are fewer than `minimum`, the smallest other one: a figure of all people, less those of the
+    shown groups, would be theirs.
+
+    Args:
+        sizes: people of each group, by its name.
+        without: people without a group.
+        minimum: people of a group.
+
+    >>> list(suppressed_groups(pd.Series({"a": 30, "b": 12, "c": 3}), 0, minimum=10))
+    ['c', 'b']
+    >>> list(suppressed_groups(pd.Series({"a": 30, "b": 12, "c": 3}), 40, minimum=10))
+    ['c']
+    """
     small = {str(name): f"fewer than {minimum} annotators" for name in sizes.index[sizes < minimum]}
     hidden = without + int(sizes[sizes < minimum].sum())
     shown = sizes[sizes >= minimum]

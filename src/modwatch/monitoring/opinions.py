@@ -1,8 +1,8 @@
 """What moderators' labels of some weeks tell of people: slips, opinions, groups."""
 
 import datetime
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -10,12 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from modwatch.annotation_report import AnnotationReport, annotation_report, render_page
+from modwatch.annotation_report import (
+    AnnotationReport,
+    Section,
+    Table,
+    annotation_report,
+    render_page,
+)
 from modwatch.annotation_report.figures import report_figures
 from modwatch.disagreement import Annotations
 from modwatch.lake.day_scores import day_scores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import CONFIRMATION_PROBABILITIES
+from modwatch.metrics.estimate import Estimate
+from modwatch.review.quality_control.agreement import GroupAgreement
 from modwatch.tracking.groups import GROUP_EXPERIMENT
 from modwatch.tracking.runs import publish_report
 
@@ -119,21 +127,67 @@ def opinion_report(
 
 
 def publish(
-    report: AnnotationReport, name: str, day: datetime.date, *, title: str, tracking_uri: str
+    report: AnnotationReport,
+    name: str,
+    day: datetime.date,
+    *,
+    title: str,
+    tracking_uri: str,
+    agreement: Sequence[GroupAgreement] = (),
 ) -> str:
-    """Publish a report as a run in MLflow, dated `day`, in place of one of that name."""
+    """Publish a report as a run in MLflow, dated `day`, in place of one of that name.
+
+    `agreement` of groups of moderators becomes a section of the page, and a table.
+    """
+    tables = report.tables()
+    if agreement:
+        tables["gold_and_retests"] = pd.json_normalize([asdict(each) for each in agreement])
     return publish_report(
         name,
         day=day,
         metrics=report.metrics(),
         tags={"groups": "significant" if _differing(report) else "none significant"},
         description=describe(report),
-        page=render_page(report, title=title),
-        tables=report.tables(),
+        page=render_page(report, title=title, more=_checks(agreement)),
+        tables=tables,
         figures={_file(key): figure for key, figure in report_figures(report).items()},
         tracking_uri=tracking_uri,
         experiment=GROUP_EXPERIMENT,
     )
+
+
+def _checks(agreement: Sequence[GroupAgreement]) -> list[Section]:
+    """Return the section about gold comments and retests; none without groups."""
+    if not agreement:
+        return []
+    rows = tuple(
+        (each.group, *_told(each.gold_accuracy), *_told(each.retest_consistency), f"{each.people}")
+        for each in agreement
+    )
+    table = Table(
+        caption="Answers to gold comments and to comments shown again, with 95 % intervals",
+        columns=("Group", "Gold accuracy", "Answers", "Same label again", "Retests", "Annotators"),
+        rows=rows,
+    )
+    return [
+        Section(
+            question="Do gold comments and retests mean the same to all groups?",
+            answers=(
+                "Gold accuracy is the share of gold comments that got their known label; people "
+                "who are shown a comment again give it the same label so often.",
+            ),
+            tables=(table,),
+            limits="A lower gold accuracy of one group may mean that the gold labels are the "
+            "opinion of the others.",
+        )
+    ]
+
+
+def _told(estimate: Estimate) -> tuple[str, str]:
+    """Return an estimate with its interval, and n; a dash where there is none."""
+    if estimate.value is None:
+        return "–", f"{estimate.n:,}"
+    return f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})", f"{estimate.n:,}"
 
 
 def describe(report: AnnotationReport) -> str:

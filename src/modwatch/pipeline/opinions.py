@@ -65,17 +65,20 @@ def _publish_groups(resources: "Resources", last: datetime.date) -> None:
     from modwatch.days import trailing
     from modwatch.monitoring.opinions import labels_between, opinion_report, publish
     from modwatch.review.people.groups import self_assigned_groups
+    from modwatch.review.quality_control.agreement import agreement_by_group
     from modwatch.tracking.groups import GROUP_EXPERIMENT
     from modwatch.tracking.runs import report_published
 
     name, url = f"groups of moderators {last}", resources.settings.mlflow_url
     if report_published(name, tracking_uri=url, experiment=GROUP_EXPERIMENT):
         return
-    labels = labels_between(resources.lake, trailing(last, 7 * GROUP_WEEKS)[0], last)
+    first = trailing(last, 7 * GROUP_WEEKS)[0]
+    labels = labels_between(resources.lake, first, last)
     groups = self_assigned_groups(resources.database)
     if labels is not None and groups:
         report = opinion_report(labels, groups, minimum=MINIMUM_MEMBERS)
-        publish(report, name, last, title=name.capitalize(), tracking_uri=url)
+        gold = agreement_by_group(resources.database, first, last, least_people=MINIMUM_MEMBERS)
+        publish(report, name, last, title=name.capitalize(), tracking_uri=url, agreement=gold)
 
 
 def publish_file(resources: "Resources", path: Path, groups: Sequence[str]) -> int:

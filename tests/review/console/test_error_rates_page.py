@@ -133,7 +133,7 @@ def test_no_view_ranks_people_below_the_minimum(
     rows = re.findall(r"<bdi>([^<]*)</bdi>.*?insufficient data:", tables, re.S)
     assert rows == [*NAMES, *NAMES]
     assert "%" not in tables
-    for path in ("throughput", "agreement/groups", "error-rates"):
+    for path in ("throughput", "error-rates"):
         answer = lead.get(f"/api/v1/lead/{path}", headers=bearer_of(engine, cora), params=days)
         assert answer.status_code == 200
         shown = [row for row in rows_of(answer.json()) if "pseudonym" in row]

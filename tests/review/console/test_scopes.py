@@ -29,7 +29,6 @@ ENDPOINTS: dict[tuple[str, str], set[str]] = {
     ("GET", "/api/v1/lead/escalations"): LEAD,
     ("GET", "/api/v1/lead/throughput"): LEAD,
     ("GET", "/api/v1/lead/agreement"): LEAD,
-    ("GET", "/api/v1/lead/agreement/groups"): LEAD,
     ("GET", "/api/v1/lead/error-rates"): LEAD,
     ("GET", "/api/v1/lead/overturned"): LEAD,
     ("POST", "/api/v1/lead/closings/count"): LEAD,

@@ -214,15 +214,16 @@ def test_groups_are_shown_from_a_size_on(
     for k, person in enumerate(staff):
         label_all(engine, person, truth if k < 6 else lambda comment_id: 1 - truth(comment_id))
     period = (TODAY, TODAY + timedelta(1))
-    shown = agreement_by_group(engine, *period, least_people=5)
-    assert [(each.group, each.people) for each in shown] == [("north", 6), ("smaller groups", 6)]
-    assert [each.gold_accuracy.value for each in shown] == [1, 0]
-    assert {each.retest_consistency.reason for each in shown} == {"fewer than 5 people contributed"}
-    (together,) = agreement_by_group(engine, *period, least_people=7)
-    assert (together.group, together.people) == ("smaller groups", 12)
-    assert agreement_by_group(engine, *period, least_people=13) == []
+    (north,) = agreement_by_group(engine, *period, least_people=5)
+    assert (north.group, north.people, north.gold_accuracy.value) == ("north", 5, 1)
+    assert north.retest_consistency.reason == "too few people contributed"
+    assert agreement_by_group(engine, *period, least_people=7) == []
     with pytest.raises(QueueError, match="at least 5"):
         agreement_by_group(engine, *period, least_people=4)
+    # Everybody less the shown group would be the four of the south.
+    for person in staff[10:]:
+        people.describe_group(engine, person.id, "north")
+    assert agreement_by_group(engine, *period, least_people=5) == []
 
 
 def test_gold_accuracy_covers_what_is_true_of_each_person(

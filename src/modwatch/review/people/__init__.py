@@ -21,7 +21,6 @@ from modwatch.review.people.accounts import (
     people,
 )
 from modwatch.review.people.changes import (
-    SMALLER_GROUPS,
     change_role,
     describe_group,
     disable,
@@ -52,7 +51,6 @@ __all__ = [
     "REVIEWERS",
     "ROLE_SCOPES",
     "SHORTEST_PASSWORD",
-    "SMALLER_GROUPS",
     "Account",
     "Moderator",
     "OidcOptions",

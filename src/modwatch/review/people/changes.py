@@ -26,9 +26,6 @@ LONGEST_PREFERENCES = 16_384
 
 LONGEST_GROUP = 100
 
-#: Name of all groups that are too small for statistics, combined.
-SMALLER_GROUPS = "smaller groups"
-
 
 def change_role(
     engine: Engine, moderator_id: int, role: str, *, actor_id: int | None = None
@@ -148,7 +145,7 @@ def describe_group(engine: Engine, moderator_id: int, group: str | None) -> None
 def _check_group(moderator_id: int, name: str | None) -> None:
     if name is None:
         return
-    if not 0 < len(name) <= LONGEST_GROUP or not name.isprintable() or name == SMALLER_GROUPS:
+    if not 0 < len(name) <= LONGEST_GROUP or not name.isprintable():
         raise QueueError(
             f"the group of moderator {moderator_id} must have 1 to {LONGEST_GROUP} printable "
             "characters; shorten it, or leave it out"

@@ -8,13 +8,16 @@ people label are harder than others.
 """
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sqlalchemy import Engine, RowMapping, select
 
+from modwatch.divergence.groups import suppressed_groups
 from modwatch.errors import QueueError
 from modwatch.metrics.agreement import (
     cohen_kappa,
@@ -24,7 +27,6 @@ from modwatch.metrics.agreement import (
 )
 from modwatch.metrics.annotator_error import MINIMUM_PAIRS
 from modwatch.metrics.estimate import Estimate
-from modwatch.review.people import SMALLER_GROUPS
 from modwatch.review.quality_control.comparisons import compared
 from modwatch.review.tables import moderator_group
 
@@ -43,7 +45,7 @@ class GroupAgreement:
     """Statistics of the members of one self-assigned group."""
 
     group: str
-    #: Members who answered a gold item or a retest in the period.
+    #: Members who answered a gold item or a retest in the period, rounded down.
     people: int
     gold_accuracy: Estimate
     retest_consistency: Estimate
@@ -122,34 +124,35 @@ def agreement_by_group(
     *,
     least_people: int = 10,
     minimum: int = MINIMUM_PAIRS,
-    queues: Collection[str] | None = None,
 ) -> list[GroupAgreement]:
     """Return gold accuracy and retest consistency by self-assigned group, in order of name.
 
-    Groups in which fewer than `least_people` answered are combined as "smaller groups", which is
-    left out if it is too small itself. A statistic to which too few people contributed is
-    insufficient. People without a group do not count. Raises `QueueError` for `least_people` below
-    5, which could identify people.
+    For reports that are published once: a period that overlaps another tells of who answered in one
+    of them only. Numbers of people are multiples of `least_people`, rounded down. A statistic to
+    which fewer of a group contributed is insufficient, and so is that of a group that would follow
+    from the others. Raises `QueueError` for `least_people` below 5, which could identify people.
     """
     if least_people < SMALLEST_MINIMUM:
         raise QueueError(f"least_people must be at least {SMALLEST_MINIMUM}, got {least_people}")
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
-        gold, retests = (
-            compared(connection, what, first, last, queues) for what in ("gold", "retests")
-        )
+        gold, retests = (compared(connection, what, first, last) for what in ("gold", "retests"))
         group_of = {
             row.moderator_id: row.group_name for row in connection.execute(select(moderator_group))
         }
-    groups = _large_groups(group_of, [*gold, *retests], least_people)
     least = (least_people, minimum)
+    accuracy = _by_group(gold, ("label", "gold"), group_of, least)
+    consistency = _by_group(retests, ("first", "again"), group_of, least)
+    answered = {row["moderator_id"] for row in (*gold, *retests)}
+    people = Counter(group_of[person] for person in answered & group_of.keys())
+    too_few = Estimate.insufficient("too few people contributed", n=0)
     return [
         GroupAgreement(
             group=name,
-            people=len(members),
-            gold_accuracy=_of_group(gold, members, ("label", "gold"), least),
-            retest_consistency=_of_group(retests, members, ("first", "again"), least),
+            people=people[name] // least_people * least_people,
+            gold_accuracy=accuracy.get(name, too_few),
+            retest_consistency=consistency.get(name, too_few),
         )
-        for name, members in sorted(groups.items())
+        for name in sorted(accuracy.keys() | consistency.keys())
     ]
 
 
@@ -173,26 +176,19 @@ def _of(rows: _Rows, members: Collection[int]) -> _Rows:
     return [row for row in rows if row["moderator_id"] in members]
 
 
-def _large_groups(
-    group_of: Mapping[int, str], rows: _Rows, least_people: int
-) -> dict[str, set[int]]:
-    """Return the members of each group who answered, small groups combined."""
-    answered = {row["moderator_id"] for row in rows}
-    groups: dict[str, set[int]] = {}
-    for person in answered & group_of.keys():
-        groups.setdefault(group_of[person], set()).add(person)
-    large = {name: members for name, members in groups.items() if len(members) >= least_people}
-    small = set[int]().union(*(groups[name] for name in groups.keys() - large.keys()))
-    return large | ({SMALLER_GROUPS: small} if len(small) >= least_people else {})
-
-
-def _of_group(
-    rows: _Rows, members: Collection[int], columns: tuple[str, str], least: tuple[int, int]
-) -> Estimate:
+def _by_group(
+    rows: _Rows, columns: tuple[str, str], group_of: Mapping[int, str], least: tuple[int, int]
+) -> dict[str, Estimate]:
+    """Return a statistic of each group of which enough people contributed to it."""
     least_people, minimum = least
-    theirs = _of(rows, members)
-    people = len({row["moderator_id"] for row in theirs})
-    if people < least_people:
-        reason = f"fewer than {least_people} people contributed"
-        return Estimate.insufficient(reason, n=0)
-    return observed_agreement(*_columns(theirs, *columns), minimum=minimum)
+    members: dict[str, set[int]] = {}
+    people = {row["moderator_id"] for row in rows}
+    for person in people & group_of.keys():
+        members.setdefault(group_of[person], set()).add(person)
+    sizes = pd.Series({name: len(each) for name, each in members.items()}, dtype=np.int64)
+    hidden = suppressed_groups(sizes, len(people - group_of.keys()), minimum=least_people)
+    return {
+        name: observed_agreement(*_columns(_of(rows, each), *columns), minimum=minimum)
+        for name, each in members.items()
+        if name not in hidden
+    }

@@ -13,8 +13,6 @@ from modwatch.review.console.request_context import ContextDep, LeadDep
 from modwatch.review.console.schemas import RequestSchema, error_responses
 from modwatch.review.quality_control.agreement import (
     AgreementReport,
-    GroupAgreement,
-    agreement_by_group,
     agreement_report,
 )
 from modwatch.review.quality_control.error_rates import ErrorRateReport, error_rate_report
@@ -156,11 +154,3 @@ def within(allowed: Collection[str] | None, queue: str | None) -> Collection[str
     if queue is None:
         return allowed
     return [queue] if allowed is None or queue in allowed else []
-
-
-@router.get("/agreement/groups", responses=error_responses(422))
-def read_agreement_by_group(
-    context: ContextDep, person: LeadDep, period: PeriodDep
-) -> list[GroupAgreement]:
-    """Return the agreement by self-described group of moderators, for groups of ten or more."""
-    return agreement_by_group(context.engine, *period, queues=person.queues)

@@ -1,0 +1,114 @@
+"""Groups of annotators of published corpora: whose labels does a model follow?
+
+    python benchmarks/divergence_corpora.py [--data ../shared/data]
+
+Prints the tables of docs/groups.md: rows of groups with at least 20 annotators and 300 labels. The
+model is the offline model, trained on Wikipedia Talk (`balanced_test`, `non_toxic_train`), which
+knows none of these comments; decisions are positive above 0.5. Corpora that are not in the folder
+are left out. Single ratings of Civil Comments do not tell whose they are: each counts as a person,
+and intervals leave out that ratings of one person are alike.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from model_choice import corpus as wikipedia_talk
+from model_choice import ours
+
+from modwatch.disagreement import Annotations
+from modwatch.divergence import Groups, group_report, intersections, kappa_matrix, shared_items
+from modwatch.ingest.corpora import load, long_table
+from modwatch.models.recipe import offline_recipe
+
+#: Name, loader, folder, groupings.
+CORPORA = (
+    ("CREHate", "crehate", "crehate", ("nationality", "gender,ethnicity")),
+    ("Civil Comments, spans", "civil_comments_spans", "civil_comments", ("country",)),
+    ("SBIC v2, dev", "sbic", "sbic_v2", ("gender", "race", "age", "politics")),
+    ("Civil Comments, single ratings", "civil_comments_cctk", "civil_comments_cctk", ("country",)),
+)
+
+COLUMNS = (
+    "group", "annotators", "labels", "agreement", "less all others", "shrunk", "F1",
+    "uncertainty divergence", "κ within (items)",
+)  # fmt: skip
+
+
+def attributes(table):
+    """Return the attributes of annotators, by id, with short names and ages in decades."""
+    people = table.to_pandas().set_index("annotator_id")
+    people.columns = [name.removeprefix("annotator").lower() for name in people.columns]
+    if "age" in people:
+        decade = pd.to_numeric(people["age"], errors="coerce") // 10 * 10
+        people["age"] = decade.map("{:.0f}s".format, na_action="ignore")
+    return people
+
+
+def interval(row):
+    return f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+
+
+def p_value(row):
+    return "p < 0.01" if row["p_holm"] < 0.01 else f"p = {row['p_holm']:.2f}"
+
+
+def print_table(annotations, prob, groups):
+    table = group_report(annotations, prob, groups)
+    within = np.diag(kappa_matrix(annotations, groups))
+    shared = np.diag(shared_items(annotations, groups))
+    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+    metrics = {name: of.set_index("group") for name, of in table.groupby("metric")}
+    hidden = 0
+    for group, kappa, items in zip(groups.names, within, shared, strict=True):
+        one = {name: of.loc[group] for name, of in metrics.items()}
+        agreement, divergence = one["agreement"], one["uncertainty_divergence"]
+        if agreement["annotators"] < 20 or agreement["annotations"] < 300:
+            hidden += 1
+            continue
+        cells = (
+            group, f"{agreement['annotators']:,.0f}", f"{agreement['annotations']:,.0f}",
+            interval(agreement), f"{agreement['difference']:+.3f} ({p_value(agreement)})",
+            f"{agreement['shrunk']:.3f}", interval(one["f1"]),
+            f"{divergence['value']:.3f} ({p_value(divergence)})",
+            "" if np.isnan(kappa) else f"{kappa:.2f} ({items:,})",
+        )  # fmt: skip
+        print(f"| {' | '.join(cells)} |")
+    print(
+        f"\n{hidden} smaller groups not listed, {len(groups.suppressed)} suppressed; "
+        f"{groups.without:,} people without one."
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=os.environ.get("MODWATCH_DATA"))
+    folder = parser.parse_args().data or Path(__file__).resolve().parents[2] / "shared" / "data"
+    with tempfile.TemporaryDirectory() as scratch:
+        talk = wikipedia_talk(folder / "wikipedia_talk", set())
+        score = ours(talk, offline_recipe(), 0, Path(scratch) / "model")
+        for name, loader, where, groupings in CORPORA:
+            if not (folder / where).exists():
+                continue
+            start = time.perf_counter()
+            corpus = load(loader, folder / where)
+            annotations = Annotations.of(
+                **long_table(corpus)[["item", "annotator", "label"]], classes=(0, 1)
+            )
+            text = corpus.items.to_pandas().set_index("comment_id")["text"]
+            prob = score(text[list(annotations.items)].tolist())
+            people = attributes(corpus.annotators)
+            for grouping in groupings:
+                group = intersections(people, grouping.split(",")).dropna()
+                groups = Groups.of(annotations, group)
+                print(f"\n**{name}, by {grouping.replace(',', ' and ')}**\n")
+                print_table(annotations, prob, groups)
+            print(f"\n{time.perf_counter() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
