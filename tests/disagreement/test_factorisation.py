@@ -55,3 +55,14 @@ def test_annotators_without_identity_are_not_enough() -> None:
     nameless = Annotations.of(item=item, annotator=np.arange(item.size), label=label)
     with pytest.raises(MetricInputError, match=r"annotators gave 1\.0 labels on average"):
         estimate_flip_rates(nameless)
+
+
+def test_labels_simulated_with_the_same_seed_are_held_out_at_random() -> None:
+    """With the same random numbers, the labels held out would be all slips and some more."""
+    rng = np.random.default_rng(0)
+    items, each = 600, 10
+    flipped = rng.random(items * each) < 0.1
+    item = np.arange(items).repeat(each)
+    label = (item % 2 ^ flipped).astype(int)
+    annotations = Annotations.of(item=item, annotator=np.tile(np.arange(each), items), label=label)
+    assert svd_flip_rates(annotations, seed=0).mean == pytest.approx(0.1, abs=0.02)

@@ -25,6 +25,7 @@ Floats = NDArray[np.float32]
 #: Hyperparameters that are tried: factors, and ridge in labels.
 _FACTORS, _RIDGES = (0, 2, 8), (2.0, 10.0, 50.0)
 _SWEEPS = 12
+_STREAM = 1
 _VALIDATION = 0.2
 #: Labels an annotator; with fewer, a bias of their own predicts each label of the training part.
 _LEAST = 5
@@ -110,7 +111,7 @@ def svd_flip_rates(
     rows = annotations.first
     item, annotator = annotations.item[rows], annotations.annotator[rows]
     label = annotations.label[rows]
-    rng = np.random.default_rng(seed)
+    rng = _stream(seed)
     held = rng.random(label.size) < _VALIDATION
     classes = range(1, 2) if annotations.n_classes == 2 else range(annotations.n_classes)
     data = [
@@ -142,9 +143,17 @@ def svd_flip_rates(
     return _rates(annotations, item[~held], best[~held], chosen, best_error)
 
 
+def _stream(seed: int) -> np.random.Generator:
+    """Return random numbers other than those of labels that were simulated by `default_rng(seed)`.
+
+    With these, the labels that are held out would be those of the least random numbers.
+    """
+    return np.random.default_rng([seed, _STREAM])
+
+
 def _fit(data: _Data, factors: int, ridge: float, seed: int) -> _Factors:
     """Return the factors after some sweeps of coordinate descent over biases and factors."""
-    rng = np.random.default_rng(seed)
+    rng = _stream(seed)
     mean = float(data.hit.mean())
     left = data.hit - np.float32(mean)
     sides = {"item": (data.item, data.items), "annotator": (data.annotator, data.annotators)}
