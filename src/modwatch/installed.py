@@ -22,7 +22,6 @@ _EXTRA_OF = {
     "pyotp": "console",
     "s3fs": "s3",
     "safetensors": "models",
-    "sklearn": "models",
     "starlette": "console",
     "tokenizers": "models",
     "torch": "models",

@@ -39,7 +39,7 @@ def command(extras: list[str], *arguments: str) -> "tuple[int, str, str]":
 @pytest.mark.parametrize(
     ("extras", "packages"),
     [
-        ("", ["metrics", "routing", "audit"]),
+        ("", ["metrics", "routing", "audit", "disagreement", "divergence"]),
         ("console", ["review"]),
         ("pipeline", ["ingest", "quality"]),
         ("mlflow", ["tracking"]),
@@ -95,7 +95,7 @@ def test_every_import_outside_the_base_belongs_to_an_extra() -> None:
     """Otherwise a user who lacks the package would read a traceback."""
     known = {*installed._EXTRA_OF, *installed._SHARED}
     base = {each.name.lower() for each in own_requirements([])} | {"pydantic_core"}
-    base |= {name.replace("-", "_") for name in base}
+    base |= {name.replace("-", "_").replace("scikit_learn", "sklearn") for name in base}
     unknown = {
         name
         for path in sorted((ROOT / "src").rglob("*.py"))

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
-from sklearn.cluster import KMeans
 
 from modwatch.divergence.conformity import Conformity
 from modwatch.errors import MetricInputError
@@ -93,6 +92,8 @@ def demographic_divergence(
     >>> round(demographic_divergence(profiles, [0] * 5 + [1] * 5, clusters=2).value, 3)
     0.693
     """
+    from sklearn.cluster import KMeans
+
     codes = np.asarray(groups)
     if codes.shape != profiles.annotator.shape:
         raise MetricInputError(
