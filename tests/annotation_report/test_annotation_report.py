@@ -83,6 +83,26 @@ def test_small_groups_are_counted_and_not_named():
         assert "rareland" not in each.to_csv()
 
 
+def test_two_groupings_together_tell_of_no_few_people():
+    """Women less women of each age would be the two women whose age group is too small."""
+    table = long_table()
+    people = table.drop_duplicates("annotator").set_index("annotator")
+    number = np.arange(len(people))
+    gender = pd.Series(np.where(number < 12, "woman", "man"), index=people.index)
+    age = gender + np.where(number % 12 < 10, " × 20s", " × 30s")
+    report = annotation_report(
+        annotations_of(table),
+        y_prob=table.drop_duplicates("item")["prob"],
+        groups={"gender": gender, "gender × age": age},
+    )
+    by_gender, by_age = report.groupings
+    assert by_gender.groups.names == ("man", "woman")
+    assert by_age.groups is None
+    page = render_page(report)
+    assert "few people would follow" in page
+    assert "× 30s" not in page
+
+
 def test_without_a_model_people_are_compared_with_people():
     report = report_of(long_table(), prob=False)
     assert not report.has_model

@@ -34,7 +34,7 @@ def test_small_groups_are_suppressed_with_the_reason() -> None:
 def test_one_suppressed_group_does_not_follow_from_the_others() -> None:
     groups = Groups.of(annotations(20), named(big=9, middle=7, small=4))
     assert groups.names == ("big",)
-    assert groups.suppressed["middle"] == "another group would follow from it"
+    assert groups.suppressed["middle"] == "few people would follow from it"
 
 
 def test_a_person_in_two_groups_is_an_error() -> None:

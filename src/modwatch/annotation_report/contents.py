@@ -26,6 +26,7 @@ from modwatch.divergence import (
     group_report,
     kappa_matrix,
     shared_items,
+    shown_together,
 )
 from modwatch.divergence.groups import MINIMUM_ANNOTATORS
 from modwatch.errors import MetricInputError
@@ -218,10 +219,7 @@ def annotation_report(
         reason=reason,
         metrics_table=table,
         has_model=prob is not None,
-        groupings=tuple(
-            _grouping(name, of, annotations, prob, threshold, minimum, seed)
-            for name, of in (groups or {}).items()
-        ),
+        groupings=_groupings(groups or {}, annotations, prob, threshold, minimum, seed),
     )
 
 
@@ -235,19 +233,41 @@ def _rates(
     return rates, rates.reason
 
 
-def _grouping(
-    name: str,
-    of: Mapping[Any, str] | pd.Series,
+def _groupings(
+    groups: Mapping[str, Mapping[Any, str] | pd.Series],
     annotations: Annotations,
     prob: Floats | None,
     threshold: float,
     minimum: int,
     seed: int,
+) -> tuple[GroupingReport, ...]:
+    """Return the report of each grouping; together they tell of no few people."""
+    reasons, known = {}, {}
+    for name, of in groups.items():
+        try:
+            known[name] = Groups.of(annotations, of, minimum=minimum)
+        except MetricInputError as exc:
+            reasons[name] = str(exc)
+    shown = shown_together([*known.values()], annotations, minimum=minimum)
+    found = {}
+    for name, each in zip(known, shown, strict=True):
+        if each.names:
+            found[name] = _grouping(name, each, annotations, prob, threshold, seed)
+        else:
+            reasons[name] = "few people would follow from it and another grouping"
+    for name, reason in reasons.items():
+        found[name] = GroupingReport(name=name, groups=None, reason=reason)
+    return tuple(found[name] for name in groups)
+
+
+def _grouping(
+    name: str,
+    groups: Groups,
+    annotations: Annotations,
+    prob: Floats | None,
+    threshold: float,
+    seed: int,
 ) -> GroupingReport:
-    try:
-        groups = Groups.of(annotations, of, minimum=minimum)
-    except MetricInputError as exc:
-        return GroupingReport(name=name, groups=None, reason=str(exc))
     table, clusters = None, None
     if prob is not None and annotations.n_classes == 2:
         table = group_report(annotations, prob, groups, threshold=threshold, seed=seed)

@@ -10,6 +10,7 @@ Groups of annotators (Urbinati et al. 2025, *Are you sure? Measuring models bias
 moderation through uncertainty*):
 
     groups        Groups, intersections
+    release       shown_together
     conformity    conformity_delta, uncertainty_divergence
     profiles      annotator_profiles, demographic_divergence
     agreement     kappa_matrix, shared_items
@@ -39,6 +40,7 @@ from modwatch.divergence.profiles import (
     annotator_profiles,
     demographic_divergence,
 )
+from modwatch.divergence.release import shown_together
 from modwatch.divergence.report import group_report
 
 __all__ = [
@@ -58,6 +60,7 @@ __all__ = [
     "kappa_matrix",
     "read_identity_terms",
     "shared_items",
+    "shown_together",
     "subgroup_auc",
     "uncertainty_divergence",
 ]

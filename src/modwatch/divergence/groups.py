@@ -105,8 +105,8 @@ def suppressed_groups(sizes: pd.Series, without: int, *, minimum: int) -> dict[s
     """Return the groups that must not be shown, with the reason.
 
     Those of fewer than `minimum` people and, where these together with the people without a group
-    are fewer than `minimum`, the smallest other one: a figure of all people, less those of the
-    shown groups, would be theirs.
+    are some, but fewer than `minimum`, the smallest other one: a figure of all people, less those
+    of the shown groups, would be theirs.
 
     Args:
         sizes: people of each group, by its name.
@@ -121,6 +121,6 @@ def suppressed_groups(sizes: pd.Series, without: int, *, minimum: int) -> dict[s
     small = {str(name): f"fewer than {minimum} annotators" for name in sizes.index[sizes < minimum]}
     hidden = without + int(sizes[sizes < minimum].sum())
     shown = sizes[sizes >= minimum]
-    if small and hidden < minimum and len(shown):
-        small[str(shown.idxmin())] = "another group would follow from it"
+    if 0 < hidden < minimum and len(shown):
+        small[str(shown.idxmin())] = "few people would follow from it"
     return small
