@@ -44,6 +44,19 @@ def test_learns_the_rule(tiny_model: TrainedModel) -> None:
     assert 0 < tiny_model.threshold < 1
 
 
+@pytest.mark.parametrize("linear_kernel", [False, True])
+@pytest.mark.parametrize("learning_rate", [5e-3, 5e-2])
+def test_the_norm_of_the_kept_network_is_within_its_bound(
+    linear_kernel: bool, learning_rate: float, corpus: Corpus, tiny_recipe: Recipe
+) -> None:
+    recipe = replace(
+        tiny_recipe, epochs=3, linear_kernel=linear_kernel, learning_rate=learning_rate
+    )
+    (member,) = train(*corpus, recipe=replace(recipe, head_rate=2.0), seed=1).members
+    norm = torch.linalg.matrix_norm(member.head.dense.weight.detach().double(), 2)
+    assert 0.9 < float(norm) <= recipe.norm_bound * (1 + 1e-6)
+
+
 def test_calibration_is_measured_before_and_after(tiny_model: TrainedModel) -> None:
     for name in ("brier", "ece", "calibration_auprc"):
         assert {name, f"{name}_before_calibration"} <= set(tiny_model.facts.validation)

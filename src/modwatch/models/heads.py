@@ -1,8 +1,8 @@
 """Heads: from the features of a comment to a distribution over its logit.
 
 A head is a function from features to logits for the training loss, and has three more methods:
-`constrain`, called after each optimiser step; `observe`, which adds training features to the
-posterior of the weights; `posterior`, for predictions.
+`constrain`, called after each optimiser step and before each evaluation; `observe`, which adds
+training features to the posterior of the weights; `posterior`, for predictions.
 """
 
 from math import sqrt
@@ -36,7 +36,7 @@ class Head(nn.Module):
     def observe(self, features: Tensor) -> None:
         """Do nothing: the weights have no posterior."""
 
-    def constrain(self) -> None:
+    def constrain(self, *, exact: bool = False) -> None:
         """Do nothing: the weights have no constraint."""
 
     def posterior(self, features: Tensor) -> LogitPosterior:
@@ -138,13 +138,26 @@ class SNGPHead(Head):
         )
 
     @torch.no_grad()
-    def constrain(self) -> None:
-        """Scale the dense layer down to the norm bound, with one step of power iteration."""
+    def constrain(self, *, exact: bool = False) -> None:
+        """Scale the dense layer down to the norm bound.
+
+        Args:
+            exact: divide by the spectral norm itself, not by the estimate of one step of power
+                iteration. The estimate is cheap, but too small: while the weights change fast, the
+                norm is above the bound.
+        """
         weight = self.dense.weight  # (width, inputs)
+        norm = torch.linalg.matrix_norm(weight.double(), 2) if exact else self._power_step()
+        weight.mul_(torch.clamp(self.norm_bound / norm, max=1.0).to(weight))
+
+    def _power_step(self) -> Tensor:
+        """Return a lower bound of the spectral norm, by one step of power iteration."""
+        weight = self.dense.weight
         image = nn.functional.normalize(weight @ self.direction, dim=0)
         back = weight.T @ image
         self.direction.copy_(nn.functional.normalize(back, dim=0))
-        weight.mul_(torch.clamp(self.norm_bound / back.norm(), max=1.0))
+        estimate: Tensor = back.norm()
+        return estimate
 
     def _information(self, features: Tensor) -> Tensor:
         """Return Σ p(1−p)φφᵀ of features (N, d), in fp64."""

@@ -237,7 +237,12 @@ class _Trainer(Trainer):  # type: ignore[misc]
         return loss
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """Return the average precision of the held-out comments, of the network without passes."""
+        """Return the average precision of the held-out comments, of the network without passes.
+
+        The weights that are evaluated, some of which are kept, have a norm within the bound. Saving
+        alone does not change them, since its time is not that of another run.
+        """
+        self.model.head.constrain(exact=True)
         recipe = replace(self._recipe, method="sngp" if self._recipe.is_sngp else "deterministic")
         predictor = Predictor(
             [self.model], recipe, pad_id=self._pad_id, seed=0, bf16=self.args.bf16
