@@ -177,6 +177,11 @@ def made_up_measurements(day: date, shift: float = 0.0) -> pd.DataFrame:
         "brier": 0.04,
         "ece": 0.03,
     }
+    people = {
+        "annotator_false_positive_rate": 0.021,
+        "annotator_false_negative_rate": 0.184,
+        "overturned": 0.128,
+    }
     rows = [
         _row(day, metric, None, None, max(value + shift, 0.0)) for metric, value in alone.items()
     ]
@@ -192,6 +197,8 @@ def made_up_measurements(day: date, shift: float = 0.0) -> pd.DataFrame:
             for alpha in (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2):
                 value = min(max(start + gain * slope * alpha + shift, 0.0), 1.0)
                 rows.append(_row(day, metric, strategy, alpha, value))
+    for metric, value in people.items():
+        rows.append(_row(day, metric, None, None, max(value + shift, 0.0)) | {"n": 164})
     table = pd.DataFrame(rows, columns=MEASUREMENTS.names)
     absent = (
         (table["metric"] == "oc_auprc")

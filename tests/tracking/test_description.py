@@ -60,8 +60,32 @@ def test_an_empty_day_reads_as_in_the_golden_file(facts):
     assert describe_day(DAY, nothing, empty) + "\n" == (GOLDEN / "empty_day.md").read_text("utf-8")
 
 
-def test_it_says_in_five_lines_what_there_is(full_tables, facts):
-    assert describe_day(DAY, full_tables(DAY), facts).count("\n") == 4
+def test_it_says_in_six_lines_what_there_is(full_tables, facts):
+    assert describe_day(DAY, full_tables(DAY), facts).count("\n") == 5
+
+
+def error_lines(text):
+    return [line for line in text.splitlines() if line.startswith("Allowing for moderators'")]
+
+
+def test_without_a_window_the_labels_of_the_day_are_described(measure, facts):
+    table = measure(DAY)
+    table["n"] = 1
+    (line,) = error_lines(describe_day(DAY, DayTables(measurements=table), facts))
+    assert "1 label confirmed by further people, 0 of them overturned" in line
+
+
+def test_error_rates_without_confirmations_stand_with_their_intervals(measure, facts):
+    table = measure(DAY)
+    table = table[table["metric"] != "overturned"].assign(n=0)
+    (line,) = error_lines(describe_day(DAY, DayTables(measurements=table), facts))
+    assert "0 labels confirmed by further people, 0 of them overturned; false-positive" in line
+
+
+def test_infallible_labels_have_no_line_of_errors(measure, facts):
+    table = measure(DAY)
+    table = table[~table["metric"].str.startswith("annotator")]
+    assert not error_lines(describe_day(DAY, DayTables(measurements=table), facts))
 
 
 def test_it_stays_under_the_length_that_mlflow_takes(measure, facts):

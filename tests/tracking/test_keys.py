@@ -65,6 +65,20 @@ def test_drift_and_queue_of_the_day_itself_are_keys(full_tables, facts):
     assert "review/age_oldest_hours" not in metrics  # nothing waits today
 
 
+def test_errors_of_the_moderators_are_keys_of_the_window_without_intervals(full_tables, facts):
+    metrics = all_metrics(full_tables(DAY), facts)
+    assert metrics["review/annotator_false_positive_rate"] == 0.021 + 0.01
+    assert metrics["review/annotator_false_negative_rate"] == 0.184 + 0.01
+    assert metrics["review/overturned"] == 0.128 + 0.01
+    bounds = [key for key in metrics if key.startswith(INTERVAL_GROUP)]
+    assert not [key for key in bounds if "annotator" in key or "overturned" in key]
+
+
+def test_a_day_without_a_window_has_no_keys_of_errors(measure, facts):
+    metrics = metrics_of(measure(DAY), facts)
+    assert not [key for key in metrics if "annotator" in key or "overturned" in key]
+
+
 def test_every_key_is_on_the_list_and_the_list_is_short(full_tables, facts):
     one, other = (all_metrics(full_tables(DAY, shift), facts) for shift in (0.0, 0.01))
     assert one.keys() == other.keys()
