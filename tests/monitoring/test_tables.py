@@ -83,8 +83,19 @@ def route(lake: Lake, scores: DayScores, policy: RoutingPolicy = POLICY) -> pa.R
     return routed
 
 
-def label(lake: Lake, labels: dict[str, int], *, moderator: str = "ann") -> None:
-    lake.replace("labels", DAY, [label_rows(LABELS, labels, moderator)])
+def label(
+    lake: Lake,
+    labels: dict[str, int],
+    *,
+    moderator: str = "ann",
+    corrected: dict[str, int] | None = None,
+) -> None:
+    """Write the first labels; lea replaced those that were `corrected`."""
+    corrected = corrected or {}
+    now = {comment: corrected.get(comment, given) for comment, given in labels.items()}
+    by = ["lea" if comment in corrected else moderator for comment in labels]
+    first = {"first_label": list(labels.values()), "first_moderator": moderator}
+    lake.replace("labels", DAY, [label_rows(LABELS, now, by, **first)])
 
 
 def confirm(lake: Lake, *rounds: tuple[str, dict[str, int]]) -> None:
@@ -97,7 +108,7 @@ def confirm(lake: Lake, *rounds: tuple[str, dict[str, int]]) -> None:
 
 
 def label_rows(
-    schema: pa.Schema, labels: dict[str, int], moderator: str, **more: int
+    schema: pa.Schema, labels: dict[str, int], moderator: str | list[str], **more: object
 ) -> pa.RecordBatch:
     return batch(
         schema,
@@ -260,6 +271,37 @@ def test_confirmations_count_beside_a_first_label_by_somebody_else(
     given, toxic = day.given(np.array([at[a], at[b], at[c]]))
     assert given.tolist() == [3, 2, 1]
     assert toxic.tolist() == [2, 1, 0]
+
+
+def test_a_corrected_label_counts_as_it_was_given(
+    lake: Lake, scored: Callable[[int], DayScores]
+) -> None:
+    """A lead corrects what a confirmation overturned, also their own: no evidence goes with it."""
+    scores = scored(40)
+    routed = route(lake, scores).column("comment_id").to_pylist()
+    given = dict.fromkeys(routed, 1)
+    label(lake, given)
+    confirm(lake, ("lea", dict.fromkeys(routed[:4], 0)), ("ben", dict.fromkeys(routed[:4], 0)))
+    before = tables.labelled_day(lake, DAY, scores)
+    label(lake, given, corrected=dict.fromkeys(routed[:4], 0))
+    after = tables.labelled_day(lake, DAY, scores)
+    rows = np.flatnonzero(before.labelled)
+    assert before.label[rows].tolist() == after.label[rows].tolist()
+    for one, other in zip(before.given(rows), after.given(rows), strict=True):
+        assert one.tolist() == other.tolist()
+
+
+def test_labels_of_an_earlier_version_count_as_they_are(
+    lake: Lake, scored: Callable[[int], DayScores]
+) -> None:
+    scores = scored(20)
+    routed = route(lake, scores).column("comment_id").to_pylist()
+    lake.replace("labels", DAY, [label_rows(LABELS, dict.fromkeys(routed, 1), "ann")])
+    confirm(lake, ("ann", {routed[0]: 0}), ("ben", {routed[1]: 0}))
+    day = tables.labelled_day(lake, DAY, scores)
+    assert day.label[day.labelled].tolist() == [1] * len(routed)
+    assert day.confirmations is not None
+    assert day.confirmations.label.size == 1
 
 
 def test_a_labelled_day_is_the_whole_population(

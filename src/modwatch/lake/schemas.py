@@ -117,15 +117,22 @@ ROUTED = pa.schema(
     ]
 )
 
-#: The current label of one routed comment, from the decision log.
+_LABEL = [
+    *_required(pa.date32(), "dt"),
+    *_required(pa.string(), "comment_id"),
+    *_required(pa.int8(), "label"),
+    *_required(pa.string(), "moderator"),
+    *_required(_UTC, "decided_at"),
+    pa.field("seconds", pa.float64()),
+]
+
+#: The label of one routed comment, from the decision log: as it is now, and as it was given first.
 LABELS = pa.schema(
     [
-        *_required(pa.date32(), "dt"),
-        *_required(pa.string(), "comment_id"),
-        *_required(pa.int8(), "label"),
-        *_required(pa.string(), "moderator"),
-        *_required(_UTC, "decided_at"),
-        pa.field("seconds", pa.float64()),
+        *_LABEL,
+        # The label before any correction, and who gave it; null: written before 0.5.
+        pa.field("first_label", pa.int8()),
+        pa.field("first_moderator", pa.string()),
     ]
 )
 
@@ -133,10 +140,9 @@ LABELS = pa.schema(
 #: (round 2) or, where two differ, of a third (round 3), as given and without knowledge of others.
 CONFIRMATIONS = pa.schema(
     [
-        *LABELS,
+        *_LABEL,
         *_required(pa.int8(), "round"),  # 2 | 3
-        # The first label as it was given, whose `confirmation_probability` of `routed` applies:
-        # that of `labels` may have been corrected since.
+        # The first label as it was given, whose `confirmation_probability` of `routed` applies.
         *_required(pa.int8(), "first_label"),
     ]
 )

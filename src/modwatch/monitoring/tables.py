@@ -26,13 +26,16 @@ from modwatch.routing.design import strata_of
 def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledDay:
     """Return the whole population of `day` with the labels that people have given so far.
 
+    Labels count as they were given first. Which ones are corrected depends on their confirmations:
+    leads look at those that were overturned, and people would seem to err less than they do.
+
     Raises:
         DesignError: comments were routed that the day does not have any more.
     """
     design = lake.table("routing_design", day, columns=["stratum", "population", "sample"])
     design = design.sort_by("stratum")
     routed = lake.table("routed", day, columns=["comment_id", "stratum"])
-    labels = lake.table("labels", day, columns=["comment_id", "label", "moderator"])
+    labels = _first_labels(lake, day)
     if not pc.all(pc.is_in(routed.column("comment_id"), scores.comment_id), min_count=0).as_py():
         raise DesignError(
             f"other comments of {day} are scored than were routed; route that day again"
@@ -77,6 +80,17 @@ def grouped_day(
         threshold=scores.threshold,
     )
     return GroupedDay(labelled=labelled, stratum=stratum, routed=labelled.stratum >= 0)
+
+
+def _first_labels(lake: Lake, day: datetime.date) -> pa.Table:
+    """Return `comment_id`, `label` and `moderator` of the first labels, as they were given."""
+    columns = ["comment_id", "label", "moderator", "first_label", "first_moderator"]
+    labels = lake.table("labels", day, columns=columns)
+    first = {
+        name: pc.coalesce(labels.column(f"first_{name}"), labels.column(name))
+        for name in ("label", "moderator")
+    }
+    return pa.table({"comment_id": labels.column("comment_id"), **first})
 
 
 def _confirmations(
@@ -141,7 +155,7 @@ def labels_digest(lake: Lake, day: datetime.date) -> str:
     for table, columns in (
         ("routing_design", ["model_version", "stratum", "population", "sample"]),
         ("routed", ["comment_id", "stratum"]),
-        ("labels", ["comment_id", "label"]),
+        ("labels", ["comment_id", "label", "first_label", "first_moderator"]),
         ("confirmations", ["comment_id", "round", "label", "moderator"]),
         ("check_answers", ["kind", "comment_id", "moderator", "label", "known"]),
     ):

@@ -205,7 +205,9 @@ def test_a_corrected_first_label_keeps_its_confirmations(
         corrected(engine, lea, first.item_id, 0)
     assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 1, 1, "cai")]
     (labels,) = queue.current_labels(engine, day)
-    assert labels.column("label").to_pylist() == [0]
+    assert labels.select(["label", "moderator", "first_label", "first_moderator"]).to_pylist() == [
+        {"label": 0, "moderator": "lea", "first_label": 1, "first_moderator": "ann"}
+    ]
 
 
 def test_a_correction_opens_nothing(

@@ -11,6 +11,9 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from modwatch.lake.schemas import CONFIRMATIONS, LABELS
 from modwatch.review.tables import FINAL_ACTIONS, decision, moderator, review_item
 
+#: Actions that give an item its label; `correct` replaces one.
+_FIRST_ACTIONS = ("label", "adjudicate")
+
 
 def current_labels(
     engine: Engine,
@@ -22,7 +25,7 @@ def current_labels(
     """Yield the current labels of `day`, at most one per item, as batches of `records.LABELS`.
 
     An item that several people label has one once it is decided: their unanimous label, or the
-    lead's. Only items of `kind` count; the estimates of a day use the kind `review`.
+    lead's. A corrected label comes with the label as it was given first. Only items of `kind` count; the estimates of a day use the kind `review`.
     """
     with engine.connect() as connection:
         rows = connection.execution_options(yield_per=batch_size).execute(_current(day, kind))
@@ -51,7 +54,8 @@ def first_label_sql(item: str) -> str:
 
     Null: nobody labelled the same texts, or no longer.
     """
-    return _given(item, "kind = 'review'", "'label', 'adjudicate'")
+    actions = ", ".join(f"'{action}'" for action in _FIRST_ACTIONS)
+    return _given(item, "kind = 'review'", actions)
 
 
 def second_label_sql(item: str) -> str:
@@ -108,10 +112,25 @@ def _current(day: dt.date, kind: str) -> Select[Any]:
         .order_by(decision.c.item_id, decision.c.id.desc())
         .subquery()
     )
+    first = (
+        select(decision.c.label, decision.c.moderator_id)
+        .where(decision.c.item_id == latest.c.item_id, in_force(*_FIRST_ACTIONS))
+        .order_by(decision.c.id.desc())
+        .limit(1)
+        .lateral("first")
+    )
+    person, first_person = moderator.alias("person"), moderator.alias("first_person")
     names = ("dt", "comment_id", "label", "decided_at", "seconds")
     return (
-        select(*(latest.c[name] for name in names), moderator.c.pseudonym.label("moderator"))
-        .join(moderator, moderator.c.id == latest.c.moderator_id)
+        select(
+            *(latest.c[name] for name in names),
+            person.c.pseudonym.label("moderator"),
+            first.c.label.label("first_label"),
+            first_person.c.pseudonym.label("first_moderator"),
+        )
+        .join(person, person.c.id == latest.c.moderator_id)
+        .join(first, true())
+        .join(first_person, first_person.c.id == first.c.moderator_id)
         .order_by(latest.c.item_id)
     )
 
