@@ -25,7 +25,8 @@ def current_labels(
     """Yield the current labels of `day`, at most one per item, as batches of `records.LABELS`.
 
     An item that several people label has one once it is decided: their unanimous label, or the
-    lead's. A corrected label comes with the label as it was given first. Only items of `kind` count; the estimates of a day use the kind `review`.
+    lead's. A corrected label comes with the label as it was given first. Only items of `kind`
+    count; the estimates of a day use the kind `review`.
     """
     with engine.connect() as connection:
         rows = connection.execution_options(yield_per=batch_size).execute(_current(day, kind))
