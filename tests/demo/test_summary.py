@@ -4,15 +4,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from installation import MONDAY, TUESDAY
-from lake_days import put_comments, put_scores
+from installation import MONDAY, TUESDAY, Installation
+from lake_days import batch, put_comments, put_scores
 from small_audits import label_everything, plan_audit
 
 from modwatch.audits.audit import Audit
 from modwatch.audits.request import AuditRequest
 from modwatch.demo import summary
 from modwatch.demo.summary import audit_table, true_values
+from modwatch.lake.schemas import LABEL_ERRORS, LABELS, MEASUREMENTS
 from modwatch.metrics.agreement import observed_agreement
 from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
@@ -92,6 +94,91 @@ def put_day(at: Resources, day: datetime.date, flagged: str, truth: str) -> None
     put_comments(at.lake, day, len(truth), label=labels)
     scores = np.array([0.9 if each == "1" else 0.1 for each in flagged], np.float32)
     put_scores(at.lake, day, scores + np.arange(len(scores), dtype=np.float32) / 1_000)
+
+
+#: Metric, whether it depends on α, and value, low and high: as corrected, and uncorrected.
+WINDOW = [
+    ("review_efficiency", True, (0.6, 0.2, 0.9), (0.4, 0.1, 0.8)),
+    ("accuracy", False, (0.8, 0.7, 0.9), (0.75, 0.65, 0.85)),
+    ("oc_accuracy", True, (0.95, 0.9, 1.0), (0.85, 0.8, 0.9)),
+    ("oc_auroc", True, (None, None, None), (0.7, 0.6, 0.8)),
+]
+
+
+def put_window(at: Resources, day: datetime.date, **more: tuple[tuple[float, ...], int]) -> None:
+    """Put the estimates `WINDOW` of a window, and `more`: by metric, value, low and high; n."""
+    ends, wrong = ("value", "low", "high"), ("uncorrected", "uncorrected_low", "uncorrected_high")
+    of_all = {"dt": day, "status": "ok", "reason": "", "effective_n": 40.0, "labels_digest": ""}
+    of_all |= {"shared_false_positive": 0.5, "shared_false_negative": 0.5, "n": 40}
+    deployed = {"strategy": at.settings.strategy, "alpha": at.settings.review_fraction}
+    rows: list[dict[str, object]] = [
+        {
+            **{"metric": metric, **(deployed if by_alpha else {})},
+            **dict(zip((*ends, *wrong), (*corrected, *uncorrected), strict=True)),
+        }
+        for metric, by_alpha, corrected, uncorrected in WINDOW
+    ]
+    for metric, (values, n) in more.items():
+        rows.append({"metric": metric, "n": n, **dict(zip(ends, values, strict=True))})
+    for name, schema in (("window_measurements", MEASUREMENTS), ("label_errors", LABEL_ERRORS)):
+        made = pa.RecordBatch.from_pylist([of_all | row for row in rows], schema=schema)
+        at.lake.replace(name, day, [made])
+
+
+def test_all_days_stand_corrected_and_uncorrected_beside_the_truth(
+    small_home: Installation,
+) -> None:
+    with open_resources(small_home.but(review_fraction=0.25).settings) as at:
+        put_day(at, MONDAY, flagged="11100000", truth="11000001")
+        put_day(at, TUESDAY, flagged="10000000", truth="10000010")
+        noon = datetime.datetime(2026, 1, 5, 12, tzinfo=datetime.UTC)
+        labels = {"comment_id": ["c6", "c7"], "label": [0, 1], "moderator": "m"}
+        at.lake.replace("labels", MONDAY, [batch(LABELS, 2, dt=MONDAY, decided_at=noon, **labels)])
+        put_window(at, TUESDAY)
+        # The last two comments of either day are reviewed, one of them wrongly decided; so is a
+        # third. Of 5 × 11 pairs of a toxic comment and another, three are in the wrong order.
+        assert summary._all_days(at, [MONDAY, TUESDAY]) == [
+            [
+                *("all days", "16", "0", "2"),
+                "0.600 [0.200, 0.900] (0.500)",
+                "0.800 [0.700, 0.900] (0.812)",
+                "0.950 [0.900, 1.000] (0.938)",
+                "insufficient (0.945)",
+            ],
+            [
+                *("… uncorrected", "", "", ""),
+                "0.400 [0.100, 0.800] (0.500)",
+                "0.750 [0.650, 0.850] (0.812)",
+                "0.850 [0.800, 0.900] (0.938)",
+                "0.700 [0.600, 0.800] (0.945)",
+            ],
+        ]
+
+
+def rates(n: int) -> dict[str, tuple[tuple[float, ...], int]]:
+    return {
+        "annotator_false_positive_rate": ((0.02, 0.01, 0.034), n),
+        "annotator_false_negative_rate": ((0.2, 0.15, 0.25), n),
+    }
+
+
+def test_the_legend_has_the_error_rates_of_the_last_window(small: Resources) -> None:
+    put_window(small, MONDAY, **rates(9), overturned=((1.0, 1.0, 1.0), 9))
+    put_window(small, TUESDAY, **rates(40), overturned=((0.15, 0.15, 0.15), 40))
+    assert (
+        "allow for the moderators' errors: false positives 2.0% (1.0% to 3.4%), false negatives "
+        "20.0% (15.0% to 25.0%), from 40 confirmed labels, 6 of them overturned. The last row "
+    ) in summary._legend(small)
+
+
+def test_error_rates_without_confirmations_are_from_none(small: Resources) -> None:
+    put_window(small, MONDAY, **rates(0))
+    assert summary._error_rates(small).endswith("from 0 confirmed labels, 0 of them overturned")
+
+
+def test_without_labels_the_error_rates_are_not_known(small: Resources) -> None:
+    put_window(small, MONDAY)
+    assert summary._error_rates(small) == "not known, no comment was labelled"
 
 
 def planned(at: Resources, last: datetime.date = TUESDAY, labels: int = 8) -> dict[str, float]:
