@@ -8,14 +8,19 @@ import sys
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from modwatch.errors import ModelError
-from modwatch.models import optimisation
+from modwatch.models import optimisation, training
+from modwatch.models.batches import Batch
+from modwatch.models.classifier import Predictor
+from modwatch.models.heads import SNGPHead
 from modwatch.models.optimisation import Progress
+from modwatch.models.posterior import LogitPosterior
 from modwatch.models.recipe import METHODS, Recipe
 from modwatch.models.training import TrainedModel, train
 
@@ -290,12 +295,74 @@ def test_without_memory_the_batch_is_halved_and_said_so(
     monkeypatch.setattr(optimisation, "loss_of", scarce)
     model = train(*corpus, recipe=replace(tiny_recipe, epochs=1), seed=1)
     assert model.facts.networks[0]["batch_size"] == 4
-    assert [getattr(record, "event", "") for record in caplog.records].count(
-        "training_batch_halved"
-    ) == 2
+    assert [getattr(record, "event", "") for record in caplog.records].count("batch_halved") == 2
+    assert "training starts again with half the batch, at most 4 comments and 4096" in caplog.text
     most = 0
     with pytest.raises(ModelError, match="batch of one comment"):
         train(*corpus, recipe=replace(tiny_recipe, epochs=1), seed=1)
+
+
+def test_without_memory_for_the_posterior_its_batches_are_halved(
+    corpus: Corpus,
+    tiny_recipe: Recipe,
+    tiny_model: TrainedModel,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    observe, sizes = SNGPHead.observe, list[int]()
+
+    def scarce(head: SNGPHead, features: torch.Tensor) -> None:
+        sizes.append(len(features))
+        if len(features) > 40 and len(sizes) > 1:  # the second batch of the first attempt
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        observe(head, features)
+
+    monkeypatch.setattr(SNGPHead, "observe", scarce)
+    model = train(*corpus, recipe=tiny_recipe, seed=1)
+    assert "the posterior of the SNGP head starts again with half the batch" in caplog.text
+    assert "at most 32 comments" in caplog.text
+    ours, whole = (each.members[0].head.precision for each in (model, tiny_model))
+    assert torch.allclose(ours, whole, rtol=1e-4), "comments were observed twice, or not at all"
+
+
+def test_without_memory_to_calibrate_its_batches_are_halved(
+    corpus: Corpus,
+    tiny_recipe: Recipe,
+    tiny_model: TrainedModel,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Scarce(Predictor):
+        def posterior(self, batch: Batch) -> LogitPosterior:
+            if len(batch.ids) > 5:
+                raise MemoryError
+            return super().posterior(batch)
+
+    monkeypatch.setattr(training, "Predictor", Scarce)
+    model = train(*corpus, recipe=tiny_recipe, seed=1)
+    assert "prediction starts again with half the batch, at most 4 comments" in caplog.text
+    assert model.threshold == pytest.approx(tiny_model.threshold, abs=1e-4)
+
+
+def test_calibration_begins_with_the_batch_that_training_fitted_into_the_memory(
+    corpus: Corpus, tiny_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loss_of, sizes = optimisation.loss_of, list[tuple[int, int]]()
+
+    def scarce(recipe: Recipe, logit: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        if len(logit) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return loss_of(recipe, logit, target)
+
+    class Watched(Predictor):
+        def predict(self, ids: Any, *, batch_tokens: int, batch_size: int) -> LogitPosterior:
+            sizes.append((batch_size, batch_tokens))
+            return super().predict(ids, batch_tokens=batch_tokens, batch_size=batch_size)
+
+    monkeypatch.setattr(optimisation, "loss_of", scarce)
+    monkeypatch.setattr(training, "Predictor", Watched)
+    train(*corpus, recipe=replace(tiny_recipe, epochs=1), seed=1)
+    assert sizes == [(8 * 4, 4 * 4_096)]
 
 
 @pytest.mark.parametrize(

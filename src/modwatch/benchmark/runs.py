@@ -219,13 +219,7 @@ def _keep(bench: Bench, run: Run, model: TrainedModel, ids: dict[str, list[list[
     figures = {}
     for domain in DOMAINS:
         tested = bench.data.tested(domain)
-        prob = (
-            model.predictor()
-            .predict(
-                ids[domain], batch_tokens=4 * recipe.batch_tokens, batch_size=8 * recipe.batch_size
-            )
-            .prob()
-        )
+        prob = model.predict(ids[domain]).prob()
         label = tested.labels.astype(np.float64)
         figures[domain] = evaluated(tested.labels, prob, tested.weights)
         arrays |= {

@@ -89,7 +89,9 @@ class Predictor:
 
     @torch.inference_mode()
     def observe(self, ids: Sequence[Sequence[int]], *, batch_tokens: int, batch_size: int) -> None:
-        """Add training comments to the posterior of each head."""
+        """Compute the posterior of each head from its training comments."""
+        for member in self.members:
+            member.head.forget()
         for rows in _buckets(ids, batch_tokens, batch_size):
             batch = padded([ids[i] for i in rows], self._pad_id).to(self.device)
             for member in self.members:

@@ -36,6 +36,9 @@ class Head(nn.Module):
     def observe(self, features: Tensor) -> None:
         """Do nothing: the weights have no posterior."""
 
+    def forget(self) -> None:
+        """Do nothing: nothing was observed."""
+
     def constrain(self, *, exact: bool = False) -> None:
         """Do nothing: the weights have no constraint."""
 
@@ -119,10 +122,15 @@ class SNGPHead(Head):
         self._root = None
 
     @torch.no_grad()
+    def forget(self) -> None:
+        """Set the precision to the ridge, as before the first batch."""
+        self.precision.copy_(self._prior())
+        self._root = None
+
+    @torch.no_grad()
     def observe_batch(self, features: Tensor, examples: int) -> None:
         """Move the precision towards that of `examples` comments like this batch (N, d)."""
-        ridge = self.ridge * torch.eye(len(self.precision)).to(self.precision)
-        batch = ridge + self._information(features) * (examples / len(features))
+        batch = self._prior() + self._information(features) * (examples / len(features))
         self.precision.lerp_(batch, 1 - self.momentum)
         self._root = None
 
@@ -158,6 +166,9 @@ class SNGPHead(Head):
         self.direction.copy_(nn.functional.normalize(back, dim=0))
         estimate: Tensor = back.norm()
         return estimate
+
+    def _prior(self) -> Tensor:
+        return self.ridge * torch.eye(len(self.precision)).to(self.precision)
 
     def _information(self, features: Tensor) -> Tensor:
         """Return Σ p(1−p)φφᵀ of features (N, d), in fp64."""

@@ -21,7 +21,16 @@ from modwatch.models.classifier import Classifier, Predictor, build_classifier, 
 from modwatch.models.devices import has_bf16
 from modwatch.models.encoder import longest_input, pretrained_encoder, small_encoder
 from modwatch.models.heads import SNGPHead
-from modwatch.models.optimisation import Fit, Point, Progress, Split, fit, isolated_random
+from modwatch.models.memory import within_memory
+from modwatch.models.optimisation import (
+    Fit,
+    Point,
+    Progress,
+    Split,
+    fit,
+    isolated_random,
+    limits_of,
+)
 from modwatch.models.recipe import Recipe
 from modwatch.models.tokenizer import pretrained_tokenizer, train_tokenizer
 
@@ -162,8 +171,11 @@ def _fit_one(job: _Job, number: int, device: torch.device, progress: OnStep, log
         predictor = Predictor(
             [network], recipe, pad_id=start.pad_id, seed=0, device=device, bf16=has_bf16(device)
         )
-        predictor.observe(
-            job.train.ids, batch_tokens=4 * made.batch_tokens, batch_size=8 * made.batch_size
+        within_memory(
+            lambda limits: predictor.observe(job.train.ids, **limits.sizes()),
+            limits_of(made).without_gradients(),
+            work="the posterior of the SNGP head",
+            device=device,
         )
     path = job.weights(number)
     save_file({name: each.contiguous() for name, each in network.state_dict().items()}, path)

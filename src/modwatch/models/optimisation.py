@@ -1,6 +1,5 @@
 """Fits one network: transformers' `Trainer`, with checkpoints that survive a kill."""
 
-import logging
 import math
 import random
 import time
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils.memory import should_reduce_batch_size
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 from torch import Tensor
@@ -33,9 +31,8 @@ from modwatch.models.devices import has_bf16
 from modwatch.models.encoder import quiet
 from modwatch.models.heads import SNGPHead
 from modwatch.models.losses import loss_of
+from modwatch.models.memory import BatchLimits, within_memory
 from modwatch.models.recipe import Recipe
-
-logger = logging.getLogger(__name__)
 
 Ids = list[list[int]]
 
@@ -46,7 +43,6 @@ Point = dict[str, float]
 _COMPLETE = "complete"
 #: Seconds between checkpoints, beside those of the evaluations.
 _CHECKPOINT_SECONDS = 300.0
-_LEAST_BATCH = 64  # subwords
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,26 +101,17 @@ def fit(
     Raises:
         ModelError: the loss is not finite, or one comment does not fit into the memory.
     """
-    while True:
-        try:
-            return _fit(make, train, held, recipe, seed, pad_id, device, folder, progress, log)
-        except (RuntimeError, MemoryError) as exc:
-            if not isinstance(exc, MemoryError) and not should_reduce_batch_size(exc):
-                raise
-            if recipe.batch_size == 1 or recipe.batch_tokens < _LEAST_BATCH:
-                raise ModelError(
-                    f"out of memory on {device} with a batch of one comment; use a smaller "
-                    "encoder, a smaller `max_length` or a larger machine"
-                ) from exc
-            recipe = _halved(recipe)
-        logger.warning(
-            "Out of memory: training starts again with half the batch.",
-            extra={
-                "event": "training_batch_halved",
-                "batch_size": recipe.batch_size,
-                "batch_tokens": recipe.batch_tokens,
-            },
+
+    def attempt(limits: BatchLimits) -> tuple[Classifier, Fit]:
+        smaller = replace(
+            recipe,
+            batch_size=limits.batch_size,
+            batch_tokens=limits.batch_tokens,
+            accumulation=recipe.accumulation * 2**limits.halvings,
         )
+        return _fit(make, train, held, smaller, seed, pad_id, device, folder, progress, log)
+
+    return within_memory(attempt, limits_of(recipe), work="training", device=device)
 
 
 def _fit(
@@ -247,9 +234,8 @@ class _Trainer(Trainer):  # type: ignore[misc]
         predictor = Predictor(
             [self.model], recipe, pad_id=self._pad_id, seed=0, bf16=self.args.bf16
         )
-        found = predictor.predict(
-            self._held.ids, batch_tokens=4 * recipe.batch_tokens, batch_size=8 * recipe.batch_size
-        )
+        limits = limits_of(recipe).without_gradients()
+        found = predictor.predict(self._held.ids, **limits.sizes())
         precision = average_precision_score(self._held.target > 0.5, found.mean[0])
         metrics = {"eval_average_precision": float(precision)}
         self.log(metrics)
@@ -368,13 +354,9 @@ def _curve(history: Sequence[dict[str, float]]) -> list[Point]:
     return [{"step": float(step), **values} for step, values in sorted(points.items())]
 
 
-def _halved(recipe: Recipe) -> Recipe:
-    return replace(
-        recipe,
-        batch_size=max(1, recipe.batch_size // 2),
-        batch_tokens=max(1, recipe.batch_tokens // 2),
-        accumulation=2 * recipe.accumulation,
-    )
+def limits_of(sizes: Recipe | Fit) -> BatchLimits:
+    """Return the limits of a batch of training."""
+    return BatchLimits(batch_size=sizes.batch_size, batch_tokens=sizes.batch_tokens)
 
 
 @contextmanager

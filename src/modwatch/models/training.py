@@ -29,8 +29,10 @@ from modwatch.models.calibration import (
     shifted,
 )
 from modwatch.models.classifier import Classifier, Predictor, padding_id
+from modwatch.models.memory import BatchLimits, within_memory
 from modwatch.models.networks import OnPoint, OnStep, fit_networks, starting_point
 from modwatch.models.optimisation import Ids, Split
+from modwatch.models.posterior import LogitPosterior
 from modwatch.models.recipe import Recipe
 from modwatch.models.tokenizer import encode
 
@@ -79,6 +81,23 @@ class TrainedModel:
     #: A comment with a higher probability is flagged.
     threshold: float
     facts: TrainingFacts
+
+    def predict(self, ids: Ids) -> LogitPosterior:
+        """Return the posterior of tokenised comments, in batches that fit into the memory.
+
+        ModelError when not even one comment fits.
+        """
+        predictor, made = self.predictor(), self.facts.networks
+        fitted = BatchLimits(
+            batch_size=min(network["batch_size"] for network in made),
+            batch_tokens=min(network["batch_tokens"] for network in made),
+        )
+        return within_memory(
+            lambda limits: predictor.predict(ids, **limits.sizes()),
+            fitted.without_gradients(),
+            work="prediction",
+            device=predictor.device,
+        )
 
     def predictor(self, device: torch.device | None = None, *, bf16: bool = False) -> Predictor:
         """Return what predicts with this model on `device`; None: where it is."""
@@ -242,8 +261,7 @@ def _claim(folder: Path, identity: dict[str, Any]) -> None:
 def _calibrated(model: TrainedModel, ids: Ids, label: Labels, corpus: float) -> TrainedModel:
     """Return the model with calibration, threshold and validation from the held-out comments."""
     recipe = model.recipe
-    size = {"batch_tokens": 4 * recipe.batch_tokens, "batch_size": 8 * recipe.batch_size}
-    raw = model.predictor().predict(ids, **size).prob()
+    raw = model.predict(ids).prob()
     methods = [method for method in METHODS if recipe.calibration in (None, method)]
     choice = choose_calibration(raw, label, seed=model.facts.seed, methods=methods)
     expected = recipe.expected_prevalence or corpus
