@@ -2,7 +2,8 @@
 # monitor_disagreement
 
 Reports what people's labels tell of people: how many are slips, how far opinions differ, with whose
-opinion the model agrees, and, where moderators chose groups, whether groups differ.
+opinion the model agrees, and, where moderators chose groups, whether groups differ; sends alerts
+of differences that are significant and large.
 
 **Schedule:** Mondays at 07:00 UTC, over the twelve weeks to Sunday. *Trigger* reports other weeks,
 or a file of anybody's annotations. Every task can be cleared and run again; a report replaces the
@@ -12,13 +13,20 @@ one of the same name, but for the comparison of moderators' groups.
 |---|---|---|
 | `collect_annotations` | the decision log | `annotations` |
 | `publish_opinions` | `annotations`, `scores`, `routed`; the moderators' groups, or the file | \
-MLflow, experiment *modwatch-groups*: a run with `report.html`, tables and figures |
+MLflow, experiment *modwatch-groups*: a run with `report.html`, tables and figures; \
+`annotator_groups` |
+| `raise_alerts` | `annotator_groups`, the alert rules | the outbox |
+| `deliver_alerts` | the outbox | webhook, mail |
 
 Labels count as they were given, each without knowledge of others; corrections and adjudications do
 not count. Groups of moderators are compared every fourth week, over the labels of these four weeks:
 no two reports share a label, so that the difference of two is never about few people. Groups of
 fewer than ten are not shown. This comparison is published once: a task that is run again leaves it
 as it is, since who joined or left a group in the meantime would show in the difference.
+
+An alert is raised where a group's difference is significant and at least five points
+(`annotator_agreement_low`, `annotator_agreement_high`, `annotator_uncertainty_diverges`). It is
+active until the next comparison at least. A file raises none.
 
 ## Triage
 
@@ -29,12 +37,22 @@ as it is, since who joined or left a group in the meantime would show in the dif
   used; the message names columns and numbers of rows. Correct it and clear the task.
 - **`publish_opinions` fails with TrackingError**: MLflow cannot be reached. The task is retried
   automatically.
+- **`raise_alerts` fails with SettingsError**: the message names the alert rule and its field.
+  Correct the file in `MODWATCH_ALERT_RULES` and clear the task.
+- **`deliver_alerts` fails with AlertError**: the message names the channel and its response.
+  Undelivered alerts are sent again with the runs of `monitor_collaboration`.
 """
 
 from airflow.sdk import dag
 
 from modwatch.orchestration import weekly_schedule
-from modwatch.orchestration.opinions import FORM, collect_annotations, publish_opinions
+from modwatch.orchestration.opinions import (
+    FORM,
+    collect_annotations,
+    deliver_alerts,
+    publish_opinions,
+    raise_alerts,
+)
 
 
 @dag(
@@ -45,7 +63,7 @@ from modwatch.orchestration.opinions import FORM, collect_annotations, publish_o
 )
 def monitor_disagreement():
     """Report the labels of the last weeks; the module's docstring is the runbook."""
-    collect_annotations() >> publish_opinions()
+    collect_annotations() >> publish_opinions() >> raise_alerts() >> deliver_alerts()
 
 
 monitor_disagreement()

@@ -27,7 +27,7 @@ from modwatch.alerts.messages import (
     series_name,
     unwatched_alert,
 )
-from modwatch.alerts.metrics import metric_values
+from modwatch.alerts.metrics import ANNOTATOR_METRICS, annotator_values, metric_values
 from modwatch.alerts.rules import AlertRule
 from modwatch.days import trailing
 from modwatch.lake.delta import Lake
@@ -39,6 +39,11 @@ from modwatch.review.outbox.messages import OutboxMessage
 _log = logging.getLogger(__name__)
 
 _TOPIC = "incident"
+
+#: Incidents of groups of moderators have days of their own: those on which labels were given, which
+#: may be years after those of the comments.
+_ANNOTATOR_TOPIC = "annotator_incident"
+
 _ONE_DAY = datetime.timedelta(days=1)
 
 #: Days before the window that are read too, so that a streak which ends in it is seen whole.
@@ -82,17 +87,42 @@ def evaluate(
     of the window are written to the table `alerts`. `links` is called only for new alerts.
     """
     last = outbox.latest(database, _TOPIC)
-    today = _last_day(lake, day, last)
+    today = _last_day(lake, "measurements", day, last)
     window = trailing(today, window_days)
     values = metric_values(lake, checks, window[0] - _LOOK_BACK, today)
-    watching = [each for rule in rules for each in _series(rule, values, today, last)]
-    new = [message for each in watching for message in _alerts(each, last.get(each.name), today)]
-    unwatched = last.keys() - {each.name for each in watching}
-    new += [message for name in sorted(unwatched) for message in _withdrawn(last[name], today)]
+    daily = [rule for rule in rules if rule.metric not in ANNOTATOR_METRICS]
+    watching = [each for rule in daily for each in _series(rule, values, today, last)]
     for past in window:
         _write_active(lake, past, watching)
+    new = _new_messages(watching, last, today, topic=_TOPIC)
     _log.info(
         "Alert rules evaluated.",
+        extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": len(new)},
+    )
+    return sum(post(database, channels, _linked(message, links)) for message in new)
+
+
+def evaluate_annotators(
+    lake: Lake,
+    database: Engine,
+    day: datetime.date,
+    *,
+    rules: Sequence[AlertRule],
+    channels: Channels,
+    links: Links,
+) -> int:
+    """Evaluate the rules on groups of moderators up to `day`; return how many alerts are new.
+
+    They are compared every fourth week: an incident is active until the next comparison at least.
+    """
+    last = outbox.latest(database, _ANNOTATOR_TOPIC)
+    today = _last_day(lake, "annotator_groups", day, last)
+    values = annotator_values(lake, today - 2 * _LOOK_BACK, today)
+    weekly = [rule for rule in rules if rule.metric in ANNOTATOR_METRICS]
+    watching = [each for rule in weekly for each in _series(rule, values, today, last)]
+    new = _new_messages(watching, last, today, topic=_ANNOTATOR_TOPIC)
+    _log.info(
+        "Alert rules on groups of moderators evaluated.",
         extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": len(new)},
     )
     return sum(post(database, channels, _linked(message, links)) for message in new)
@@ -104,10 +134,12 @@ def active_alerts(rows: pa.Table) -> tuple[ActiveAlert, ...]:
     return most_severe_first(ActiveAlert(**row) for row in renamed.to_pylist())
 
 
-def _last_day(lake: Lake, day: datetime.date, last: Mapping[str, OutboxMessage]) -> datetime.date:
+def _last_day(
+    lake: Lake, table: str, day: datetime.date, last: Mapping[str, OutboxMessage]
+) -> datetime.date:
     """Return the last day that was evaluated: stopping earlier would withdraw later incidents."""
     # Not the last day with drift: a mistyped date may have left drift years ahead.
-    measured = lake.days("measurements")[-1:]
+    measured = lake.days(table)[-1:]
     return max([day, *measured, *(message.dt for message in last.values())])
 
 
@@ -132,8 +164,25 @@ def _active_incident(last: OutboxMessage | None) -> Incident | None:
     return Incident(since=since, opened=last.dt)
 
 
+def _new_messages(
+    watching: Sequence[_Series],
+    last: Mapping[str, OutboxMessage],
+    today: datetime.date,
+    *,
+    topic: str,
+) -> list[OutboxMessage]:
+    """Return the messages of a topic that follow its `last` ones."""
+    new = [
+        message for each in watching for message in _alerts(each, last.get(each.name), today, topic)
+    ]
+    unwatched = last.keys() - {each.name for each in watching}
+    return new + [
+        message for name in sorted(unwatched) for message in _withdrawn(last[name], today)
+    ]
+
+
 def _alerts(
-    series: _Series, last: OutboxMessage | None, today: datetime.date
+    series: _Series, last: OutboxMessage | None, today: datetime.date, topic: str
 ) -> Iterator[OutboxMessage]:
     """Yield a message for each transition of a series after the message `last`."""
     active = _active_incident(last)
@@ -142,7 +191,7 @@ def _alerts(
     for sequence, transition in enumerate(changes, last.sequence + 1 if last else 1):
         alert = incident_alert(series.rule, series.subject, transition, sequence)
         yield outbox_message(
-            alert, transition.day, topic=_TOPIC, series=series.name, sequence=sequence
+            alert, transition.day, topic=topic, series=series.name, sequence=sequence
         )
 
 
@@ -151,7 +200,7 @@ def _withdrawn(last: OutboxMessage, today: datetime.date) -> Iterator[OutboxMess
     if active := _active_incident(last):
         facts, sequence = last.payload["facts"], last.sequence + 1
         alert = unwatched_alert(facts["rule"], facts["subject"], active.since, sequence)
-        yield outbox_message(alert, today, topic=_TOPIC, series=last.series, sequence=sequence)
+        yield outbox_message(alert, today, topic=last.topic, series=last.series, sequence=sequence)
 
 
 def _linked(message: OutboxMessage, links: Links) -> OutboxMessage:

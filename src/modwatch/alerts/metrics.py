@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
@@ -13,6 +14,15 @@ from modwatch.quality.store import CheckStore
 
 #: An older witness of the decision log is missing: one is written every day.
 WITNESS_HOURS = 1.0
+
+#: What is watched of groups of moderators, by metric of `annotator_groups`.
+_OF_ANNOTATORS = {
+    "agreement": "annotators_agreement_difference",
+    "uncertainty_divergence": "annotators_uncertainty_divergence",
+}
+
+#: The metrics that `annotator_values` returns.
+ANNOTATOR_METRICS = tuple(_OF_ANNOTATORS.values())
 
 _NUMBERS = ("value", "low", "high")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
@@ -40,6 +50,39 @@ def metric_values(
         *_validation(checks, first, last),
         *_log(lake, first, last),
     ]
+
+
+def annotator_values(lake: Lake, first: datetime.date, last: datetime.date) -> list[MetricValue]:
+    """Return the values of `ANNOTATOR_METRICS` of the comparisons from `first` to `last`, by group.
+
+    A permutation test says whether a group differs: what is not significant counts as 0.
+    """
+    columns = ["dt", "group", "metric", "value", "difference", "p_holm", "annotators"]
+    rows = list(_rows(lake, "annotator_groups", first, last, columns))
+    groups = Counter((row["dt"], row["metric"]) for row in rows)
+    return [
+        MetricValue(
+            day=row["dt"],
+            metric=_OF_ANNOTATORS[row["metric"]],
+            feature=f"moderators {row['group']}",
+            value=_significant(row, groups[row["dt"], row["metric"]]),
+            n=row["annotators"],
+        )
+        for row in rows
+        if row["metric"] in _OF_ANNOTATORS
+    ]
+
+
+def _significant(row: Mapping[str, Any], groups: int) -> float:
+    """Return what a group differs by; 0 if that is not significant among the `groups`.
+
+    Of two groups one is above by as much as the other is below: only the one below has a value.
+    """
+    if row["p_holm"] is None or not row["p_holm"] < SIGNIFICANT:
+        return 0.0
+    if row["metric"] == "uncertainty_divergence":
+        return float(row["value"])
+    return float(row["difference"]) if groups > 2 else min(float(row["difference"]), 0.0)
 
 
 def _estimates(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:

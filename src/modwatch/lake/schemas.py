@@ -328,6 +328,17 @@ COMMENT_GROUPS = pa.schema(
     ]
 )
 
+#: A figure of a group of moderators beside all others who chose one, as it is published; `dt` ends
+#: the four weeks that are compared. Of shown groups only.
+ANNOTATOR_GROUPS = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "group", "metric"),
+        *_columns(pa.float64(), "value", "difference", "p_holm"),
+        *_required(pa.int64(), "annotators", "annotations"),  # rounded down to tens; labels
+    ]
+)
+
 #: One verification of the decision log. `witness_age_hours`: since the last witness outside the
 #: database, of this verification or an earlier one; null: there is none, or no place for one.
 LOG_VERIFICATIONS = pa.schema(
@@ -359,6 +370,7 @@ TABLES: dict[str, pa.Schema] = {
     "label_errors": LABEL_ERRORS,
     "challenger": CHALLENGER,
     "comment_groups": COMMENT_GROUPS,
+    "annotator_groups": ANNOTATOR_GROUPS,
     "drift": DRIFT,
     "alerts": ALERTS,
     "log_verifications": LOG_VERIFICATIONS,

@@ -62,6 +62,28 @@ def publish_opinions(params: Any = None, data_interval_end: Any = None, ti: Any 
         )
 
 
+@task
+def raise_alerts(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
+    """Post the alerts that follow from the groups of moderators; return how many are new."""
+    from modwatch.pipeline import opinions
+    from modwatch.resources import open_resources
+
+    if params["file"]:
+        return 0
+    with open_resources() as resources:
+        return opinions.raise_alerts(resources, _last(params, data_interval_end or ti.start_date))
+
+
+@task
+def deliver_alerts(params: Any = None, data_interval_end: Any = None, ti: Any = None) -> int:
+    """Send the alerts that are pending on any channel; return how many were sent."""
+    from modwatch.pipeline import daily
+    from modwatch.resources import open_resources
+
+    with open_resources() as resources:
+        return daily.deliver_alerts(resources, _last(params, data_interval_end or ti.start_date))
+
+
 def _last(params: Any, moment: datetime.datetime) -> datetime.date:
     """Return the last day of a report: that of the form, or the Sunday before."""
     from modwatch.pipeline.opinions import last_sunday

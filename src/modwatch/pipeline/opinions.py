@@ -1,10 +1,11 @@
 """The path of opinions, as the DAG `monitor_disagreement` takes it every week.
 
-    collect_annotations → publish_opinions
+    collect_annotations → publish_opinions → raise_alerts → deliver_alerts
 
 The labels of twelve weeks tell of slips, of opinions, and of the model's agreement with them.
 Groups of moderators, which these choose themselves, are compared over four weeks that no other
-report compares: no difference of two reports is about few people.
+report compares: no difference of two reports is about few people. Alerts are raised of what this
+comparison found, and delivered as those of a day are.
 """
 
 import datetime
@@ -63,6 +64,7 @@ def publish_opinions(resources: "Resources", last: datetime.date) -> int:
 def _publish_groups(resources: "Resources", last: datetime.date) -> None:
     """Publish the comparison of groups over the four weeks to `last`, unless it is published."""
     from modwatch.days import trailing
+    from modwatch.monitoring.annotator_groups import store_comparison
     from modwatch.monitoring.opinions import labels_between, opinion_report, publish
     from modwatch.review.people.groups import self_assigned_groups
     from modwatch.review.quality_control.agreement import agreement_by_group
@@ -77,8 +79,33 @@ def _publish_groups(resources: "Resources", last: datetime.date) -> None:
     groups = self_assigned_groups(resources.database)
     if labels is not None and groups:
         report = opinion_report(labels, groups, minimum=MINIMUM_MEMBERS)
+        # Before it is published: a published comparison is not made again.
+        store_comparison(resources.lake, last, report)
         gold = agreement_by_group(resources.database, first, last, least_people=MINIMUM_MEMBERS)
         publish(report, name, last, title=name.capitalize(), tracking_uri=url, agreement=gold)
+
+
+def raise_alerts(resources: "Resources", last: datetime.date) -> int:
+    """Evaluate the alert rules on groups up to the day `last`; return how many alerts are new."""
+    from modwatch.alerts.evaluation import evaluate_annotators
+    from modwatch.tracking.client import alert_links
+    from modwatch.tracking.groups import GROUP_EXPERIMENT
+
+    settings = resources.settings
+    return evaluate_annotators(
+        resources.lake,
+        resources.database,
+        last,
+        rules=resources.alert_rules,
+        channels=resources.alert_channels,
+        links=alert_links(
+            settings.mlflow_url,
+            settings.console_url,
+            settings.airflow_url,
+            experiment=GROUP_EXPERIMENT,
+            dag="monitor_disagreement",
+        ),
+    )
 
 
 def publish_file(resources: "Resources", path: Path, groups: Sequence[str]) -> int:

@@ -217,7 +217,12 @@ def public_url(url: str) -> str:
 
 
 def alert_links(
-    mlflow_url: str, console_url: str, airflow_url: str, *, experiment: str = "modwatch"
+    mlflow_url: str,
+    console_url: str,
+    airflow_url: str,
+    *,
+    experiment: str = "modwatch",
+    dag: str = "monitor_collaboration",
 ) -> Callable[[date], Mapping[str, str]]:
     """Return a function from a day to the pages to link from its alerts, by name.
 
@@ -235,7 +240,7 @@ def alert_links(
         return {
             "MLflow": day_url(mlflow_url, number, day) if number else public_url(mlflow_url),
             "review queue": console_url,
-            "Airflow": f"{airflow_url}/dags/monitor_collaboration/runs",
+            "Airflow": f"{airflow_url}/dags/{dag}/runs",
         }
 
     return links

@@ -197,8 +197,8 @@ def publish_report(
 ) -> str:
     """Publish the run of a report about annotations in place of an earlier one; return its id.
 
-    The run is dated at `day`. `page` (HTML) becomes `report.html`, the tables CSV files, the
-    matplotlib figures PNG files.
+    The run is dated and tagged with `day`. `page` (HTML) becomes `report.html`, the tables CSV
+    files, the matplotlib figures PNG files.
 
     Raises:
         TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
@@ -209,7 +209,8 @@ def publish_report(
     with connect(tracking_uri) as client:
         in_experiment = experiment_id(client, experiment)
         with replacing_run(client, in_experiment, named, name=name, day=day) as run_id:
-            log_texts(client, run_id, params={}, tags={**tags, DESCRIPTION_TAG: description})
+            more = {"day": day.isoformat(), DESCRIPTION_TAG: description}
+            log_texts(client, run_id, params={}, tags={**tags, **more})
             log_points(client, run_id, points_of({day: dict(metrics)}, first=day), first=day)
             client.log_text(run_id, page, "report.html")
             for title, table in tables.items():

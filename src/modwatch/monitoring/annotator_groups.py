@@ -1,0 +1,24 @@
+"""Stores the comparison of groups of moderators, for the alert rules."""
+
+import datetime
+
+import pandas as pd
+
+from modwatch.annotation_report import AnnotationReport
+from modwatch.lake.delta import Lake
+from modwatch.lake.schemas import ANNOTATOR_GROUPS, as_batch
+
+
+def store_comparison(lake: Lake, day: datetime.date, report: AnnotationReport) -> int:
+    """Store the figures of the groups that a report shows; return how many figures.
+
+    `report` is what is published: it has no figure of a suppressed group, and its numbers of people
+    are rounded.
+    """
+    tables = [each.table for each in report.groupings if each.table is not None]
+    if not tables:
+        return lake.replace("annotator_groups", day, [])
+    shown = pd.concat(tables, ignore_index=True).dropna(subset=["metric"])
+    whole = dict.fromkeys(("annotators", "annotations"), "int64")
+    rows = as_batch(shown.astype(whole).assign(dt=day), ANNOTATOR_GROUPS)
+    return lake.replace("annotator_groups", day, [rows])
