@@ -14,7 +14,11 @@ labels received. The true values are the window's own. Beside ours, on the same 
 Half of the errors are made by everybody alike in the cells named shared; there the coverage of the
 sensitivity band is reported too. Cells with a misleading score follow, at 5 % and 2/20 %: the score
 does not depend on the label, is inverted, or says too much or too little (a step to 60 %; a peak in
-the middle). Exit status 1 if a floor is missed.
+the middle).
+
+Floors hold for the mean over the cells, those of the band for each cell; exit status 1 if one is
+missed. Beside them, per metric, how many single cells are outside by more than two standard errors
+of their windows: `below` and `above` in coverage, `biased` in bias.
 """
 
 import argparse
@@ -62,6 +66,8 @@ FLOORS = {
     ),
     **dict.fromkeys(("oc_auroc", "oc_auprc", "recall_flagged"), (0.92, 1.0, 0.25)),
 }
+#: Metrics whose width is judged.
+PRICED = (*FLOORS, "precision_flagged")
 #: Lowest coverage where the score misleads, or how far it may be below that of infallible people.
 MISLED, MISLED_BELOW = 0.9, 0.05
 #: Most confirmations over routed comments; widest interval beside infallible people's without
@@ -100,8 +106,9 @@ class Team:
     def __init__(self, rng, errors, shared, completion):
         self.rng, self.errors, self.shared, self.completion = rng, errors, shared, completion
         self.routed = self.confirmed = 0
-        #: Stratum (n,) of every comment of the last day.
-        self.strata = None
+        #: Stratum (n,) of every comment of the last day, and probability (n,) that the first label
+        #: of it is confirmed, 0 where it is not routed.
+        self.strata = self.asked = None
         self.toxic, self.labels = np.zeros(2), np.zeros(2)
 
     def review(self, prob, label):
@@ -115,6 +122,8 @@ class Team:
         )
         given = self.rng.random(row.size) < self.completion
         asked = probability[np.arange(row.size), said[:, 0]]
+        self.asked = np.zeros(prob.size)
+        self.asked[row] = asked
         second = given & (self.rng.random(row.size) < asked)
         third = second & (said[:, 0] != said[:, 1])
         self.routed += row.size
@@ -202,6 +211,7 @@ def summary(frame, by):
     """Return coverage, bias in standard errors, width beside infallible people's, and labels."""
     table = frame.groupby(by).agg(
         figures=("ok", "mean"),
+        windows=("held", "count"),
         coverage=("held", "mean"),
         first=("first_held", "mean"),
         infallible=("infallible_held", "mean"),
@@ -236,7 +246,8 @@ def report(frame):
     cells = summary(alone, ["metric", *CELL])
     if len(alone):
         print(summary(alone, ["metric", "errors"]).drop(columns="band").round(3).to_string())
-        print(cells.loc[list(FLOORS)].drop(columns="band").round(3).to_string())
+        print(cells.loc[list(PRICED)].drop(columns="band").round(3).to_string())
+        print(outside(cells).to_string())
     shared = summary(alike, ["metric", "prevalence", "errors"]) if len(alike) else None
     if shared is not None:
         print(shared.loc[[name for name in FLOORS if name in shared.index]].round(3).to_string())
@@ -251,7 +262,7 @@ def report(frame):
 
 
 def missed(frame, cells):
-    """Yield the floors missed over all cells, and which cells stray from them."""
+    """Yield the floors missed over all cells."""
     whole = summary(frame, "metric")
     for name, (low, high, bias) in FLOORS.items():
         coverage = whole.loc[name, "coverage"]
@@ -259,26 +270,52 @@ def missed(frame, cells):
         mean_bias = given.loc[given["figures"] >= 0.5, "bias_se"].mean()
         if not low <= coverage <= high or abs(mean_bias) > bias:
             yield f"{name}: coverage {coverage:.3f}, bias {mean_bias:.2f}"
-        errors = cells.index.get_level_values("errors")
-        for rates, most in (("0/0", WIDTH_WITHOUT), ("2/20", WIDTH_WITH)):
-            wider = cells[errors == rates]
-            wider = wider.loc[name, "wider"].median() if name in wider.index else 0
-            if wider > most:
-                yield f"{name}: {wider:.2f} times as wide at {rates}"
-        often = cells.loc[name]
-        often = often[often.index.get_level_values("prevalence") >= 0.05]["figures"]
+        often = given[given.index.get_level_values("prevalence") >= 0.05]["figures"]
         if len(often) and often.mean() < FIGURES:
             yield f"{name}: figures in {often.mean():.3f} of the windows"
+    yield from price_missed(cells)
+
+
+def price_missed(cells):
+    """Yield the metrics whose interval is too wide, and the labels if they are too many."""
+    errors = cells.index.get_level_values("errors")
+    for name, (rates, most) in product(PRICED, (("0/0", WIDTH_WITHOUT), ("2/20", WIDTH_WITH))):
+        wider = cells[errors == rates]
+        wider = wider.loc[name, "wider"].median() if name in wider.index else 0
+        if wider > most:
+            yield f"{name}: {wider:.2f} times as wide at {rates}"
     labels = cells["labels"].max()
     if labels > MOST_LABELS:
         yield f"labels: {labels:.3f} in one cell"
 
 
+def outside(cells):
+    """Return how many cells of each metric are outside its floors by more than their noise."""
+    counts = {}
+    for name, (low, high, bias) in FLOORS.items():
+        given = cells.loc[name]
+        coverage, windows = given["coverage"], given["windows"].clip(lower=1)
+        biased = given["bias_se"].abs() > bias + 2 / np.sqrt(windows)
+        counts[name] = {
+            "cells": len(given),
+            "below": (coverage < low - noise(low, windows)).sum(),
+            "above": (coverage > high + noise(high, windows)).sum(),
+            "biased": (biased & (given["figures"] >= 0.5)).sum(),
+        }
+    return pd.DataFrame.from_dict(counts, orient="index")
+
+
+def noise(share, windows):
+    """Return two standard errors of a share of the windows."""
+    return 2 * np.sqrt(share * (1 - share) / windows)
+
+
 def band_missed(shared):
-    """Yield where the band holds the true value less often than promised."""
-    for name in FLOORS:
-        if name in shared.index and shared.loc[name, "band"].mean() < BAND:
-            yield f"{name}: band {shared.loc[name, 'band'].mean():.3f}"
+    """Yield the cells where the band holds the true value less often than promised."""
+    for name in shared.index.unique("metric").intersection(list(FLOORS), sort=False):
+        for (prevalence, errors), cell in shared.loc[name].iterrows():
+            if cell["band"] < BAND - noise(BAND, max(cell["windows"], 1)):
+                yield f"{name}: band {cell['band']:.3f} at {prevalence:.0%}, {errors}"
 
 
 def misled_missed(table):
