@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +19,8 @@ from transformers import (
 )
 
 from modwatch.errors import ModelError
-from modwatch.models.artifact import load, read_manifest, save
+from modwatch.models.artifact import load, save
+from modwatch.models.manifest import read_manifest
 from modwatch.models.recipe import Recipe
 from modwatch.models.tokenizer import encode
 from modwatch.models.training import TrainedModel, train
@@ -152,11 +154,79 @@ def test_an_artifact_of_another_version_is_named(artifact_copy: Copy) -> None:
         load(path.parent)
 
 
+def edited(folder: Path, change: Callable[[dict[str, Any]], None], *, digest: bool = True) -> Path:
+    """Edit the manifest in `folder` as JSON; without its digest: as format 2 was at first."""
+    path = folder / "modwatch.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    if not digest:
+        del manifest["digest"]
+    path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+    return folder
+
+
+def test_an_artifact_of_before_manifests_had_a_digest_is_loaded(
+    artifact_copy: Copy, tiny_artifact: Path
+) -> None:
+    """Nothing else of format 2 has changed: the manifest without its digest is what was written."""
+    folder = edited(artifact_copy(), lambda _: None, digest=False)
+    assert load(folder).digest == load(tiny_artifact).digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"threshold": 0.999},
+        {"calibration": {"method": "none", "parameters": [], "prior_shift": 0.0}},
+        {"libraries": {}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_an_edited_manifest_is_named(artifact_copy: Copy, change: dict[str, Any]) -> None:
+    folder = edited(artifact_copy(), lambda manifest: manifest.update(change))
+    with pytest.raises(ModelError, match=r"modwatch\.json differs from its own digest; download"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"method": "astrology"}, "isotonic, got 'astrology'; download the artifact again"),
+        ({"method": "platt", "parameters": [1.0]}, r"\(platt\) are invalid"),
+        ({"method": "isotonic", "parameters": [1.0]}, r"\(isotonic\) are invalid"),
+        (
+            {"method": "platt", "parameters": [1.0, float("nan")]},
+            r"\(platt\) are invalid",
+        ),
+        ({"parameters": "many"}, "no valid calibration"),
+        ({"of": "something"}, "no valid calibration"),
+    ],
+)
+def test_an_impossible_calibration_is_named(
+    artifact_copy: Copy, change: dict[str, Any], message: str
+) -> None:
+    folder = edited(
+        artifact_copy(), lambda manifest: manifest["calibration"].update(change), digest=False
+    )
+    with pytest.raises(ModelError, match=rf"modwatch\.json.*{message}"):
+        load(folder)
+
+
+@pytest.mark.parametrize("threshold", [1.5, -0.1, float("nan")])
+def test_an_impossible_threshold_is_named(artifact_copy: Copy, threshold: float) -> None:
+    folder = edited(
+        artifact_copy(), lambda manifest: manifest.update(threshold=threshold), digest=False
+    )
+    with pytest.raises(ModelError, match=r"modwatch\.json has the threshold .* no probability"):
+        load(folder)
+
+
 def test_manifest_of_another_recipe_does_not_fit(artifact_copy: Copy) -> None:
-    folder = artifact_copy()
-    manifest = json.loads((folder / "modwatch.json").read_text())
-    manifest["recipe"]["random_features"] = 32
-    (folder / "modwatch.json").write_text(json.dumps(manifest))
+    folder = edited(
+        artifact_copy(),
+        lambda manifest: manifest["recipe"].update(random_features=32),
+        digest=False,
+    )
     with pytest.raises(ModelError, match=r"head\.safetensors does not fit"):
         load(folder)
 

@@ -1,6 +1,7 @@
 """The registry against a real MLflow: SQLite, and one real server."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 
 from modwatch.errors import ModelError, NoChampionError, TrackingError
 from modwatch.models.artifact import load
+from modwatch.models.manifest import read_manifest, write_manifest
 from modwatch.models.registry import champion_version, fetch, register, roll_back, set_alias
 from modwatch.models.training_run import TrainingRun
 from modwatch.scoring.local import LocalScorer
@@ -81,6 +83,26 @@ def test_cache_of_another_database_is_not_mistaken(
     (tmp_path / f"renewed-{version}-{'0' * 12}").mkdir()
     folder = fetch("renewed", version, tracking_uri=sqlite, cache_dir=tmp_path).folder
     assert (folder / "modwatch.json").exists()
+
+
+def test_a_manifest_edited_with_its_digest_is_refused(
+    tiny_artifact: Path, sqlite: str, tmp_path: Path
+) -> None:
+    """Whoever edits the manifest can compute its digest, too, but not that of the registry."""
+    version = registered(tiny_artifact, sqlite, "edited")
+    folder = fetch("edited", version, tracking_uri=sqlite, cache_dir=tmp_path).folder
+    manifest = read_manifest(folder) | {"threshold": 0.999}
+    (folder / "modwatch.json").unlink()
+    (folder / "README.md").unlink()  # written after the manifest
+    write_manifest(folder, manifest)
+    assert load(folder).threshold == 0.999
+    with pytest.raises(
+        ModelError, match=rf"{folder}/modwatch\.json was changed.*remove the folder"
+    ):
+        fetch("edited", version, tracking_uri=sqlite, cache_dir=tmp_path)
+    shutil.rmtree(folder)
+    folder = fetch("edited", version, tracking_uri=sqlite, cache_dir=tmp_path).folder
+    assert load(folder).digest == load(tiny_artifact).digest
 
 
 def test_unknown_version_is_named(sqlite: str, tmp_path: Path) -> None:

@@ -10,12 +10,9 @@
 It contains no code and no pickles.
 """
 
-import hashlib
 import importlib.metadata
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -25,17 +22,22 @@ from modwatch.errors import ModelError
 from modwatch.models.calibration import Calibration
 from modwatch.models.classifier import Classifier, build_classifier
 from modwatch.models.encoder import pretrained_encoder, quiet
+from modwatch.models.manifest import (
+    AGAIN,
+    HEAD,
+    MANIFEST,
+    check_files,
+    model_digest,
+    read_manifest,
+    write_manifest,
+)
 from modwatch.models.model_card import model_card
 from modwatch.models.recipe import Recipe
 from modwatch.models.tokenizer import pretrained_tokenizer
 from modwatch.models.training import TrainedModel, TrainingFacts
 
-FORMAT = 2
-MANIFEST = "modwatch.json"
 _CARD = "README.md"
-_HEAD = "head.safetensors"
 _LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
-_AGAIN = "download the artifact again from the registry or train the model again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,41 +66,35 @@ def save(model: TrainedModel, folder: Path) -> str:
             member.encoder.save_pretrained(place)
         save_file(
             {name: value.cpu().contiguous() for name, value in member.head.state_dict().items()},
-            place / _HEAD,
+            place / HEAD,
         )
-    manifest = {
-        "format": FORMAT,
+    content = {
         "recipe": model.recipe.to_json(),
         "calibration": asdict(model.calibration),
         "threshold": float(model.threshold),
         "training": asdict(model.facts),
         "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
-        "files": {
-            str(path.relative_to(folder)): _sha256(path)
-            for path in sorted(folder.rglob("*"))
-            if path.is_file()
-        },
     }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
+    manifest = write_manifest(folder, content)
     (folder / _CARD).write_text(model_card(model), "utf-8")
-    return _digest(manifest)
+    return model_digest(manifest)
 
 
 def load(folder: Path) -> LoadedModel:
     """Return the model in `folder`, on the CPU; ModelError names the file that is not right."""
     manifest = read_manifest(folder)
+    check_files(folder, manifest)
     path = folder / MANIFEST
-    for name, digest in manifest["files"].items():
-        if _sha256(folder / name) != digest:
-            raise ModelError(f"{folder / name} differs from its digest in {MANIFEST}; {_AGAIN}")
     recipe = Recipe.from_json(manifest["recipe"], origin=path)
-    try:
-        calibration = Calibration(
-            **manifest["calibration"] | {"parameters": tuple(manifest["calibration"]["parameters"])}
+    calibration = Calibration.from_json(manifest["calibration"], origin=path)
+    if not 0 <= manifest["threshold"] <= 1:
+        raise ModelError(
+            f"{path} has the threshold {manifest['threshold']}, which is no probability; {AGAIN}"
         )
+    try:
         facts = TrainingFacts(**manifest["training"])
-    except (TypeError, KeyError) as exc:
-        raise ModelError(f"{path} is not a manifest of a model; {_AGAIN}") from exc
+    except TypeError as exc:
+        raise ModelError(f"{path} is not a manifest of a model; {AGAIN}") from exc
     return LoadedModel(
         recipe=recipe,
         tokenizer=pretrained_tokenizer(folder),
@@ -106,35 +102,8 @@ def load(folder: Path) -> LoadedModel:
         calibration=calibration,
         threshold=manifest["threshold"],
         facts=facts,
-        digest=_digest(manifest),
+        digest=model_digest(manifest),
     )
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return modwatch.json of an artifact; ModelError when it is missing or invalid."""
-    path = folder / MANIFEST
-    try:
-        manifest = json.loads(path.read_text("utf-8"))
-        known = manifest["format"]
-        complete = known != FORMAT or (
-            {"config.json", "model.safetensors", "tokenizer.json", _HEAD} <= set(manifest["files"])
-            and all(
-                isinstance(manifest[key], dict) for key in ("recipe", "calibration", "training")
-            )
-            and isinstance(manifest["threshold"], float)
-        )
-    except OSError as exc:
-        raise ModelError(f"{path} cannot be read; use the folder of a saved model") from exc
-    except (ValueError, KeyError, TypeError) as exc:
-        raise ModelError(f"{path} is not a manifest of a model; {_AGAIN}") from exc
-    if known != FORMAT:
-        raise ModelError(
-            f"{path} has format {known!r}, and this version of Modwatch reads format {FORMAT}; "
-            "train the model again"
-        )
-    if not complete:
-        raise ModelError(f"{path} is not complete; {_AGAIN}")
-    return dict(manifest)
 
 
 def _place(folder: Path, number: int) -> Path:
@@ -143,28 +112,13 @@ def _place(folder: Path, number: int) -> Path:
 
 def _member(folder: Path, recipe: Recipe) -> Classifier:
     """Return the network in `folder`."""
-    path = folder / _HEAD
+    path = folder / HEAD
     with torch.random.fork_rng(devices=[]):  # the new head draws weights that are replaced
         classifier = build_classifier(pretrained_encoder(folder), recipe)
     try:
         classifier.head.load_state_dict(load_file(path), strict=True)
     except (SafetensorError, OSError) as exc:
-        raise ModelError(f"{path} is not a safetensors file; {_AGAIN}") from exc
+        raise ModelError(f"{path} is not a safetensors file; {AGAIN}") from exc
     except RuntimeError as exc:
-        raise ModelError(f"{path} does not fit config.json and {MANIFEST}; {_AGAIN}") from exc
+        raise ModelError(f"{path} does not fit config.json and {MANIFEST}; {AGAIN}") from exc
     return classifier.eval()
-
-
-def _digest(manifest: dict[str, Any]) -> str:
-    """Return the SHA-256 of everything that determines predictions."""
-    kept = {key: manifest[key] for key in ("files", "recipe", "calibration", "threshold")}
-    kept["seed"] = manifest["training"]["seed"]  # of the masks of Monte Carlo dropout
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as exc:
-        raise ModelError(f"{path} cannot be read; {_AGAIN}") from exc

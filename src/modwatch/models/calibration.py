@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from sklearn.metrics import precision_recall_curve
 from sklearn.model_selection import StratifiedKFold
 
 from modwatch.errors import ModelError
+from modwatch.models.manifest import AGAIN
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -26,6 +28,8 @@ _EDGE = 1e-12
 #: Smallest slope, so that the order of comments stays.
 _LEAST_SLOPE = 1e-3
 _FOLDS = 5
+#: Parameters of each method but isotonic, whose blocks have two each.
+_COEFFICIENTS = {"none": 0, "temperature": 1, "platt": 2, "beta": 3}
 #: Part of what is left to 0 and to 1 by which isotonic regression rises beyond its blocks.
 _EDGE_RISE = 0.01
 
@@ -53,6 +57,27 @@ class Calibration:
     parameters: tuple[float, ...] = ()
     #: Log odds of the expected prevalence minus those of the corpus.
     prior_shift: float = 0.0
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any], *, origin: Path) -> "Calibration":
+        """Return the calibration of JSON values; ModelError names `origin` when it is invalid."""
+        try:
+            made = cls(**values | {"parameters": tuple(map(float, values["parameters"]))})
+            finite = bool(np.isfinite([*made.parameters, made.prior_shift]).all())
+        except (TypeError, KeyError, ValueError) as exc:
+            raise ModelError(f"{origin} has no valid calibration; {AGAIN}") from exc
+        if made.method not in METHODS:
+            raise ModelError(
+                f"{origin}: the calibration must be one of {', '.join(METHODS)}, got "
+                f"{made.method!r}; {AGAIN}"
+            )
+        number = len(made.parameters)
+        pairs = made.method == "isotonic" and number >= 2 and number % 2 == 0
+        if not finite or not (pairs or number == _COEFFICIENTS.get(made.method)):
+            raise ModelError(
+                f"{origin}: the parameters of the calibration ({made.method}) are invalid; {AGAIN}"
+            )
+        return made
 
     def __call__(self, prob: Floats) -> Floats:
         """Return calibrated probabilities, in the shape of `prob`."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modwatch.errors import ModelError, NoChampionError
+from modwatch.models.manifest import MANIFEST, model_digest, read_manifest
 from modwatch.models.training_run import EXPERIMENT
 from modwatch.tracking.client import connect, experiment_id, log_texts
 
@@ -31,7 +32,6 @@ CHAMPION, CHALLENGER = "champion", "challenger"
 #: Aliases of versions.
 ALIASES = (CHAMPION, CHALLENGER)
 _PREVIOUS = "previous"
-_MANIFEST = "modwatch.json"
 _DIGEST_TAG = "modwatch.digest"
 #: The tag of a version with the run that asked for it, so that none makes two.
 _REQUEST_TAG = "modwatch.request"
@@ -271,20 +271,34 @@ def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> Fet
 
     Raises:
         NoChampionError: the version is missing.
-        ModelError: its threshold is no number between 0 and 1.
+        ModelError: its threshold is no number between 0 and 1, or it is not the model that was
+            registered.
         TrackingError: MLflow cannot be reached or rejects the call.
     """
     with connect(tracking_uri) as client:
         with _absent(f"MLflow has no version {version} of model {name}; register one"):
             registered = client.get_model_version(name, version)
         made = f"{registered.creation_timestamp} {registered.source}".encode()
-        digest = registered.tags.get(_DIGEST_TAG) or hashlib.sha256(made).hexdigest()
+        own = registered.tags.get(_DIGEST_TAG)
+        digest = own or hashlib.sha256(made).hexdigest()
         threshold = _threshold(registered.tags.get(THRESHOLD_TAG), name, version)
         folder = cache_dir / f"{name}-{version}-{digest[:12]}"
         if not folder.exists():
             source = client.get_model_version_download_uri(name, version)
             _download(source, folder, tracking_uri)
+    if own:
+        _check(folder, own, f"version {version} of model {name}")
     return FetchedModel(folder=folder, threshold=threshold)
+
+
+def _check(folder: Path, digest: str, version: str) -> None:
+    """Raise ModelError if the manifest in `folder` is not that of the model with this digest."""
+    if model_digest(read_manifest(folder)) != digest:
+        raise ModelError(
+            f"{folder / MANIFEST} was changed after {version} was registered: it differs from the "
+            f"tag {_DIGEST_TAG}; remove the folder, and it is downloaded again; if the message "
+            "remains, set the alias on another version or train the model again"
+        )
 
 
 def _threshold(given: str | None, name: str, version: str) -> float | None:
@@ -309,7 +323,7 @@ def _download(source: str, folder: Path, tracking_uri: str) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".download-") as scratch:
         local = download_artifacts(artifact_uri=source, dst_path=scratch, tracking_uri=tracking_uri)
-        manifests = sorted(Path(local).glob(f"artifacts/*/{_MANIFEST}"))
+        manifests = sorted(Path(local).glob(f"artifacts/*/{MANIFEST}"))
         try:
             (manifests[0].parent if manifests else Path(local)).rename(folder)
         except OSError:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from modwatch.errors import ModelError
-from modwatch.models.artifact import MANIFEST
+from modwatch.models.manifest import MANIFEST
 from modwatch.scoring.foreign import (
     DEFAULT_THRESHOLD,
     HuggingFaceScorer,
