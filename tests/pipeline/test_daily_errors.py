@@ -1,0 +1,160 @@
+"""A day that people labelled with errors: the headline is the corrected figure, everywhere."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from installation import MONDAY, TO_THE_QUEUE, Installation, known_labels
+from mlflow import MlflowClient
+
+from modwatch.alerts.metrics import metric_values
+from modwatch.lake.day_scores import day_scores
+from modwatch.metrics.estimation.annotators import MINIMUM_CONFIRMED
+from modwatch.metrics.estimation.labelled_day import LabelledDay
+from modwatch.metrics.estimation.measure import measure_days, reliability_estimates
+from modwatch.metrics.what_if import OUTCOMES
+from modwatch.monitoring.tables import labelled_day
+from modwatch.resources import Resources, open_resources
+from modwatch.review.people import create_moderator
+from modwatch.review.queue import decide, lease
+from modwatch.review.simulated import SimulatedModerator
+from modwatch.tracking.keys import metric_title
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+ALPHA = 0.3
+RATES = {"false_positive_rate": 0.05, "false_negative_rate": 0.2}
+HEADLINE = ("accuracy", "oc_accuracy", "oc_auroc", "review_efficiency")
+ENDS = ["value", "low", "high"]
+
+#: An alert that is always active, to read the value that it is about.
+RULES = """
+keep_defaults = false
+[[rules]]
+name = "accuracy"
+severity = "info"
+metric = "window_accuracy"
+direction = "above"
+open = { bound = 0.0, compare = "value" }
+close = { bound = 0.0, compare = "value" }
+look_at = "Nothing."
+"""
+
+
+def label_with_errors(at: Resources) -> None:
+    """Let three people label all that waits: first labels, confirmations, third labels."""
+    truth = dict(known_labels(at.lake))
+    for seed, name in enumerate(("ann", "bob", "cem")):
+        person = create_moderator(at.database, name, "moderator")
+        simulated = SimulatedModerator(token="", seed=seed, **RATES)
+        while (held := lease(at.database, person.id)) is not None:
+            comment_id = held.item.comment_id
+            decide(
+                at.database, moderator_id=person.id, item_id=held.item.id, lease_token=held.token,
+                label=simulated.label(comment_id, truth[comment_id]), seconds=3.0,
+                idempotency_key=held.token,
+            )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def home(
+    make_installation: Callable[..., Installation], tmp_path_factory: pytest.TempPathFactory
+) -> Installation:
+    """An installation with one day, measured and published."""
+    folder = tmp_path_factory.mktemp("errors")
+    (folder / "rules.toml").write_text(RULES)
+    home = make_installation(
+        folder,
+        source={"kind": "community", "seed": 7, "comments_per_day": 900},
+        **{"review_fraction": ALPHA, "confirmation_share": 0.2, "retest_share": 0, "gold_share": 0},
+        alert_rules=folder / "rules.toml",
+    )
+    home.run(*TO_THE_QUEUE)
+    with open_resources(home.settings) as at:
+        label_with_errors(at)
+    home.run("collect_labels", "measure", "raise_alerts", "publish")
+    return home
+
+
+@pytest.fixture
+def at(home: Installation) -> Iterator[Resources]:
+    with open_resources(home.settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+def day(at: Resources) -> LabelledDay:
+    return labelled_day(at.lake, MONDAY, day_scores(at.lake, MONDAY))
+
+
+@pytest.fixture
+def headline(at: Resources) -> pd.DataFrame:
+    """The estimates of the window as deployed, by metric."""
+    return deployed(at.lake.table("window_measurements", MONDAY).to_pandas())
+
+
+def deployed(table: pd.DataFrame) -> pd.DataFrame:
+    at = table["alpha"].isna() | ((table["strategy"] == "uncertainty") & (table["alpha"] == ALPHA))
+    return table[at].set_index("metric")
+
+
+def test_the_headline_is_corrected_and_the_table_has_what_first_labels_would_give(
+    at: Resources, day: LabelledDay, headline: pd.DataFrame
+) -> None:
+    assert headline.loc["overturned", "n"] > MINIMUM_CONFIRMED
+    errors = at.lake.table("label_errors", MONDAY).to_pandas().set_index("metric")
+    first = measure_days(
+        [replace(day, confirmations=None)],
+        review_fractions=[ALPHA],
+        threshold=day_scores(at.lake, MONDAY).threshold,
+    )
+    for metric in HEADLINE:
+        row, plain = errors.loc[metric], deployed(first).loc[metric, ENDS]
+        uncorrected = row[["uncorrected", "uncorrected_low", "uncorrected_high"]]
+        assert uncorrected.tolist() == pytest.approx(plain.tolist())
+        assert row[ENDS].tolist() == pytest.approx(headline.loc[metric, ENDS].tolist())
+        assert abs(row["value"] - row["uncorrected"]) > 0.01
+
+
+def test_the_reliability_diagram_is_corrected(at: Resources, day: LabelledDay) -> None:
+    columns = ["positive_rate", "low", "high"]
+    curve = at.lake.table("reliability", MONDAY).to_pandas()[columns].to_numpy()
+    corrected, first = (
+        reliability_estimates([each])[columns].to_numpy(float)
+        for each in (day, replace(day, confirmations=None))
+    )
+    assert curve == pytest.approx(corrected)
+    assert np.abs(curve - first).max() > 0.05
+
+
+def test_alerts_watch_the_corrected_figure(at: Resources, headline: pd.DataFrame) -> None:
+    values = {each.metric: each for each in metric_values(at.lake, at.checks, MONDAY, MONDAY)}
+    for metric in HEADLINE:
+        watched = values[f"window_{metric}"]
+        assert [watched.value, watched.low, watched.high] == headline.loc[metric, ENDS].tolist()
+    value, low, high = headline.loc["accuracy", ENDS]
+    (alert,) = at.lake.table("alerts", MONDAY).to_pylist()
+    assert f"is {value:.4g} (95% CI {low:.4g} to {high:.4g}" in alert["words"]
+
+
+def test_mlflow_and_its_what_if_table_show_the_corrected_figure(
+    at: Resources, headline: pd.DataFrame, tmp_path: Path
+) -> None:
+    client = MlflowClient(at.settings.mlflow_url)
+    experiment = client.get_experiment_by_name("modwatch").experiment_id
+    (run,) = client.search_runs([experiment], f"run_name = '{MONDAY}'")
+    for metric in HEADLINE:
+        group = "model" if metric == "accuracy" else "collaboration"
+        value = headline.loc[metric, "value"]
+        assert run.data.metrics[f"{group}/{metric}"] == pytest.approx(value)
+        assert f"{metric_title(metric)} {value:.3f} (" in run.data.tags["mlflow.note.content"]
+    path = client.download_artifacts(run.info.run_id, "tables/what_if.csv", str(tmp_path))
+    choices = pd.read_csv(path)
+    (choice,) = choices[choices["deployed"]].to_dict("records")
+    for metric in OUTCOMES:
+        shown = [choice[f"{metric}{end}"] for end in ("", "_low", "_high")]
+        assert shown == pytest.approx(headline.loc[metric, ENDS].tolist())
