@@ -27,15 +27,27 @@ print(json.dumps({
     "modules": sorted({name.split(".")[0] for name in sys.modules}),
     "dags": [{
         "dag_id": dag.dag_id, "doc": dag.doc_md or "", "catchup": dag.catchup,
+        "schedule": getattr(dag.schedule, "expression", None),
         "tasks": [{
             "id": task.task_id, "retries": task.retries,
             "timeout": task.execution_timeout is not None,
             "policy": task.retry_policy is not None,
+            "next": sorted(task.downstream_task_ids),
             "alarms": [type(call).__name__ for call in task.on_failure_callback],
         } for task in dag.tasks],
     } for dag in dags],
 }))
 """
+
+
+#: When the DAGs run (UTC), as docs/ops.md says.
+SCHEDULES = {
+    "score_comments": "0 0 * * *",
+    "monitor_collaboration": "0 6 * * *",
+    "monitor_disagreement": "0 7 * * 1",
+    "audit_recall": "0 7 1 * *",
+    "train_model": None,
+}
 
 
 @pytest.fixture(scope="module", params=DAG_FILES, ids=lambda path: path.stem)
@@ -84,3 +96,18 @@ def test_every_task_has_the_defaults(parsed) -> None:
             assert task["policy"], f"{task['id']}: leave retry_policy to TASK_DEFAULTS"
             alarms = "leave on_failure_callback to TASK_DEFAULTS, so that somebody is told"
             assert task["alarms"] == ["TaskFailureNotifier"], f"{task['id']}: {alarms}"
+
+
+def test_it_runs_when_the_operations_page_says(parsed) -> None:
+    path, facts = parsed
+    [dag] = facts["dags"]
+    assert dag["schedule"] == SCHEDULES[path.stem], "change docs/ops.md and SCHEDULES with it"
+
+
+def test_alerts_are_delivered_after_they_are_raised(parsed) -> None:
+    path, facts = parsed
+    for dag in facts["dags"]:
+        follows = {task["id"]: task["next"] for task in dag["tasks"]}
+        if "raise_alerts" in follows:
+            assert "deliver_alerts" in follows["raise_alerts"], path.name
+            assert any("raise_alerts" in later for later in follows.values()), path.name

@@ -7,7 +7,12 @@ from itertools import pairwise
 import pytest
 
 from modwatch.orchestration import opinions
-from modwatch.orchestration.opinions import FORM, collect_annotations, publish_opinions
+from modwatch.orchestration.opinions import (
+    FORM,
+    collect_annotations,
+    publish_opinions,
+    raise_alerts,
+)
 from modwatch.pipeline import opinions as path
 
 MONDAY = datetime.datetime(2026, 1, 12, 7, tzinfo=datetime.UTC)
@@ -17,7 +22,7 @@ MONDAY = datetime.datetime(2026, 1, 12, 7, tzinfo=datetime.UTC)
 def called(monkeypatch):
     """Return what the tasks call, in place of calling it."""
     calls = []
-    for name in ("collect_annotations", "publish_opinions", "publish_file"):
+    for name in ("collect_annotations", "publish_opinions", "publish_file", "raise_alerts"):
         monkeypatch.setattr(path, name, lambda *given, name=name: calls.append((name, *given[1:])))
     monkeypatch.setattr("modwatch.resources.open_resources", nullcontext)
     return calls
@@ -49,11 +54,15 @@ def test_a_file_takes_the_place_of_the_queue(called):
     params = {"last": None, "file": "/data/mine.csv", "groups": ["country"]}
     assert collect_annotations.function(params=params, data_interval_end=MONDAY) == 0
     publish_opinions.function(params=params, data_interval_end=MONDAY)
+    assert raise_alerts.function(params=params, data_interval_end=MONDAY) == 0
     ((name, file, groups),) = called
     assert (name, str(file), groups) == ("publish_file", "/data/mine.csv", ["country"])
     called.clear()
     params = {"last": None, "file": None, "groups": []}
     collect_annotations.function(params=params, data_interval_end=MONDAY)
     publish_opinions.function(params=params, data_interval_end=MONDAY)
+    raise_alerts.function(params=params, data_interval_end=MONDAY)
     sunday = datetime.date(2026, 1, 11)
-    assert called == [("collect_annotations", sunday), ("publish_opinions", sunday)]
+    assert called == [
+        (name, sunday) for name in ("collect_annotations", "publish_opinions", "raise_alerts")
+    ]
