@@ -1,3 +1,7 @@
+import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,7 +43,7 @@ def test_pooling_ignores_padding(pooling: Pooling, padding: int, seed: int) -> N
 def test_encoder_decoder_is_refused(tmp_path: Path) -> None:
     config = T5Config(vocab_size=16, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
     T5Model(config).save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="not a Hugging Face encoder"):
+    with pytest.raises(ModelError, match=r"is an encoder-decoder \(t5\); use an encoder-only"):
         pretrained_encoder(tmp_path)
 
 
@@ -63,13 +67,54 @@ def test_folder_asking_for_remote_code_is_refused(tmp_path: Path) -> None:
         pretrained_encoder(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["nobody/no-such-encoder", "./no/such/folder"])
-def test_what_is_no_folder_and_not_on_the_hub_is_named(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(ModelError, match=r"could not be loaded"):
-        pretrained_encoder(name)
+def test_what_is_no_folder_and_no_name_of_the_hub_is_named() -> None:
+    with pytest.raises(ModelError, match=r"'\./no/such/folder' could not be loaded"):
+        pretrained_encoder("./no/such/folder")
+
+
+def test_a_hub_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
+    """In a process of its own, since the library reads its settings when it is imported."""
+    port = _closed_port()
+    child = subprocess.run(
+        [sys.executable, "-c", _UNREACHABLE],
+        env={
+            **os.environ,
+            "HF_ENDPOINT": f"http://127.0.0.1:{port}",
+            "HF_HOME": str(tmp_path),
+            "HF_HUB_OFFLINE": "0",
+        },
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    said = child.stdout.splitlines()
+    assert len(said) == 2
+    for line, what in zip(said, ("tokenizer", "encoder"), strict=True):
+        assert line.startswith(f"{what} 'nobody/nothing' could not be loaded: the Hugging Face hub")
+        assert "the Hugging Face hub cannot be reached" in line
+        assert "check the network, or pass a folder" in line
+    assert child.stderr == ""
+
+
+#: Asks an unreachable hub, without the pauses of half a minute between attempts.
+_UNREACHABLE = """
+import time
+time.sleep = lambda _: None
+from modwatch.errors import ModelError
+from modwatch.models.encoder import pretrained_encoder
+from modwatch.models.tokenizer import pretrained_tokenizer
+for load in (pretrained_tokenizer, pretrained_encoder):
+    try:
+        load("nobody/nothing")
+    except ModelError as exc:
+        print(exc)
+"""
+
+
+def _closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def test_positions_of_roberta_begin_behind_the_padding() -> None:

@@ -1,5 +1,6 @@
 """Encoders (any Hugging Face `AutoModel`), and the pooling of their hidden states."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ from transformers.utils import logging as hf_logging
 
 from modwatch.errors import ModelError
 from modwatch.models.recipe import Pooling, Recipe
+
+_ENCODERS = "use an encoder-only architecture such as BERT, RoBERTa or DistilBERT"
 
 
 def small_encoder(recipe: Recipe, *, vocab_size: int, pad_id: int) -> PreTrainedModel:
@@ -38,12 +41,15 @@ def pretrained_encoder(source: str | Path) -> PreTrainedModel:
     Runs no code of the source and unpickles nothing.
 
     Raises:
-        ModelError: there is no such encoder, or the hub cannot be reached.
+        ModelError: there is no such encoder, it is of another architecture, or the hub cannot be
+            reached.
     """
     with reading(source, "encoder"):
         config = AutoConfig.from_pretrained(source, trust_remote_code=False, **_where(source))
         if getattr(config, "is_encoder_decoder", False):
-            raise ValueError("encoder and decoder")
+            raise ModelError(
+                f"encoder {str(source)!r} is an encoder-decoder ({config.model_type}); {_ENCODERS}"
+            )
         encoder: PreTrainedModel = AutoModel.from_pretrained(
             source,
             config=config,
@@ -61,6 +67,8 @@ def reading(source: str | Path, what: str) -> Iterator[None]:
     try:
         with quiet():
             yield
+    except ModelError:
+        raise
     except Exception as exc:  # of any class, from Python and Rust
         raise ModelError(_unreadable(source, what, exc)) from exc
 
@@ -69,12 +77,16 @@ def reading(source: str | Path, what: str) -> Iterator[None]:
 def quiet() -> Iterator[None]:
     """Keep Hugging Face's warnings and progress bars from the terminal."""
     level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
+    hub = logging.getLogger("huggingface_hub")
+    hub_level = hub.level
     hf_logging.set_verbosity_error()  # it would warn of the weights of an unused head
+    hub.setLevel(logging.ERROR)  # … and of each attempt to reach the hub
     hf_logging.disable_progress_bar()
     try:
         yield
     finally:
         hf_logging.set_verbosity(level)
+        hub.setLevel(hub_level)
         if bars:
             hf_logging.enable_progress_bar()
 
@@ -98,8 +110,7 @@ def hidden_states(encoder: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor
         states: Tensor = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
     except (AttributeError, TypeError, ValueError) as exc:
         raise ModelError(
-            f"{type(encoder).__name__} returns no hidden states for ids and a mask; "
-            "use an encoder-only architecture such as BERT, RoBERTa or DistilBERT"
+            f"{type(encoder).__name__} returns no hidden states for ids and a mask; {_ENCODERS}"
         ) from exc
     return states
 
