@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import mlflow
@@ -137,16 +138,25 @@ def test_an_outage_of_mlflow_delays_the_curves_only(
 
 
 def test_a_training_that_fails_says_so_in_its_run(
-    corpus: Corpus, tiny_recipe: Recipe, uri: str, tmp_path: Path
+    corpus: Corpus, tiny_recipe: Recipe, uri: str
 ) -> None:
-    texts, _ = corpus
-    with pytest.raises(ModelError, match="at least ten of each"):
-        train_and_register(
-            texts, [0] * len(texts), name="failed", tracking_uri=uri, recipe=tiny_recipe
-        )
+    recipe = replace(tiny_recipe, encoder="./no/such/folder")
+    with pytest.raises(ModelError, match="could not be loaded"):
+        train_and_register(*corpus, name="failed", tracking_uri=uri, recipe=recipe)
     (run,) = runs(uri)
     assert run.info.status == "FAILED"
-    assert "at least ten of each" in run.data.tags["modwatch.error"]
+    assert "could not be loaded" in run.data.tags["modwatch.error"]
+
+
+@pytest.mark.parametrize("texts", [[], ["the garden needs rain"] * 30], ids=["empty", "one class"])
+def test_a_corpus_that_cannot_be_used_leaves_no_run(
+    texts: list[str], tiny_recipe: Recipe, uri: str
+) -> None:
+    with pytest.raises(ModelError, match="at least ten of each"):
+        train_and_register(
+            texts, [0] * len(texts), name="refused", tracking_uri=uri, recipe=tiny_recipe
+        )
+    assert runs(uri) == []
 
 
 def test_curves_of_an_ensemble_are_told_apart(uri: str) -> None:

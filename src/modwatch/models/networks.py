@@ -114,7 +114,7 @@ def fit_networks(
     not change the weights.
 
     Raises:
-        ModelError: the loss is not finite, or one comment does not fit into the memory.
+        ModelError: loss or weights are not finite, or one comment does not fit into the memory.
     """
     job = _Job(start=start, train=train, held=held, seed=seed, folder=folder)
     networks = start.recipe.networks

@@ -43,6 +43,8 @@ Point = dict[str, float]
 _COMPLETE = "complete"
 #: Seconds between checkpoints, beside those of the evaluations.
 _CHECKPOINT_SECONDS = 300.0
+#: Most rows of a batch that a message names.
+_NAMED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,8 @@ class Split:
     ids: Ids
     #: (N,) in [0, 1].
     target: NDArray[np.float32]
+    #: (N,) positions in the corpus, from 0.
+    rows: NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +103,7 @@ def fit(
     twice the accumulation.
 
     Raises:
-        ModelError: the loss is not finite, or one comment does not fit into the memory.
+        ModelError: loss or weights are not finite, or one comment does not fit into the memory.
     """
 
     def attempt(limits: BatchLimits) -> tuple[Classifier, Fit]:
@@ -214,9 +218,11 @@ class _Trainer(Trainer):  # type: ignore[misc]
         logit, features = model(inputs["ids"], inputs["mask"])
         loss = loss_of(self._recipe, logit, inputs["target"])
         if not torch.isfinite(loss):
+            batch = self._split.rows[inputs["row"].cpu().numpy()]
             raise ModelError(
-                f"training: the loss of step {self.state.global_step + 1} is not finite "
-                f"(batch of comments {inputs['row'].tolist()[:5]}…); use a smaller "
+                f"training: the loss of step {self.state.global_step + 1} is not finite (batch of "
+                f"{len(batch)} comments, rows {', '.join(map(str, batch[:_NAMED]))}"
+                f"{', …' * (len(batch) > _NAMED)} of the corpus, counted from 0); use a smaller "
                 "`learning_rate`"
             )
         if isinstance(self.model.head, SNGPHead) and self._recipe.precision == "momentum":
@@ -229,6 +235,11 @@ class _Trainer(Trainer):  # type: ignore[misc]
         The weights that are evaluated, some of which are kept, have a norm within the bound. Saving
         alone does not change them, since its time is not that of another run.
         """
+        if not all(weight.isfinite().all() for weight in self.model.parameters()):
+            raise ModelError(
+                f"training: the weights after step {self.state.global_step} are not finite; use a "
+                "smaller `learning_rate`"
+            )
         self.model.head.constrain(exact=True)
         recipe = replace(self._recipe, method="sngp" if self._recipe.is_sngp else "deterministic")
         predictor = Predictor(

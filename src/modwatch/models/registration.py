@@ -13,7 +13,7 @@ from modwatch.models.data_report import DataReport
 from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import Recipe
 from modwatch.models.registry import register
-from modwatch.models.training import TrainedModel, train
+from modwatch.models.training import TrainedModel, checked, train
 from modwatch.models.training_run import TrainingRun
 
 #: The tag `encoder` of a model without a pre-trained one.
@@ -48,6 +48,7 @@ def train_and_register(
         ModelError: the corpus cannot be used, or training failed.
         TrackingError: MLflow cannot be reached.
     """
+    checked(texts, labels)  # before there is a run, which would only say that it failed
     run = TrainingRun(tracking_uri, name=name, checkpoints=checkpoints)
     progress(f"training on {len(texts):,} comments; its curves: {run.url}")
     try:

@@ -141,10 +141,10 @@ def train(
 
     Raises:
         ModelError: lengths differ, labels are outside [0, 1], a class has fewer than ten comments,
-            the encoder cannot be loaded, the loss is not finite, or the checkpoints are those of
-            another run.
+            the encoder cannot be loaded, loss or weights are not finite, one comment does not fit
+            into the memory, or the checkpoints are those of another run.
     """
-    target = _checked(texts, labels)
+    target = checked(texts, labels)
     label = (target > LABEL_THRESHOLD).astype(np.int64)
     rng = np.random.default_rng(seed)
     kept = np.sort(rng.permutation(len(texts))[: recipe.max_examples])
@@ -158,6 +158,7 @@ def train(
         Split(
             ids=encode(tokenizer, [texts[i] for i in rows], max_length=recipe.max_length),
             target=target[rows].astype(np.float32),
+            rows=rows,
         )
         for rows in (used, held)
     )
@@ -195,7 +196,8 @@ def train(
     return _calibrated(model, held_split.ids, label[held], float(label[kept].mean()))
 
 
-def _checked(texts: Sequence[str], labels: Sequence[float]) -> Shares:
+def checked(texts: Sequence[str], labels: Sequence[float]) -> Shares:
+    """Return the labels as an array; ModelError when no model can be trained on the corpus."""
     if len(texts) != len(labels):
         raise ModelError(f"training: {len(texts)} texts but {len(labels)} labels; pass one each")
     target = np.asarray(labels, dtype=np.float64)
