@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, known_labels
+from published import real_data
 from small_audits import plan_audit
 from sqlalchemy import text
 
@@ -27,6 +28,8 @@ from modwatch.demo.moderators import (
     label_audit,
     visitor_token,
 )
+from modwatch.demo.run import run_demo
+from modwatch.errors import SourceError
 from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.review.console.server import listen, server
@@ -116,6 +119,18 @@ def test_the_moderators_know_the_truth_and_err_by_their_seed(staffed: Resources)
         person, comment_id = by_name[row["moderator"]], row["comment_id"]
         assert row["label"] == person.label(comment_id, truth[comment_id])
         assert row["seconds"] == pytest.approx(person.seconds(comment_id))
+
+
+def test_all_moderators_have_the_error_rates_that_are_asked_for(staffed: Resources) -> None:
+    people = create_moderators(staffed.database, error_rates=(0.02, 0.2))
+    rates = {(each.false_positive_rate, each.false_negative_rate) for each in people}
+    assert rates == {(0.02, 0.2)}
+
+
+def test_moderators_with_real_ratings_have_no_error_rates() -> None:
+    real_data("civil_comments_cctk/comments_with_ratings.parquet")
+    with pytest.raises(SourceError, match="real ratings"):
+        run_demo("civil_comments", once=True, error_rates=(0.02, 0.2))
 
 
 def test_hiring_twice_hires_the_same_people(staffed: Resources) -> None:

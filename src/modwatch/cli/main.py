@@ -68,6 +68,13 @@ def _parser() -> argparse.ArgumentParser:
         "--data", default="synthetic", help="synthetic, wikipedia_talk or civil_comments"
     )
     demo.add_argument("--encoder", help="a pre-trained encoder; default: the offline model")
+    demo.add_argument(
+        "--error-rates",
+        type=number_between(0, 1),
+        nargs=2,
+        metavar=("FALSE_POSITIVE", "FALSE_NEGATIVE"),
+        help="of the simulated moderators; default: 0.2 to 1.5 %% and 2 to 8 %%",
+    )
     demo.add_argument("--once", action="store_true", help="stop everything at the end")
     _add_daily(commands)
     add_models(commands)
@@ -150,7 +157,8 @@ def _add_review(commands: Any) -> None:
 def _demo(options: argparse.Namespace) -> int:
     from modwatch.demo.run import run_demo
 
-    return run_demo(options.data, once=options.once, encoder=options.encoder)
+    rates = tuple(options.error_rates) if options.error_rates else None
+    return run_demo(options.data, once=options.once, encoder=options.encoder, error_rates=rates)
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -39,23 +39,28 @@ _SKIP_RATE, _ESCALATE_RATE = 0.01, 0.02
 _CODES = ("harassment.insult", "threat.person", "hate.origin", "hate.slur")
 
 
-def create_moderators(engine: Engine, ratings: Ratings | None = None) -> list[SimulatedModerator]:
+def create_moderators(
+    engine: Engine,
+    ratings: Ratings | None = None,
+    error_rates: tuple[float, float] | None = None,
+) -> list[SimulatedModerator]:
     """Return the simulated moderators, with accounts and tokens.
 
-    They give real `ratings` of the comments that have some.
+    They give real `ratings` of the comments that have some. `error_rates`: the false-positive and
+    false-negative rate of each, in place of their own.
     """
     return [
         SimulatedModerator(
             token=issue_token(engine, create_moderator(engine, name, "moderator").id),
-            false_positive_rate=false_positive,
-            false_negative_rate=false_negative,
+            false_positive_rate=(error_rates or own)[0],
+            false_negative_rate=(error_rates or own)[1],
             seed=seed,
             skip_rate=_SKIP_RATE,
             escalate_rate=_ESCALATE_RATE,
             codes=_CODES,
             ratings=ratings,
         )
-        for seed, (name, false_positive, false_negative) in enumerate(DEMO_MODERATORS)
+        for seed, (name, *own) in enumerate(DEMO_MODERATORS)
     ]
 
 

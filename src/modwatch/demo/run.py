@@ -14,7 +14,7 @@ from modwatch.demo.moderators import Shift, create_moderators, visitor_token
 from modwatch.demo.setup import Demo, Narrator, started, write_model_data
 from modwatch.demo.stack import MemoryGauge, interruptible
 from modwatch.demo.summary import summarise
-from modwatch.errors import StackError
+from modwatch.errors import SourceError, StackError
 from modwatch.resources import open_resources
 from modwatch.review.quality_control.gold import add_gold
 
@@ -30,19 +30,34 @@ _OPINIONS_DAG = "monitor_disagreement"
 _REPORT_SECONDS = 180
 
 
-def run_demo(name: str, *, once: bool, encoder: str | None = None) -> int:
+def run_demo(
+    name: str,
+    *,
+    once: bool,
+    encoder: str | None = None,
+    error_rates: tuple[float, float] | None = None,
+) -> int:
     """Run the demo `name`; return 0 when every run succeeded, 1 otherwise.
 
     With `once` all services are stopped at the end; otherwise they run until Ctrl-C. The model is
-    the offline one, or `encoder` (a folder or a name on the hub) fine-tuned.
+    the offline one, or `encoder` (a folder or a name on the hub) fine-tuned. `error_rates` are the
+    false-positive and false-negative rate of all simulated moderators.
+
+    Raises:
+        SourceError: there is no such data, or its comments have ratings and so no error rates.
     """
     narrator, succeeded = Narrator(), False
     data = demo_data(name)
+    if error_rates is not None and data.ratings() is not None:
+        raise SourceError(
+            f"--error-rates: the moderators of --data {name} give real ratings; omit the option"
+        )
     try:
         with interruptible(), started(data, narrator) as demo:
             with MemoryGauge(demo.stack, pid_file=demo.postgres_pid_file) as gauge:
                 train_champion(demo, encoder)
-                succeeded = _make_days(demo, leave=0 if once else _LEFT_FOR_THE_VISITOR)
+                left = 0 if once else _LEFT_FOR_THE_VISITOR
+                succeeded = _make_days(demo, leave=left, error_rates=error_rates)
                 print(f"\n{summarise(data, demo.settings)}\n", flush=True)
             narrator.say(f"done; peak memory of all processes: {gauge.peak_bytes / 2**30:.2f} GiB")
             if not once:
@@ -73,7 +88,7 @@ def train_champion(demo: Demo, encoder: str | None = None) -> None:
         process.kill()
 
 
-def _make_days(demo: Demo, *, leave: int) -> bool:
+def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | None) -> bool:
     """Score, review, measure and audit all days; return whether all runs succeeded.
 
     The simulated moderators `leave` some comments of the last day for the visitor.
@@ -87,7 +102,8 @@ def _make_days(demo: Demo, *, leave: int) -> bool:
             gold = demo.data.gold()
             add_gold(at.database, gold)
             ratings = demo.data.ratings()
-            shift = Shift(at, create_moderators(at.database, ratings), gold, ratings)
+            people = create_moderators(at.database, ratings, error_rates)
+            shift = Shift(at, people, gold, ratings)
             scored = _backfill(demo, client, "score_comments", shift)
             shift.work(leave=leave)
         demo.narrator.say(
