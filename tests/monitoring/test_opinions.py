@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from installation import MONDAY, TO_THE_QUEUE, known_labels, review, take_one
 from mlflow import MlflowClient
+from moderator_groups import put_moderator_groups
 from sqlalchemy import text
 
 from modwatch.annotation_report import render_page
@@ -56,6 +57,15 @@ def runs_in(home):
     return [] if experiment is None else client.search_runs([experiment.experiment_id])
 
 
+def files_of(client, run, folder):
+    """Return the names of a run's files in a folder."""
+    return {Path(each.path).name for each in client.list_artifacts(run.info.run_id, folder)}
+
+
+def table_of(client, run, name):
+    return pd.read_csv(client.download_artifacts(run.info.run_id, f"tables/{name}.csv"))
+
+
 def test_every_independent_label_is_in_the_long_table(reviewed):
     with open_resources(reviewed.settings) as at:
         number = opinions.collect_annotations(at, today())
@@ -99,11 +109,74 @@ def test_the_report_is_published_once_with_page_tables_and_few_keys(reviewed):
     client = MlflowClient(reviewed.settings.mlflow_url)
     paths = {each.path for each in client.list_artifacts(run.info.run_id)}
     assert "report.html" in paths
+    assert files_of(client, run, "tables") == {"metrics.csv"}
+    metrics = table_of(client, run, "metrics").set_index("metric")
+    assert run.data.metrics["disagreement/accuracy_raw"] == metrics.loc["accuracy", "raw"]
     page = client.download_artifacts(run.info.run_id, "report.html")
     with open(page, encoding="utf-8") as file:  # noqa: PTH123
         content = file.read()
     assert "ann" not in content.split()
     assert "labels" in run.data.tags["mlflow.note.content"]
+
+
+@pytest.fixture
+def grouped(small_home, unmanned, tmp_path, monkeypatch):
+    """Labels of three large groups and of a small one, on a day that ends weeks of groups."""
+    monkeypatch.setattr(opinions, "ends_group_weeks", lambda _: True)
+    home = small_home.but(mlflow_url=unmanned.copy(tmp_path / "mlflow"))
+    with open_resources(home.settings) as at:
+        put_moderator_groups(at, MONDAY, {"north": 14, "south": 13, "west": 12, "east": 4})
+        opinions.publish_opinions(at, MONDAY)
+    return home
+
+
+def test_groups_are_published_with_forest_plot_heat_map_strata_and_tables(grouped):
+    client = MlflowClient(grouped.settings.mlflow_url)
+    runs = {run.info.run_name: run for run in runs_in(grouped)}
+    run = runs[f"groups of moderators {MONDAY}"]
+    assert files_of(client, run, "figures") == {
+        "flip_rates.png", "agreement_group.png", "kappa_group.png"
+    }  # fmt: skip
+    for name in files_of(client, run, "figures"):
+        picture = Path(client.download_artifacts(run.info.run_id, f"figures/{name}"))
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    assert files_of(client, run, "tables") >= {
+        "metrics.csv", "flip_rates.csv", "groups_group.csv", "kappa_group.csv"
+    }  # fmt: skip
+    table = table_of(client, run, "groups_group")
+    assert set(table["group"]) == {"north", "south"}
+    assert set(table["annotators"]) == {10}, "numbers of people are rounded down to tens"
+    rows = table[table["metric"] == "agreement"].set_index("group")
+    assert (rows["low"] < rows["value"]).all()
+    assert (rows["value"] < rows["high"]).all()
+    assert rows.loc["south", "difference"] < -0.05
+    assert rows.loc["south", "p_holm"] < 0.05
+    assert run.data.tags["groups"] == "significant"
+    metrics = run.data.metrics
+    assert metrics["groups_group/largest_difference"] == rows["difference"].abs().max()
+    assert table_of(client, run, "kappa_group")["group"].tolist() == ["north", "south"]
+    strata = table_of(client, run, "flip_rates")
+    assert len(strata) > 1
+    assert (strata["flip_rate_low"] <= strata["flip_rate_high"]).all()
+    page = Path(client.download_artifacts(run.info.run_id, "report.html")).read_text("utf-8")
+    assert page.count("<img") + page.count("<svg") >= 3
+    # The small group, and another one from which it would follow.
+    assert not re.search(r"\b(east|west)\b", page)
+
+
+def test_what_was_published_raises_one_alert_and_names_no_small_group(grouped):
+    with open_resources(grouped.settings) as at:
+        stored = at.lake.table("annotator_groups", MONDAY).to_pandas()
+        assert set(stored["group"]) == {"north", "south"}
+        assert set(stored["annotators"]) == {10}
+        assert opinions.raise_alerts(at, MONDAY) == 1
+        assert opinions.raise_alerts(at, MONDAY) == 0
+        with at.database.connect() as connection:
+            (told,) = connection.execute(text("SELECT payload FROM outbox_message")).scalars()
+    assert (told["facts"]["rule"], told["facts"]["subject"]) == (
+        "annotator_agreement_low", "moderators south"
+    )  # fmt: skip
+    assert told["facts"]["figure"]["n"] == 10
 
 
 def test_few_labels_are_not_reported(install):
