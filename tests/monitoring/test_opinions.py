@@ -154,6 +154,8 @@ def test_groups_are_published_with_forest_plot_heat_map_strata_and_tables(groupe
     assert run.data.tags["groups"] == "significant"
     metrics = run.data.metrics
     assert metrics["groups_group/largest_difference"] == rows["difference"].abs().max()
+    divergences = table.loc[table["metric"] == "uncertainty_divergence", "value"]
+    assert metrics["groups_group/largest_uncertainty_divergence"] == divergences.max() > 0
     assert table_of(client, run, "kappa_group")["group"].tolist() == ["north", "south"]
     strata = table_of(client, run, "flip_rates")
     assert len(strata) > 1

@@ -29,6 +29,7 @@ from modwatch.divergence import (
     shown_together,
 )
 from modwatch.divergence.groups import MINIMUM_ANNOTATORS
+from modwatch.divergence.report import DIVERGENCE
 from modwatch.errors import MetricInputError
 from modwatch.metrics.significance import SIGNIFICANT
 
@@ -134,6 +135,8 @@ class AnnotationReport:
                 rows = grouping.table[grouping.table["metric"] == "agreement"]
                 found[f"{prefix}/largest_difference"] = float(rows["difference"].abs().max())
                 found[f"{prefix}/significant"] = float(len(grouping.significant()))
+                rows = grouping.table[grouping.table["metric"] == DIVERGENCE]
+                found[f"{prefix}/largest_uncertainty_divergence"] = float(rows["value"].max())
             if grouping.clusters is not None:
                 found[f"{prefix}/demographic_divergence"] = grouping.clusters.found.value
         return {name: value for name, value in found.items() if not np.isnan(value)}
