@@ -51,6 +51,7 @@ def crowd(
     names = {number: f"group {group[number]}" for number in range(size)}
     return Crowd(
         annotations=annotations,
-        groups=Groups.of(annotations, names),
+        # The one person who labels every item has no group, and would have another one suppressed.
+        groups=Groups.of(annotations, names, minimum=1),
         prob=PROB[annotations.items],
     )

@@ -7,10 +7,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from modwatch.disagreement.annotations import Annotations, Codes, majority
 from modwatch.errors import MetricInputError
+from modwatch.metrics.intervals import LEVEL
 
 Floats = NDArray[np.float64]
 #: Added to each number of deltas.
 SMOOTHING = 0.5
+#: Random numbers of an interval.
+_NORMALS = 4_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,3 +146,58 @@ def divergences(signs: Floats, group_signs: Floats, smoothing: float = SMOOTHING
     p, q = signs + smoothing, group_signs + smoothing
     p, q = p / p.sum(), q / q.sum(axis=-1, keepdims=True)
     return np.asarray((p * np.log(p / q)).sum(axis=-1))
+
+
+def divergence_interval(
+    signs: Floats, mine: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return a 95 % interval of `uncertainty_divergence` for the people of whom these are a sample.
+
+    The divergence is about half the squared length of d = (Q − P)/√P, so that noise alone has a
+    length. The interval consists of the lengths along d under which the observed one is no
+    exception; the noise has the covariance of d, annotators as clusters, with the tails of
+    Student's t. The upper end is at least that of the length to expect of noise alone. NaN with
+    fewer than two annotators.
+
+    Args:
+        signs: (A, 3) numbers of each annotator's deltas below, at and above 0.
+        mine: (A,) whether an annotator belongs to the group.
+        rng: of the noise.
+    """
+    own, size = signs[mine], int(mine.sum())
+    if size < 2:
+        return float("nan"), float("nan")
+    p, q = ((each.sum(axis=0) + SMOOTHING) / (each.sum() + 3 * SMOOTHING) for each in (signs, own))
+    d = (q - p) / np.sqrt(p)
+    length, value = float(np.linalg.norm(d)), float(divergences(signs.sum(axis=0), own.sum(axis=0)))
+    variance, axes = np.linalg.eigh(_covariance(signs, mine, p, q))
+    noise = rng.standard_normal((_NORMALS, 3)) * np.sqrt(variance.clip(0)) @ axes.T
+    noise *= np.sqrt((size - 1) / rng.chisquare(size - 1, (_NORMALS, 1)))
+    squares = (noise**2).sum(axis=1)
+    along = noise @ (d / length if length else axes[:, -1])
+
+    def is_exceeded(level: float, observed: float) -> float:
+        """Return the true length under which that share of the lengths is at most `observed`."""
+        low, high = 0.0, observed + float(np.sqrt(squares.max()))
+        for _ in range(50):
+            middle = (low + high) / 2
+            lengths = np.sqrt(np.maximum(middle**2 + 2 * middle * along + squares, 0))
+            low, high = (middle, high) if (lengths <= observed).mean() > level else (low, middle)
+        return low
+
+    ends = (
+        is_exceeded((1 + LEVEL) / 2, length),
+        is_exceeded((1 - LEVEL) / 2, max(length, float(np.sqrt(variance.clip(0).sum())))),
+    )
+    scale = value / length**2 if length else 0.5
+    return scale * ends[0] ** 2, scale * ends[1] ** 2
+
+
+def _covariance(signs: Floats, mine: NDArray[np.bool_], p: Floats, q: Floats) -> Floats:
+    """Return the covariance (3, 3) of (Q − P)/√P, linearised, annotators as clusters."""
+    own, size = signs[mine], int(mine.sum())
+    influence = -(signs - signs.sum(axis=1, keepdims=True) * p) / signs.sum()
+    influence[mine] += (own - own.sum(axis=1, keepdims=True) * q) / own.sum()
+    influence[mine] *= np.sqrt(size / (size - 1))
+    influence /= np.sqrt(p)
+    return np.asarray(influence.T @ influence)
