@@ -1,6 +1,7 @@
 """Flip rates by matrix factorisation: planted groups of people."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from modwatch.disagreement import Annotations, estimate_flip_rates, svd_flip_rates
@@ -40,6 +41,26 @@ def test_it_is_chosen_without_retests_and_repeatable() -> None:
     assert one.method == "svd"
     assert "too few retests" in one.reason
     assert one.table.equals(other.table)
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_the_order_of_the_annotations_does_not_matter(kind: type) -> None:
+    made = grouped(0.1)
+    shuffled = np.random.default_rng(1).permutation(made.item.size)
+    one, other = (
+        Annotations.of(
+            item=made.items[made.item[rows]].astype(kind),
+            annotator=made.annotators[made.annotator[rows]].astype(kind),
+            label=made.label[rows],
+        )
+        for rows in (np.arange(made.item.size), shuffled)
+    )
+    assert not np.array_equal(one.items, other.items)
+    first, second = svd_flip_rates(one), svd_flip_rates(other)
+    assert first.table.equals(second.table)
+    assert first.reason == second.reason
+    places = pd.Index(other.items).get_indexer(one.items)
+    assert np.array_equal(first.row, second.row[places])
 
 
 def test_one_annotator_is_not_enough() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -90,7 +91,7 @@ def svd_flip_rates(
 
     Args:
         annotations: first labels are used.
-        seed: of the split and the first factors.
+        seed: of the split and the first factors. The order of the annotations does not matter.
         progress: called with the number of fits that are done, and of all.
 
     Raises:
@@ -108,9 +109,8 @@ def svd_flip_rates(
             f"annotators gave {each:.1f} labels on average; a factorisation needs {_LEAST}. Flip "
             "rates need retests here"
         )
-    rows = annotations.first
-    item, annotator = annotations.item[rows], annotations.annotator[rows]
-    label = annotations.label[rows]
+    place = _rank(annotations.items)
+    item, annotator, label = _in_order(annotations, place)
     rng = _stream(seed)
     held = rng.random(label.size) < _VALIDATION
     classes = range(1, 2) if annotations.n_classes == 2 else range(annotations.n_classes)
@@ -140,7 +140,35 @@ def svd_flip_rates(
             f"a factorisation mispredicts {best_error:.1%} of the labels held out, no fewer than "
             "the most frequent label would: items have too few labels. Flip rates need retests here"
         )
-    return _rates(annotations, item[~held], best[~held], chosen, best_error)
+    fitted_items = np.argsort(place)[item[~held]]
+    return _rates(annotations, fitted_items, best[~held], chosen, best_error)
+
+
+def _in_order(
+    annotations: Annotations, place: NDArray[np.intp]
+) -> tuple[Codes, Codes, NDArray[np.int8]]:
+    """Return item, annotator and label (N,) of the first labels, in an order of their own.
+
+    Split and first factors are drawn by row and item: in the order in which the annotations come,
+    another order of them would be another split.
+    """
+    rows = annotations.first
+    annotator = _rank(annotations.annotators)[annotations.annotator[rows]]
+    item = place[annotations.item[rows]]
+    order = np.argsort(item * len(annotations.annotators) + annotator)
+    label = annotations.label[rows][order]
+    return item[order].astype(np.int32), annotator[order].astype(np.int32), label
+
+
+def _rank(ids: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the place (n,) of each of n ids by its hash, which ids of any kind have.
+
+    >>> _rank(np.array(["a", "b", "c"]))[[2, 0, 1]] - _rank(np.array(["c", "a", "b"]))
+    array([0, 0, 0])
+    """
+    place = np.empty(len(ids), np.intp)
+    place[np.argsort(pd.util.hash_array(ids), kind="stable")] = np.arange(len(ids))
+    return place
 
 
 def _stream(seed: int) -> np.random.Generator:
