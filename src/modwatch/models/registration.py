@@ -1,19 +1,17 @@
 """Trains a model and registers it."""
 
 import tempfile
-import time
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from pathlib import Path
 
 import torch
 
 from modwatch.models.artifact import save
 from modwatch.models.data_report import DataReport
-from modwatch.models.optimisation import Progress
 from modwatch.models.recipe import Recipe
 from modwatch.models.registry import register
 from modwatch.models.training import TrainedModel, checked, train
+from modwatch.models.training_progress import TrainingProgress
 from modwatch.models.training_run import TrainingRun
 
 #: The tag `encoder` of a model without a pre-trained one.
@@ -42,7 +40,8 @@ def train_and_register(
         tracking_uri: of MLflow.
         report: on the data, stored with the run.
         request: kept with the version, for `registry.version_of_request`.
-        progress: called with a line now and then.
+        progress: called with a line now and then, if standard error is no terminal: a terminal
+            has a progress bar.
 
     Raises:
         ModelError: the corpus cannot be used, or training failed.
@@ -52,16 +51,17 @@ def train_and_register(
     run = TrainingRun(tracking_uri, name=name, checkpoints=checkpoints)
     progress(f"training on {len(texts):,} comments; its curves: {run.url}")
     try:
-        model = train(
-            texts,
-            labels,
-            recipe=recipe,
-            seed=seed,
-            devices=devices,
-            checkpoints=checkpoints,
-            progress=_Lines(progress),
-            log=run.log,
-        )
+        with TrainingProgress(progress) as show:
+            model = train(
+                texts,
+                labels,
+                recipe=recipe,
+                seed=seed,
+                devices=devices,
+                checkpoints=checkpoints,
+                progress=show,
+                log=run.log,
+            )
     except BaseException as exc:
         run.fail(exc)
         raise
@@ -107,24 +107,3 @@ def register_model(
             request=request,
             tracking_uri=tracking_uri,
         )
-
-
-class _Lines:
-    """Reports the state of training ten times a network, with the time left."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._started, self._first = say, time.monotonic(), 0
-
-    def __call__(self, state: Progress) -> None:
-        """Say a line if one is due."""
-        if state.step == 1 or not self._first:
-            self._started, self._first = time.monotonic(), state.step
-        if state.step % max(1, state.steps // 10):
-            return
-        done = state.step - self._first
-        left = ""
-        if done:
-            seconds = (time.monotonic() - self._started) / done * (state.steps - state.step)
-            left = f", {timedelta(seconds=round(seconds))} left"
-        network = f"network {state.network} of {state.networks}, " * (state.networks > 1)
-        self._say(f"training: {network}step {state.step} of {state.steps}{left}")
