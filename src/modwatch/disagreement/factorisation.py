@@ -140,7 +140,7 @@ def svd_flip_rates(
             f"a factorisation mispredicts {best_error:.1%} of the labels held out, no fewer than "
             "the most frequent label would: items have too few labels. Flip rates need retests here"
         )
-    fitted_items = np.argsort(place)[item[~held]]
+    fitted_items = np.argsort(place)[item[~held]].astype(np.int32)
     return _rates(annotations, fitted_items, best[~held], chosen, best_error)
 
 
