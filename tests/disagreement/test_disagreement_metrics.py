@@ -1,10 +1,21 @@
 """Adjusted metrics: equal to plain ones without flips, and to the truth of simulated people."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import brier_score_loss
+from sklearn.metrics import (
+    average_precision_score,
+    brier_score_loss,
+    f1_score,
+    log_loss,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
 
 from disagreement.people import World, world
 from modwatch import metrics
@@ -129,19 +140,95 @@ def test_a_model_that_predicts_the_majority_reaches_the_oracle() -> None:
     assert table.loc["accuracy", "adjusted"] < table.loc["accuracy", "high"]
 
 
-def test_three_classes() -> None:
-    rng = np.random.default_rng(0)
-    primary = rng.integers(0, 3, (2_000, 1)).repeat(6, axis=1)
-    flipped = (primary + rng.integers(1, 3, primary.shape)) % 3
-    label = np.where(rng.random(primary.shape) < 0.15, flipped, primary)
+@dataclass(frozen=True, kw_only=True)
+class Three:
+    """Labels of three classes by six people, who flip a share of theirs, and a model."""
+
+    annotations: Annotations
+    #: (I,) code of the class that everybody would give.
+    primary: np.ndarray
+    #: (I, 3) probabilities.
+    prob: np.ndarray
+
+
+def three_classes(seed: int = 0, *, items: int = 2_000, flip: float = 0.15) -> Three:
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet([0.3, 0.5, 0.8], items)
+    primary = truth.argmax(axis=1)
+    flipped = (primary[:, None] + rng.integers(1, 3, (items, 6))) % 3
+    label = np.where(rng.random((items, 6)) < flip, flipped, primary[:, None])
     annotations = Annotations.of(
-        item=np.repeat(np.arange(2_000), 6), annotator=np.tile(np.arange(6), 2_000),
+        item=np.repeat(np.arange(items), 6), annotator=np.tile(np.arange(6), items),
         label=label.ravel(),
     )  # fmt: skip
-    decision = np.where(rng.random(2_000) < 0.7, primary[:, 0], (primary[:, 0] + 1) % 3)
-    found = adjusted_accuracy(annotations, decision, fixed_flip_rate(annotations, 0.15))
-    truth_of_all = (decision == primary[:, 0]).mean()
-    assert found["adjusted"] == pytest.approx(truth_of_all, abs=0.01)
+    prob = 0.6 * truth + 0.4 * rng.dirichlet([1, 1, 1], items)
+    return Three(annotations=annotations, primary=primary, prob=prob)
+
+
+def macro(label: np.ndarray, prob: np.ndarray) -> dict[str, float]:
+    """Return what scikit-learn calls macro, one-vs-rest."""
+    decision, of_classes = prob.argmax(axis=1), np.eye(3)[label]
+    return {
+        "accuracy": float((label == decision).mean()),
+        "precision": precision_score(label, decision, average="macro"),
+        "recall": recall_score(label, decision, average="macro"),
+        "f1": f1_score(label, decision, average="macro"),
+        "auroc": roc_auc_score(of_classes, prob, average="macro"),
+        "average_precision": average_precision_score(of_classes, prob, average="macro"),
+    }
+
+
+def test_three_classes_are_scikit_learns_macro_metrics() -> None:
+    made = three_classes(items=500)
+    table = adjusted_metrics(
+        made.annotations, made.prob, fixed_flip_rate(made.annotations, 0.0), review_fraction=0.0
+    )
+    every = macro(made.annotations.label, made.prob[made.annotations.item])
+    for name, value in every.items():
+        assert table.loc[name, "raw"] == pytest.approx(value), name
+        if f"oc_{name}" in table.index:  # nothing is reviewed
+            assert table.loc[f"oc_{name}", "raw"] == pytest.approx(value), name
+
+
+def test_planted_labels_of_three_classes_are_recovered() -> None:
+    made = three_classes()
+    table = adjusted_metrics(made.annotations, made.prob, fixed_flip_rate(made.annotations, 0.15))
+    for name, value in macro(made.primary, made.prob).items():
+        assert table.loc[name, "adjusted"] == pytest.approx(value, abs=0.01), name
+        assert table.loc[name, "raw"] < value - 0.05, name
+    decision = made.prob.argmax(axis=1)
+    alone = adjusted_accuracy(made.annotations, decision, fixed_flip_rate(made.annotations, 0.15))
+    assert table.loc["accuracy", "adjusted"] == pytest.approx(alone["adjusted"])
+    assert table.loc["accuracy", "oracle"] == pytest.approx(alone["oracle"])
+
+
+@pytest.mark.parametrize("review_fraction", [0.0, 0.2])
+def test_two_classes_are_two_of_three(review_fraction: float) -> None:
+    """A class that nobody gives or predicts changes nothing; macro is the mean of both sides."""
+    made = world(3, items=300)
+    label, prob, options = made.annotations.label, made.prob, {"review_fraction": review_fraction}
+    both = np.stack([1 - prob, prob], axis=1)
+
+    def table(of: Annotations, p: np.ndarray) -> pd.DataFrame:
+        return adjusted_metrics(of, p, fixed_flip_rate(of, 0.0), **options)
+
+    two = table(made.annotations, prob)
+    assert two.equals(table(made.annotations, both))
+    other = table(replace(made.annotations, label=1 - label), 1 - prob)
+    columns = ["majority", "raw"]
+    three = table(replace(made.annotations, classes=(0, 1, 2)), np.c_[both, np.zeros(prob.size)])
+    alone = ["accuracy", "oc_accuracy", *(["review_efficiency"] if review_fraction else [])]
+    assert np.allclose(three.loc[alone, columns], two.loc[alone, columns])
+    of_classes = [name for name in two.index if name not in (*alone, "review_efficiency")]
+    mean = (two.loc[of_classes, columns] + other.loc[of_classes, columns]) / 2
+    assert np.allclose(three.loc[of_classes, "raw"], mean["raw"])
+
+
+def test_accuracy_of_three_classes_needs_no_probabilities() -> None:
+    made = three_classes()
+    decision = np.where(np.arange(2_000) % 10 < 7, made.primary, (made.primary + 1) % 3)
+    found = adjusted_accuracy(made.annotations, decision, fixed_flip_rate(made.annotations, 0.15))
+    assert found["adjusted"] == pytest.approx(0.7, abs=0.01)
     assert found["raw"] < found["adjusted"] - 0.05
 
 
@@ -152,6 +239,10 @@ def test_any_metric_of_label_probability_and_weight() -> None:
     found = adjusted(brier, [0.5, 1.0], [0.5, 0.8])
     assert found == pytest.approx((0.25 + 0.04) / 2)
     assert signed_shares([1.0, 0.0], 0.0).tolist() == [1.0, 0.0]
+    made = three_classes(items=300)
+    share = made.annotations.counts() / 6
+    one = adjusted(log_loss, share, made.prob)
+    assert one == pytest.approx(log_loss(made.annotations.label, made.prob[made.annotations.item]))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +265,11 @@ def test_items_without_labels_and_other_classes_are_refused() -> None:
     with pytest.raises(MetricInputError, match="1 items have no annotation"):
         adjusted_metrics(some, [0.1, 0.2], fixed_flip_rate(some, 0.0))
     three = Annotations.of(item=[0, 1, 2], annotator=[0, 1, 2], label=[0, 1, 2])
-    with pytest.raises(MetricInputError, match="use adjusted_accuracy"):
+    with pytest.raises(MetricInputError, match=r"y_prob has shape \(3,\).*pass one of each class"):
         adjusted_metrics(three, [0.1, 0.2, 0.3], fixed_flip_rate(three, 0.0))
+    with pytest.raises(MetricInputError, match="'hybrid' is for two classes"):
+        adjusted_metrics(three, np.eye(3), fixed_flip_rate(three, 0.0), strategy="hybrid")
+    with pytest.raises(MetricInputError, match="does not sum to 1"):
+        adjusted_metrics(three, np.ones((3, 3)), fixed_flip_rate(three, 0.0))
     with pytest.raises(MetricInputError, match="one of the 3 classes"):
         adjusted_accuracy(three, [0, 1, 9], fixed_flip_rate(three, 0.0))

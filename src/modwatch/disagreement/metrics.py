@@ -17,12 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from modwatch.disagreement.annotations import Annotations, majority
 from modwatch.disagreement.flip_rates import FlipRates
 from modwatch.disagreement.primary import primary_labels, primary_shares
+from modwatch.disagreement.probabilities import distribution
 from modwatch.errors import MetricInputError
 from modwatch.metrics import inputs
 from modwatch.metrics.ranking import reviews, share
 from modwatch.metrics.strategies import review_scores
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Scores = dict[str, float | None]
 
 #: Metrics of a model alone, and of model and moderators together.
 ADJUSTED_METRICS = (
@@ -33,14 +36,14 @@ ADJUSTED_METRICS = (
 
 @dataclass(frozen=True, kw_only=True)
 class _Items:
-    """n items with a decision each, by descending probability."""
+    """n items by descending probability of one class, the positive one here."""
 
-    #: (n,) probability of the positive class.
+    #: (n,) probability of the class.
     prob: Floats
-    #: (n,) weight of the positive, and of the negative primary labels; sums may be negative.
+    #: (n,) weight of its primary labels, and of those of the other classes; sums may be negative.
     positive: Floats
     negative: Floats
-    #: (n,) decision, and reviewed part in [0, 1].
+    #: (n,) whether it is the decision, and reviewed part in [0, 1].
     flagged: NDArray[np.bool_]
     reviewed: Floats
 
@@ -62,21 +65,27 @@ def adjusted_metrics(
     percentile of the flip rates; `oracle`, the adjusted score of a model that predicts the
     majority; `normalised`, adjusted / oracle. NaN where a metric is undefined.
 
+    Of more than two classes, precision, recall, F1 and the areas are those of each class against
+    all others, and their mean over the classes in which they are defined (macro, one-vs-rest). The
+    decision is the most probable class, the first of several; the uncertainty, 1 − Σp², orders
+    items as p(1−p) does those of two classes.
+
     Primary labels are estimated without the bias of Eq. 2 (`signed_shares`). The bounds cover the
     flip rates, not the choice of items or annotators.
 
     Args:
-        annotations: of two classes, the last of which is positive.
-        y_prob: (I,) probabilities of the positive class, in the order of `annotations.items`.
+        annotations: of K classes; of two, the last is positive.
+        y_prob: (I,) probabilities of the last of two classes, or (I, K) of all, in the order of
+            `annotations.items`.
         rates: their flip rates.
-        threshold: decisions are positive above.
+        threshold: of two classes, decisions are positive above.
         review_fraction: α of the metrics of model and moderators together.
-        strategy: of `modwatch.metrics.review_scores`.
+        strategy: of `modwatch.metrics.review_scores`; of more classes `uncertainty` alone.
         sample_weight: (I,) ≥ 0, such as 1/inclusion probability.
 
     Raises:
-        MetricInputError: more than two classes, probabilities outside [0, 1] or NaN, an item
-            without annotations, or columns of other lengths.
+        MetricInputError: probabilities outside [0, 1] or NaN or not of each class, an item without
+            annotations, columns of other lengths, or a strategy for two classes.
 
     >>> from modwatch.disagreement import Annotations, estimate_flip_rates
     >>> rng = np.random.default_rng(0)
@@ -92,24 +101,25 @@ def adjusted_metrics(
     """
     prob, weight = _checked(annotations, y_prob, sample_weight)
     label, given = _label_shares(annotations, rates)
-    score = review_scores(prob, strategy=strategy, sample_weight=weight)
+    if annotations.n_classes == 2:
+        classes, decision = [1], (prob[:, 0] > threshold).astype(np.int64)
+        score = review_scores(prob[:, 0], strategy=strategy, sample_weight=weight)
+    else:
+        classes, decision = [*range(annotations.n_classes)], prob.argmax(axis=1)
+        score = _uncertainty(prob, strategy)
     (review,) = reviews(score, [review_fraction], weight)
     reviewed = review.reviewed(score)
-    order = np.argsort(-prob, kind="stable")
 
-    def scored(shares: Floats, by: Floats, flagged: NDArray[np.bool_]) -> dict[str, float | None]:
-        ranks = np.argsort(-by, kind="stable") if by is not prob else order
-        items = _Items(
-            prob=by[ranks],
-            positive=(weight * shares[:, 1])[ranks],
-            negative=(weight * shares[:, 0])[ranks],
-            flagged=flagged[ranks],
-            reviewed=reviewed[ranks],
-        )
-        return _metrics(items)
+    def scored(shares: Iterable[Floats], by: Floats, chosen: Codes) -> list[Scores]:
+        orders = [np.argsort(-column, kind="stable") for column in by.T]
+        return [
+            _scores(weight[:, None] * each, classes, by, chosen, reviewed, orders)
+            for each in shares
+        ]
 
-    found = {name: scored(shares, prob, prob > threshold) for name, shares in given.items()}
-    found["oracle"] = scored(given["adjusted"], label.astype(np.float64), label == 1)
+    found = dict(zip(given, scored(given.values(), prob, decision), strict=True))
+    of_majority = np.stack([label == each for each in classes], axis=1).astype(np.float64)
+    (found["oracle"],) = scored([given["adjusted"]], of_majority, label)
     table = pd.DataFrame(found, index=list(ADJUSTED_METRICS), dtype=np.float64)
     ends = np.sort(table[["low", "high"]].to_numpy(), axis=1)
     table["low"], table["high"] = ends[:, 0], ends[:, 1]
@@ -128,18 +138,18 @@ def adjusted(
 ) -> float | None:
     """Return any metric of label, probability and weight against primary labels.
 
-    `metric(y_true, y_prob, sample_weight=…)` is called once, with each item once as positive and
-    once as negative, weighted by its shares of primary labels by Eq. 2 (`primary_labels`). With
+    `metric(y_true, y_prob, sample_weight=…)` is called once, with each item once as each class (of
+    two: 0.0, 1.0), weighted by its shares of primary labels by Eq. 2 (`primary_labels`). With
     `flip_rate` 0 this is the metric against every annotation. Items need many annotators: Eq. 2
     is biased otherwise, and `adjusted_metrics` is not.
 
     Args:
         metric: such as `modwatch.metrics.oc_auroc` or `sklearn.metrics.brier_score_loss`.
-        label_share: (n,) share of the annotators whose label is positive.
-        y_prob: (n,) probabilities.
+        label_share: (n,) share of the annotators whose label is positive, or (n, K) of each class.
+        y_prob: (n,) probabilities, or (n, K) of each class; given to the metric as they are.
         flip_rate: of each item (n,), or of all.
         sample_weight: (n,) ≥ 0.
-        arguments: further arguments of the metric; arrays (n,) are doubled like the items.
+        arguments: further arguments of the metric; arrays (n,) are repeated like the items.
 
     Raises:
         MetricInputError: shares or probabilities outside [0, 1].
@@ -148,18 +158,22 @@ def adjusted(
     >>> round(adjusted(accuracy, [0.6, 0.0], [0.9, 0.2], 0.176), 3)
     0.827
     """
-    toxic = inputs.probabilities(label_share, name="label_share")
-    prob = inputs.probabilities(y_prob)
-    weight = inputs.weights(sample_weight, toxic.size)
-    size = inputs.same_length(label_share=toxic, y_prob=prob, sample_weight=weight)
-    primary = primary_labels(np.stack([1 - toxic, toxic], axis=1), flip_rate)
+    given, prob = np.asarray(label_share), np.asarray(y_prob)
+    if given.ndim == 1:
+        toxic = inputs.probabilities(given, name="label_share")
+        given = np.stack([1 - toxic, toxic], axis=1)
+    prob = inputs.probabilities(prob.ravel()).reshape(prob.shape)
+    weight = inputs.weights(sample_weight, len(given))
+    size = inputs.same_length(label_share=given, y_prob=prob, sample_weight=weight)
+    primary = primary_labels(given, flip_rate)
+    classes = primary.shape[1]
     for name, value in arguments.items():
         if np.ndim(value) == 1 and np.size(value) == size:
-            arguments[name] = np.tile(np.asarray(value), 2)
+            arguments[name] = np.tile(np.asarray(value), classes)
     return metric(
-        np.repeat([0.0, 1.0], size),
-        np.tile(prob, 2),
-        sample_weight=np.concatenate([weight * primary[:, 0], weight * primary[:, 1]]),
+        np.repeat(np.arange(classes, dtype=np.float64), size),
+        np.concatenate([prob] * classes),
+        sample_weight=(weight[:, None] * primary).T.ravel(),
         **arguments,
     )
 
@@ -167,20 +181,30 @@ def adjusted(
 def _checked(
     annotations: Annotations, y_prob: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Floats, Floats]:
-    """Return probabilities and weights."""
-    if annotations.n_classes != 2:
+    """Return probabilities (I, C) of the scored classes, the last of two or all, and weights."""
+    items, classes = len(annotations.items), annotations.n_classes
+    if classes == 2 and np.ndim(y_prob) == 1:
+        prob = inputs.probabilities(y_prob)[:, None]
+    else:
+        prob = distribution(y_prob, annotations, np.float64)
+        prob = prob[:, 1:] if classes == 2 else prob
+    weight = inputs.weights(sample_weight, len(prob))
+    if not len(prob) == weight.size == items:
         raise MetricInputError(
-            f"y_prob needs two classes, and the annotations have {annotations.n_classes}; use "
-            "adjusted_accuracy"
-        )
-    prob = inputs.probabilities(y_prob)
-    weight = inputs.weights(sample_weight, prob.size)
-    if not prob.size == weight.size == len(annotations.items):
-        raise MetricInputError(
-            f"y_prob has {prob.size} values for {len(annotations.items)} items; pass one each, in "
+            f"y_prob has {len(prob)} values for {items} items; pass one each, in "
             "the order of annotations.items"
         )
     return prob, weight
+
+
+def _uncertainty(prob: Floats, strategy: str) -> Floats:
+    """Return the review score (I,) of probabilities (I, K) of more than two classes."""
+    if strategy != "uncertainty":
+        raise MetricInputError(
+            f"strategy {strategy!r} is for two classes, and there are {prob.shape[1]}; use "
+            "'uncertainty'"
+        )
+    return np.asarray(1 - (prob**2).sum(axis=1))
 
 
 def _label_shares(
@@ -203,24 +227,58 @@ def _label_shares(
     }
 
 
-def _metrics(items: _Items) -> dict[str, float | None]:
-    """Return every metric; weights may be negative, so that nothing is clipped before the end."""
-    reviewed, kept = items.reviewed, 1 - items.reviewed
-    right = np.where(items.flagged, items.positive, items.negative)
-    wrong = items.positive + items.negative - right
-    flagged_toxic = _total(items.positive[items.flagged])
-    toxic, total = _total(items.positive), _total(right) + _total(wrong)
-    flagged = flagged_toxic + _total(items.negative[items.flagged])
-    caught = _total(wrong * reviewed)
-    none = np.zeros_like(reviewed)
-    areas = {name: _areas(items, part) for name, part in (("", none), ("oc_", reviewed))}
+def _scores(
+    labels: Floats,
+    classes: list[int],
+    by: Floats,
+    decision: Codes,
+    reviewed: Floats,
+    orders: list[NDArray[np.intp]],
+) -> Scores:
+    """Return every metric of weighted labels (I, K); the columns of `by` are the scored classes."""
+    of_classes = []
+    for each, prob, order in zip(classes, by.T, orders, strict=True):
+        items = _Items(
+            prob=prob[order],
+            positive=labels[order, each],
+            negative=np.delete(labels, each, axis=1).sum(axis=1)[order],
+            flagged=(decision == each)[order],
+            reviewed=reviewed[order],
+        )
+        of_classes.append(_of_class(items))
+    last = orders[-1]
+    right = np.take_along_axis(labels, decision[:, None], axis=1)[last, 0]
+    wrong = labels.sum(axis=1)[last] - right
+    macro = {name: _mean([of[name] for of in of_classes]) for name in of_classes[0]}
+    return _overall(right, wrong, reviewed[last]) | macro
+
+
+def _mean(values: list[float | None]) -> float | None:
+    """Return the mean of the values that are defined."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _overall(right: Floats, wrong: Floats, reviewed: Floats) -> Scores:
+    """Return the metrics of decisions; weights may be negative, and nothing is clipped before."""
+    total, caught = _total(right) + _total(wrong), _total(wrong * reviewed)
+    agreed = _total(right * (1 - reviewed)) + _total((right + wrong) * reviewed)
     return {
         "accuracy": share(_total(right), total),
-        "precision": share(flagged_toxic, flagged),
-        "recall": share(flagged_toxic, toxic),
-        "f1": share(2 * flagged_toxic, flagged + toxic),
-        "oc_accuracy": share(_total(right * kept) + _total((right + wrong) * reviewed), total),
+        "oc_accuracy": share(agreed, total),
         "review_efficiency": share(caught, _total((right + wrong) * reviewed)),
+    }
+
+
+def _of_class(items: _Items) -> Scores:
+    """Return the metrics of a class against all others."""
+    hits, positives = _total(items.positive[items.flagged]), _total(items.positive)
+    flagged, none = hits + _total(items.negative[items.flagged]), np.zeros_like(items.reviewed)
+    areas = {name: _areas(items, part) for name, part in (("", none), ("oc_", items.reviewed))}
+    return {
+        "precision": share(hits, flagged),
+        "recall": share(hits, positives),
+        "f1": share(2 * hits, flagged + positives),
         **{
             f"{prefix}{name}": value
             for prefix, both in areas.items()

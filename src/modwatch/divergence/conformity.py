@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.disagreement.annotations import Annotations, Codes, majority
+from modwatch.disagreement.probabilities import distribution
 from modwatch.errors import MetricInputError
 from modwatch.metrics.intervals import LEVEL
 
@@ -65,7 +66,7 @@ def conformity_delta(
     >>> [round(float(delta), 2) for delta in conformity_delta(annotations, [0.9]).delta]
     [0.0, 0.0, 0.8]
     """
-    prob = distribution(y_prob, annotations)
+    prob = distribution(y_prob, annotations, np.float32)
     if group is not None:
         chosen = np.asarray(group, dtype=bool)
         if chosen.shape != annotations.annotators.shape:
@@ -88,28 +89,6 @@ def conformity_delta(
         tied_items=int((tied & seen).sum()),
         tied_annotations=int(first.sum() - kept.sum()),
     )
-
-
-def distribution(y_prob: ArrayLike, annotations: Annotations) -> NDArray[np.float32]:
-    """Return probabilities (I, K) of the classes.
-
-    Raises:
-        MetricInputError: as `conformity_delta`.
-    """
-    prob = np.asarray(y_prob, dtype=np.float32)
-    classes, items = annotations.n_classes, len(annotations.items)
-    if prob.ndim == 1 and classes == 2:
-        prob = np.stack([1 - prob, prob], axis=1)
-    if prob.shape != (items, classes):
-        raise MetricInputError(
-            f"y_prob has shape {prob.shape} for {items} items and {classes} classes; pass one "
-            "probability each, or one of each class"
-        )
-    if not ((prob >= 0) & (prob <= 1)).all() or not np.allclose(prob.sum(axis=1), 1, atol=1e-4):
-        raise MetricInputError(
-            "y_prob contains NaN or values outside [0, 1], or does not sum to 1 by item"
-        )
-    return prob
 
 
 def uncertainty_divergence(

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from modwatch.disagreement.annotations import Annotations
+from modwatch.disagreement.probabilities import distribution
 from modwatch.divergence.conformity import (
     conformity_delta,
-    distribution,
     divergence_interval,
     divergences,
 )
@@ -191,7 +191,7 @@ def _sums(annotations: Annotations, y_prob: ArrayLike, threshold: float) -> Floa
 
 def _counts(annotations: Annotations, y_prob: ArrayLike, threshold: float) -> list[Floats]:
     """Return the labels that equal the decision, the labels, and the decisions (A, K) by class."""
-    prob = distribution(y_prob, annotations)
+    prob = distribution(y_prob, annotations, np.float32)
     classes, size = annotations.n_classes, len(annotations.annotators)
     decision = (prob[:, 1] > threshold).astype(np.int8) if classes == 2 else prob.argmax(axis=1)
     first = annotations.first
