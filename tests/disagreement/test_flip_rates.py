@@ -14,6 +14,7 @@ from modwatch.disagreement import (
     flip_rate,
     retest_flip_rates,
 )
+from modwatch.disagreement.flip_rates import groups_differ, variation
 from modwatch.errors import MetricInputError
 
 
@@ -68,6 +69,16 @@ def test_hard_items_have_higher_rates() -> None:
     assert easy < 0.08 < 0.15 < hard
     assert (found.table["flip_rate_low"] <= found.table["flip_rate"]).all()
     assert (found.table["flip_rate"] <= found.table["flip_rate_high"]).all()
+
+
+def test_annotators_who_differ_by_chance_do_not_hide_hard_items() -> None:
+    """One test in a hundred finds differences where there are none: here of people's rates."""
+    made = world(8, annotators=20, hard=True)
+    retests = made.annotations.retests
+    assert groups_differ(retests.annotator, retests.differ)
+    found = estimate_flip_rates(made.annotations)
+    assert found.method == "strata"
+    assert variation(found) > 10 * variation(annotator_flip_rates(made.annotations))
 
 
 def test_few_annotators_are_stratified_by_what_their_labels_do_not_influence() -> None:

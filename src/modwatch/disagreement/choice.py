@@ -12,7 +12,9 @@ from modwatch.disagreement.flip_rates import (
     annotator_flip_rates,
     groups_differ,
     retest_flip_rates,
+    variation,
 )
+from modwatch.errors import MetricInputError
 
 #: Annotators an item from which on the share of minority labels tells more of items than of slips.
 _MANY = 10
@@ -23,10 +25,10 @@ def estimate_flip_rates(
 ) -> FlipRates:
     """Return flip rates by the estimator that the data allow; its `reason` says why that one.
 
-    With 100 retests: by annotator if each annotator has 200 retests and
-    their rates differ; by strata of items if these differ; else one rate for all. Strata are those
-    of `by` (I,), such as a model's probability, if it is given and items have fewer than ten
-    annotators (median); else those of the share of minority labels. With fewer retests:
+    With 100 retests: by annotator if each annotator has 200 retests and their rates differ, more
+    than those of strata of items; by strata of items if these differ; else one rate for all. Strata
+    are those of `by` (I,), such as a model's probability, if it is given and items have fewer than
+    ten annotators (median); else those of the share of minority labels. With fewer retests:
     `svd_flip_rates`, with `seed`.
 
     Raises:
@@ -36,8 +38,14 @@ def estimate_flip_rates(
     retests = annotations.retests
     if retests.item.size < MINIMUM_ITEMS:
         return svd_flip_rates(annotations, seed=seed)
-    given = np.bincount(retests.annotator, minlength=len(annotations.annotators))
-    if given.min() >= MINIMUM_RETESTS and groups_differ(retests.annotator, retests.differ):
-        return annotator_flip_rates(annotations)
     several = np.median(annotations.counts().sum(axis=1)) >= _MANY
-    return retest_flip_rates(annotations, by=None if several else by)
+    by = None if several else by
+    given = np.bincount(retests.annotator, minlength=len(annotations.annotators))
+    if given.min() < MINIMUM_RETESTS or not groups_differ(retests.annotator, retests.differ):
+        return retest_flip_rates(annotations, by=by)
+    of_annotators = annotator_flip_rates(annotations)
+    try:
+        of_strata = retest_flip_rates(annotations, by=by)
+    except MetricInputError:  # a stratum at chance
+        return of_annotators
+    return max(of_annotators, of_strata, key=variation)

@@ -259,6 +259,22 @@ def groups_differ(group: NDArray[Any], differ: NDArray[np.bool_]) -> bool:
     return bool(stats.chi2_contingency(table, correction=False).pvalue < _LEVEL)
 
 
+def variation(rates: FlipRates) -> float:
+    """Return by how much the rows' disagreement with themselves varies: χ² less its expectation.
+
+    >>> table = pd.DataFrame({"retests": [100, 100], "self_disagreement": [0.1, 0.3]})
+    >>> round(variation(FlipRates(method="strata", reason="", table=table, row=np.arange(2))), 2)
+    11.5
+    """
+    size = rates.table["retests"].to_numpy(np.float64)
+    known = size > 0
+    size, r = size[known], rates.table["self_disagreement"].to_numpy(np.float64)[known]
+    mean = float(size @ r / size.sum())
+    if not 0 < mean < 1:
+        return 0.0
+    return float((size * (r - mean) ** 2).sum() / (mean * (1 - mean))) - (size.size - 1)
+
+
 def _table(
     group: NDArray[Any], differ: NDArray[np.bool_], groups: int, classes: int
 ) -> pd.DataFrame:
