@@ -1,12 +1,13 @@
 """Groupings that are shown together, against an attacker who knows linear algebra."""
 
+import time
 from itertools import chain, combinations
 
 import numpy as np
 import pytest
 
 from modwatch.disagreement import Annotations
-from modwatch.divergence import Groups, shown_together
+from modwatch.divergence import Groups, release, shown_together
 from modwatch.errors import MetricInputError
 
 MINIMUM = 4
@@ -67,6 +68,70 @@ def test_nothing_about_few_people_follows_from_two_groupings(seed: int) -> None:
         sizes = dict(zip(before.names, before.sizes().tolist(), strict=True))
         assert after.sizes().tolist() == [sizes[name] for name in after.names]
         assert set(after.suppressed) >= set(before.suppressed)
+
+
+def three_groupings(seed: int) -> "tuple[Annotations, list[Groups]]":
+    """Return three groupings of a small crowd; the third is the first two together, or another."""
+    rng = np.random.default_rng(seed)
+    number = int(rng.integers(12, 45))
+    given = annotations(number)
+    first = rng.choice(["a", "b", "c"], number, p=rng.dirichlet([2, 2, 2])).tolist()
+    second = rng.choice(["x", "y", None], number, p=[0.5, 0.4, 0.1]).tolist()
+    third = rng.choice(["1", "2", "3"], number, p=rng.dirichlet([2, 2, 2])).tolist()
+    if seed % 3 == 0:
+        third = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
+    return given, [grouped(given, each) for each in (first, second, third)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_about_few_people_follows_from_three_groupings(seed: int) -> None:
+    given, groupings = three_groupings(seed)
+    found = shown_together(groupings, given, minimum=MINIMUM)
+    assert fewest_derivable(found) >= MINIMUM
+    if fewest_derivable(groupings) >= MINIMUM:
+        assert [each.names for each in found] == [each.names for each in groupings]
+
+
+def test_three_groupings_may_tell_what_no_two_of_them_do() -> None:
+    """Otherwise groupings could be looked at in pairs."""
+    told = []
+    for seed in range(40):
+        given, groupings = three_groupings(seed)
+        for pair in combinations(range(3), 2):
+            both = shown_together([groupings[n] for n in pair], given, minimum=MINIMUM)
+            for n, each in zip(pair, both, strict=True):
+                groupings[n] = each
+        told += [fewest_derivable(groupings)]
+    assert min(told) == 1
+
+
+def test_a_search_that_takes_too_long_suppresses_more_and_never_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    for steps in (1_000, 1):
+        monkeypatch.setattr(release, "_MOST_STEPS", steps)
+        shown = []
+        for seed in range(40):
+            given, groupings = three_groupings(seed)
+            shown.append(shown_together(groupings, given, minimum=MINIMUM))
+        assert min(map(fewest_derivable, shown)) >= MINIMUM
+        found.append(sum(len(each.names) for groupings in shown for each in groupings))
+    assert found[1] < found[0]
+
+
+def test_thousands_of_people_in_groups_of_three_kinds_take_seconds() -> None:
+    given = annotations(3_000)
+    rng = np.random.default_rng(0)
+    kinds = [
+        rng.choice(number, 3_000, p=rng.dirichlet(np.ones(number))).astype(str)
+        for number in (5, 20, 20)
+    ]
+    kinds.append(np.char.add(np.char.add(kinds[0], " "), kinds[1]))
+    groupings = [grouped(given, each.tolist()) for each in kinds]
+    began = time.monotonic()
+    shown_together(groupings, given, minimum=MINIMUM)
+    assert time.monotonic() - began < 20  # 1 s
 
 
 def test_the_attack_succeeds_on_groupings_that_were_suppressed_alone() -> None:
