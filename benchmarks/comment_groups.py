@@ -4,10 +4,11 @@
 
 Each repetition simulates two weeks as `coverage.py` does. A part of the comments belongs to a
 group, in which toxicity is twice as frequent (cell `differs`), or which is drawn at random (cell
-`alike`). The true values are the window's own, of the group and of all other comments. Printed by
-cell, metric and size of the group: coverage of the 95 % intervals of the figure and of its
-difference, bias in standard errors, how often there is a figure, and how often a difference is
-called significant (Holm) that is none.
+`alike`). The true values are the window's own, of the group and of all other comments; those of
+prediction sets are the coverage, and the share that are not one label, of the sets of all comments.
+Printed by cell, metric and size of the group: coverage of the 95 % intervals of the figure and of
+its difference, bias in standard errors, the width in units of the error's standard deviation, how
+often there is a figure, and how often a difference is called significant (Holm) that is none.
 """
 
 import argparse
@@ -21,8 +22,11 @@ from coverage import DAYS, ERRORS, POLICY, THRESHOLD, Team, comments
 
 from modwatch import metrics
 from modwatch.divergence import bnsp_auc, bpsn_auc
-from modwatch.metrics.estimation.groups import GroupedDay, measure_groups
+from modwatch.metrics.estimation.groups import GroupedDay, _side, measure_groups
+from modwatch.metrics.estimation.prediction_sets import _halves, _predicted
+from modwatch.metrics.estimation.sample import Sample
 
+_SHOWN = ["held", "held_difference", "bias", "width", "figure", "significant"]
 CELLS = list(product(("differs", "alike"), (0.1, 0.4), ERRORS[1:4:2]))
 
 
@@ -52,6 +56,33 @@ def exact(prob, label):
     }
 
 
+def true_sets(days, inside, truth, seed):
+    """Return the true values of prediction sets, by side: those of the sample, of all comments."""
+    sides = [_side(days, inside), _side(days, [~each for each in inside])]
+    pooled = Sample(sides)
+    part = np.repeat([0, 1], [int(side.labelled.sum()) for side in sides])
+    labels = pooled.true_labels(seed=seed, part=part)
+    found = {"set_coverage": [], "own_set_coverage": [], "unsure_share": []}
+    for number, side in enumerate(sides):
+        label = np.concatenate(
+            [y[rows == (number == 0)] for (_, y, _), rows in zip(truth, inside, strict=True)]
+        )
+        weight = (side.population / np.maximum(side.count, 1))[side.stratum]
+        for metric, group in (("set_coverage", 0 * part), ("own_set_coverage", part)):
+            half = _halves(2 * group + pooled.top, pooled.prob, np.random.default_rng(seed))
+            sets = [
+                _predicted(
+                    labels.mean[rows], pooled.prob[rows], pooled.weight[rows], group[rows],
+                    side.prob, weight, np.full(label.size, number if group.any() else 0),
+                )
+                for rows in (half, ~half)
+            ]  # fmt: skip
+            hit = [each.contains[np.arange(label.size), label].mean() for each in sets]
+            found[metric].append(float(np.mean(hit)))
+        found["unsure_share"].append(float(np.mean([(each.size != 1).mean() for each in sets])))
+    return found
+
+
 def repetition(seed, size, cell):
     rng = np.random.default_rng(seed)
     truth = [day(rng, size, cell) for _ in range(DAYS)]
@@ -61,9 +92,16 @@ def repetition(seed, size, cell):
         labelled = team.review(prob, label)
         days.append(grouped(labelled, team.strata))
     members = [(("identity", "group"), [inside for *_, inside in truth])]
-    table = measure_groups(days, members, threshold=THRESHOLD, seed=seed).set_index("metric")
+    table = measure_groups(days, members, threshold=THRESHOLD, seed=seed)
+    table = table[table["group"] == "group"].set_index("metric")
     prob, label, inside = (np.concatenate(part) for part in zip(*truth, strict=True))
     own, others = exact(prob[inside], label[inside]), exact(prob[~inside], label[~inside])
+    top = np.concatenate([day.stratum == 0 for day in days])
+    wrong = (prob > THRESHOLD) != label
+    for values, rows in ((own, inside), (others, ~inside)):
+        values["overturn_rate"] = float(wrong[rows & top].mean())
+    for metric, values in true_sets(days, members[0][1], truth, seed).items():
+        own[metric], others[metric] = values
     mixed = {
         "bpsn_auc": bpsn_auc(label, prob, inside),
         "bnsp_auc": bnsp_auc(label, prob, inside),
@@ -103,21 +141,24 @@ def main():
         frame, ("difference_low", "difference_high"), "true_difference"
     )
     frame["bias"] = (frame["value"] - frame["truth"]) / ((frame["high"] - frame["low"]) / 3.92)
+    half = (frame["high"] - frame["low"]) / 3.92
+    frame["width"] = half / (frame["value"] - frame["truth"]).groupby(frame["metric"]).transform(
+        "std"
+    )
     frame["figure"] = frame["status"] == "ok"
     frame["significant"] = frame["p_holm"] < 0.05
     by = ["cell", "metric", "share", "errors"]
-    shown = frame.groupby(by)[["held", "held_difference", "bias", "figure", "significant"]].agg(
-        lambda values: values.astype(float).mean()
-    )
+    shown = frame.groupby(by)[_SHOWN].agg(lambda values: values.astype(float).mean())
     print(
         f"{asked.repetitions} windows of {DAYS} days of {asked.comments} a cell, "
         f"review fraction {POLICY.review_fraction}"
     )
     print(shown.round(3).to_string())
-    over_all = frame.groupby("metric")[["held", "held_difference", "figure"]].agg(
-        lambda values: values.astype(float).mean()
-    )
-    print(over_all.round(3).to_string())
+    for by in ("metric", ["share", "metric"]):
+        over_all = frame.groupby(by)[["held", "held_difference", "width", "figure"]].agg(
+            lambda values: values.astype(float).mean()
+        )
+        print(over_all.round(3).to_string())
 
 
 if __name__ == "__main__":

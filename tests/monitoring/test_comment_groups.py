@@ -8,8 +8,8 @@ from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, review
 from mlflow import MlflowClient
 
 from modwatch.alerts.metrics import metric_values
-from modwatch.metrics.estimation.groups import LABEL_METRICS, SCORE_METRICS
-from modwatch.monitoring import comment_groups
+from modwatch.metrics.estimation.groups import GAP, LABEL_METRICS, SCORE_METRICS
+from modwatch.monitoring import calibration_groups, comment_groups
 from modwatch.pipeline import daily
 from modwatch.resources import open_resources
 from modwatch.tracking.groups import GROUP_EXPERIMENT
@@ -95,7 +95,12 @@ def test_the_window_is_compared_by_its_labels_and_not_twice(home, monkeypatch):
     review(home)
     home.run("collect_labels", "measure", "compare_groups")
     rows = rows_of(home, "window")
-    assert set(rows["metric"]) == set(LABEL_METRICS)
+    assert set(rows["metric"]) == {*LABEL_METRICS, GAP}
+    everybody = rows[rows["group"] == "all"].set_index(["attribute", "metric"])
+    assert everybody.index.tolist() == [
+        *((attribute, GAP) for attribute in ("platform", "language", "identity")),
+        *(("all", metric) for metric in ("set_coverage", "unsure_share")),
+    ]
     assert set(rows["status"]) <= {"ok", "insufficient"}
     assert rows.loc[rows["status"] != "ok", "reason"].str.len().min() > 0
     measured = []
@@ -160,6 +165,29 @@ def test_alerts_see_differences_and_chance_as_none(home):
             assert value.low == pytest.approx(row["difference_low"])
 
 
+def test_with_two_platforms_the_what_if_table_has_a_row_by_prediction_sets(home, monkeypatch):
+    monkeypatch.setattr(calibration_groups, "MINIMUM_LABELS", 5)
+    review(home)
+    home.run("collect_labels", "measure", "publish")
+    with open_resources(home.settings) as at:
+        window = at.lake.table("window_measurements", MONDAY).to_pandas()
+        day = at.lake.table("measurements", MONDAY).to_pandas()
+    assert "conformal" not in set(day["strategy"])
+    client = MlflowClient(home.settings.mlflow_url)
+    (run,) = client.search_runs(
+        [client.get_experiment_by_name("modwatch").experiment_id],
+        filter_string=f"tags.day = '{MONDAY}'",
+    )
+    table = pd.read_csv(client.download_artifacts(run.info.run_id, "tables/what_if.csv"))
+    rows = table[table["strategy"] == "conformal"].set_index("alpha")
+    assert rows.index.tolist() == sorted(window["alpha"].dropna().unique())
+    assert not rows["deployed"].any()
+    source = window[(window["strategy"] == "conformal") & (window["metric"] == "review_efficiency")]
+    assert rows["review_efficiency"].tolist() == pytest.approx(
+        source["value"].tolist(), nan_ok=True
+    )
+
+
 def test_mlflow_shows_groups_on_the_day_and_over_the_days(home):
     review(home)
     home.run(*FROM_THE_QUEUE)
@@ -178,6 +206,7 @@ def test_mlflow_shows_groups_on_the_day_and_over_the_days(home):
     platforms = rows_of(home, "day").query("attribute == 'platform'")["group"].unique()
     for name in platforms:
         assert f"uncertainty/platform_{name}" in keys
+        assert f"uncertainty_difference/platform_{name}" in keys
     assert len(keys) <= 60
     again = home.run("publish")
     assert again == [0]

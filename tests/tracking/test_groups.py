@@ -22,13 +22,14 @@ def row(group, metric="mean_uncertainty", *, value=0.1, gap=0.02, p_holm=0.5, **
     return {**given, **changes}
 
 
-def test_each_group_has_both_metrics_with_their_intervals():
+def test_each_group_has_uncertainty_its_difference_and_accuracy():
     table = pd.DataFrame([row("a"), row("a", "accuracy", value=0.9), row("a", "flagged_share")])
     assert group_points(table) == {
         MONDAY: {
             "uncertainty/platform_a": 0.1,
-            "within_95/uncertainty_platform_a_low": pytest.approx(0.09),
-            "within_95/uncertainty_platform_a_high": pytest.approx(0.11),
+            "uncertainty_difference/platform_a": 0.02,
+            "within_95/uncertainty_difference_platform_a_low": pytest.approx(0.01),
+            "within_95/uncertainty_difference_platform_a_high": pytest.approx(0.03),
             "accuracy/platform_a": 0.9,
             "within_95/accuracy_platform_a_low": pytest.approx(0.89),
             "within_95/accuracy_platform_a_high": pytest.approx(0.91),
@@ -45,9 +46,25 @@ def test_the_largest_groups_of_all_days_have_keys():
     ]
     points = group_points(pd.DataFrame(many))
     keys = {key for each in points.values() for key in each}
-    assert len(keys) == MAX_KEYS
+    assert len(keys) == 7 * 7 <= MAX_KEYS - 9
     assert "uncertainty/platform_g29" in keys
     assert "uncertainty/platform_g0" not in keys
+
+
+def test_the_gap_in_coverage_of_each_attribute_has_a_chart():
+    table = pd.DataFrame(
+        [
+            row("all", "set_coverage_gap", value=0.1, gap=float("nan"), scope="window"),
+            row("all", "set_coverage", value=0.9, attribute="all", scope="window"),
+        ]
+    )
+    assert group_points(table) == {
+        MONDAY: {
+            "set_coverage_gap/platform": 0.1,
+            "within_95/set_coverage_gap_platform_low": pytest.approx(0.09),
+            "within_95/set_coverage_gap_platform_high": pytest.approx(0.11),
+        }
+    }
 
 
 def test_what_is_insufficient_has_no_point_and_names_become_keys():

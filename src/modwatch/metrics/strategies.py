@@ -10,6 +10,10 @@ from modwatch.metrics.inputs import Floats
 #: Review strategies: section 5 and, for the mixture, section 7 of Kivlichan et al. (2021).
 STRATEGIES = ("uncertainty", "toxicity", "hybrid")
 
+#: Name of the review score of prediction sets, which estimates compare where groups are calibrated
+#: apart; it needs labels, so that no day is routed by it.
+CONFORMAL = "conformal"
+
 #: A list with a smaller share of the capacity is left out.
 _SMALLEST_SHARE = float(np.finfo(np.float64).tiny)
 

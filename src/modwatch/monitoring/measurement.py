@@ -18,6 +18,7 @@ from modwatch.metrics.estimation.measure import measure_days, reliability_estima
 from modwatch.metrics.intervals import mid_p
 from modwatch.metrics.strategies import STRATEGIES
 from modwatch.monitoring import tables
+from modwatch.monitoring.calibration_groups import Codes, calibration_groups
 from modwatch.monitoring.windows import Window, windows
 from modwatch.routing.label_plan import plan_labels
 from modwatch.routing.policy import RoutingPolicy
@@ -53,7 +54,13 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     strategy, fraction = tables.deployed(lake, window.last)
     gold = gold_answers(lake, window.days)
     table = _estimates(
-        labelled, scores, policy, strategies=STRATEGIES, fraction=fraction, known=gold
+        labelled,
+        scores,
+        policy,
+        strategies=STRATEGIES,
+        fraction=fraction,
+        groups=calibration_groups(lake, window.days, labelled),
+        known=gold,
     )
     errors = label_error_table(
         labelled,
@@ -124,6 +131,7 @@ def _estimates(
     strategies: Sequence[str],
     fraction: float,
     known: KnownAnswers,
+    groups: Sequence[Codes] | None = None,
 ) -> pd.DataFrame:
     """Return every metric of these days together, which one model scored.
 
@@ -135,5 +143,6 @@ def _estimates(
         strategies=strategies,
         threshold=scores.threshold,
         toxic_share=policy.toxic_share,
+        groups=groups,
         known=known,
     )

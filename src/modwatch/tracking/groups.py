@@ -1,10 +1,14 @@
 """The charts of groups of comments over the days, in an experiment of their own."""
 
+import math
 import re
+from collections.abc import Hashable, Mapping, Sequence, Set
 from datetime import date
+from typing import Any
 
 import pandas as pd
 
+from modwatch.metrics.estimation.groups import GAP
 from modwatch.metrics.significance import SIGNIFICANT
 from modwatch.tracking.client import Rows
 from modwatch.tracking.keys import MAX_KEYS, interval_keys
@@ -12,19 +16,32 @@ from modwatch.tracking.keys import MAX_KEYS, interval_keys
 #: The experiment of all runs about groups.
 GROUP_EXPERIMENT = "modwatch-groups"
 
-#: Prefix of the keys of a metric, by scope and metric.
-_CHARTS = {("day", "mean_uncertainty"): "uncertainty", ("window", "accuracy"): "accuracy"}
+_VALUE = ("value", "low", "high")
+_DIFFERENCE = ("difference", "difference_low", "difference_high")
 
-#: Groups with charts: each has two metrics with both ends of their intervals.
-_MOST_GROUPS = MAX_KEYS // (3 * len(_CHARTS))
+#: Prefix of the keys of a figure, by scope, metric and columns: a value, and the ends of its
+#: interval. The mean uncertainty is exact for the day, so that its key has no ends.
+_CHARTS = {
+    "uncertainty": ("day", "mean_uncertainty", ("value",)),
+    "uncertainty_difference": ("day", "mean_uncertainty", _DIFFERENCE),
+    "accuracy": ("window", "accuracy", _VALUE),
+}
+
+#: Attributes whose gap in the coverage of prediction sets has a chart, with both ends.
+_GAPS = ("platform", "language", "identity")
+
+#: Groups with charts.
+_MOST_GROUPS = (MAX_KEYS - 3 * len(_GAPS)) // sum(len(each[2]) for each in _CHARTS.values())
 
 
 def group_points(table: pd.DataFrame) -> Rows:
     """Return the values of the largest groups by day and key.
 
-    Keys are `uncertainty/ATTRIBUTE_GROUP`, the mean of p(1−p) of the day, and
-    `accuracy/ATTRIBUTE_GROUP`, of the window; the ends of their intervals are at `interval_keys`.
-    Ten groups have keys, which are those with the most comments over all days.
+    Keys are `uncertainty/ATTRIBUTE_GROUP`, the mean of p(1−p) of the day,
+    `uncertainty_difference/ATTRIBUTE_GROUP`, that mean less the one of all other comments, and
+    `accuracy/ATTRIBUTE_GROUP`, of the window; the ends of intervals are at `interval_keys`. Seven
+    groups have keys, which are those with the most comments over all days. `set_coverage_gap/`
+    ATTRIBUTE is the gap in the coverage of prediction sets between the groups of an attribute.
 
     Args:
         table: rows of any days, columns of `lake.schemas.COMMENT_GROUPS`.
@@ -35,15 +52,28 @@ def group_points(table: pd.DataFrame) -> Rows:
     largest = set(sizes.sort_values(ascending=False, kind="stable").index[:_MOST_GROUPS])
     points: dict[date, dict[str, float]] = {}
     for row in rows.sort_values(["dt", "attribute", "group"]).to_dict("records"):
-        prefix = _CHARTS.get((row["scope"], row["metric"]))
-        if prefix is None or (row["attribute"], row["group"]) not in largest:
-            continue
-        key = f"{prefix}/{_name(row['attribute'])}_{_name(row['group'])}"
-        values = zip(
-            (key, *interval_keys(key)), (row["value"], row["low"], row["high"]), strict=True
-        )
-        points.setdefault(row["dt"], {}).update({name: float(value) for name, value in values})
+        if found := _points(row, largest):
+            points.setdefault(row["dt"], {}).update(found)
     return points
+
+
+def _points(row: Mapping[Hashable, Any], largest: Set[tuple[str, str]]) -> dict[str, float]:
+    """Return the figures of a row by key; none of a smaller group."""
+    figure, attribute, group = (row["scope"], row["metric"]), row["attribute"], row["group"]
+    found: dict[str, float] = {}
+    if row["metric"] == GAP and attribute in _GAPS:
+        found |= _estimate(row, f"{GAP}/{attribute}", _VALUE)
+    for prefix, (scope, metric, columns) in _CHARTS.items():
+        if figure == (scope, metric) and (attribute, group) in largest:
+            found |= _estimate(row, f"{prefix}/{_name(attribute)}_{_name(group)}", columns)
+    return found
+
+
+def _estimate(row: Mapping[Hashable, Any], key: str, columns: Sequence[str]) -> dict[str, float]:
+    """Return the columns by key: a value alone, or with both ends of its interval."""
+    values = zip((key, *interval_keys(key)), columns, strict=False)
+    points = {name: float(row[column]) for name, column in values}
+    return {name: value for name, value in points.items() if not math.isnan(value)}
 
 
 def _name(text: str) -> str:

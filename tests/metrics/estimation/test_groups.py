@@ -1,5 +1,7 @@
 """Groups of comments beside all others: closed forms, and simulated weeks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn import metrics as sk
@@ -7,6 +9,7 @@ from sklearn import metrics as sk
 from modwatch.divergence import bnsp_auc, bpsn_auc
 from modwatch.errors import MetricInputError
 from modwatch.metrics.estimation.groups import (
+    GAP,
     LABEL_METRICS,
     SCORE_METRICS,
     GroupedDay,
@@ -74,7 +77,8 @@ def test_of_labelled_comments_the_figures_are_those_of_the_comments(rng):
     def accuracy(p, y):
         return ((p > 0.5) == y).mean()
 
-    assert table.index.tolist() == list(LABEL_METRICS)
+    assert table.index.tolist() == [*LABEL_METRICS, GAP, "set_coverage", "unsure_share"]
+    table = table[table["group"] == "x"]
     assert table.loc["accuracy", "value"] == pytest.approx(accuracy(*own))
     gap = accuracy(*own) - accuracy(*others)
     for name in ("difference", "difference_low", "difference_high"):
@@ -84,6 +88,101 @@ def test_of_labelled_comments_the_figures_are_those_of_the_comments(rng):
     assert table.loc["bpsn_auc", "value"] == pytest.approx(bpsn_auc(label, prob, inside))
     assert table.loc["bnsp_auc", "value"] == pytest.approx(bnsp_auc(label, prob, inside))
     assert (table["comments"] == inside.sum()).all()
+
+
+def test_people_overturn_the_wrong_decisions_among_the_reviewed(rng):
+    prob = rng.beta(0.4, 2, 3_000)
+    label = (rng.random(3_000) < prob).astype(int)
+    inside = rng.random(3_000) < 0.5
+    day = sampled(rng, None, prob, label, confirmed=False)
+    row = by_metric(measure_groups([day], [(GROUP, [inside])])).loc["overturn_rate"]
+    reviewed = day.stratum == 0
+    wrong = (prob > 0.5) != label
+    assert row["value"] == pytest.approx(wrong[reviewed & inside].mean())
+    gap = row["value"] - wrong[reviewed & ~inside].mean()
+    assert row["difference"] == pytest.approx(gap)
+    assert row["n"] == (reviewed & inside).sum()
+    # For the stream of which the reviewed are a sample, although all of them have labels.
+    assert row["low"] < row["value"] - 0.05
+    none_reviewed = measure_groups([day], [(GROUP, [inside & ~reviewed])])
+    assert by_metric(none_reviewed).loc["overturn_rate", "status"] == "insufficient"
+
+
+def test_people_who_err_overturn_fewer_decisions_than_their_labels_say(rng):
+    """False positives contradict decisions that are right."""
+    prob = rng.beta(0.4, 2, 6_000)
+    truth = (rng.random(6_000) < prob).astype(int)
+    said = np.where(rng.random(6_000) < 0.15, 1, truth)
+    again = np.where(rng.random(6_000) < 0.15, 1, truth)
+    day = sampled(rng, None, prob, said)
+    rows = day.labelled.confirmations.row
+    confirmed = replace(
+        day,
+        labelled=replace(day.labelled, confirmations=Confirmations(row=rows, label=again[rows])),
+    )
+    members = [(GROUP, [np.arange(6_000) % 2 == 0])]
+    naive, corrected = (
+        by_metric(measure_groups([each], members, threshold=0.9)).loc["overturn_rate", "value"]
+        for each in (replace(day, labelled=replace(day.labelled, confirmations=None)), confirmed)
+    )
+    assert corrected < naive - 0.02
+
+
+def test_prediction_sets_fall_short_where_the_model_is_wrong(rng):
+    days, members, *_ = everything_labelled(rng, size=1_500)
+    turned = []
+    for day, inside in zip(days, members, strict=True):
+        flip = inside & (rng.random(inside.size) < 0.4)
+        label = np.where(flip, 1 - day.labelled.label, day.labelled.label)
+        turned.append(replace(day, labelled=replace(day.labelled, label=label)))
+    others = [~inside for inside in members]
+    groups = [(("platform", "a"), members), (("platform", "b"), others)]
+    table = measure_groups(turned, groups).set_index(["group", "metric"])
+    assert table.loc[("a", "set_coverage"), "value"] < 0.85
+    assert table.loc[("a", "set_coverage"), "p_holm"] < 0.01
+    assert table.loc[("b", "set_coverage"), "value"] > 0.9
+    for name in ("a", "b"):
+        assert table.loc[(name, "own_set_coverage"), "value"] == pytest.approx(0.9, abs=0.03)
+    assert table.loc[("a", "unsure_share"), "value"] > table.loc[("b", "unsure_share"), "value"]
+    assert table.loc[("all", "set_coverage"), "value"] == pytest.approx(0.9, abs=0.02)
+    gap = table.loc[("all", "set_coverage_gap")]
+    pair = abs(table.loc[("a", "set_coverage"), "difference"])
+    assert gap["value"] == pytest.approx(pair)
+    # Every comment has its label: nothing is estimated.
+    assert (gap["low"], gap["high"]) == (pytest.approx(pair), pytest.approx(pair))
+
+
+def test_the_gap_of_many_groups_is_wider_than_of_two(rng):
+    days, places = [], []
+    for _ in range(4):
+        prob = rng.beta(0.4, 2, 2_000)
+        label = (rng.random(2_000) < prob).astype(int)
+        days.append(sampled(rng, None, prob, label, confirmed=False))
+        places.append(rng.integers(0, 3, 2_000))
+    groups = [
+        (("platform", name), [place == code for place in places]) for code, name in enumerate("abc")
+    ]
+    table = measure_groups(days, groups)
+    gap = by_metric(table).loc["set_coverage_gap"]
+    covered = table[(table["metric"] == "set_coverage") & (table["attribute"] == "platform")]
+    assert gap["value"] == pytest.approx(covered["value"].max() - covered["value"].min())
+    assert gap["low"] == 0
+    assert gap["high"] > (covered["high"] - covered["value"]).max()
+    (two,) = by_metric(measure_groups(days, groups[:2])).loc[["set_coverage_gap"], "high"]
+    assert two < gap["high"]
+    alone = by_metric(measure_groups(days, groups[:1])).loc["set_coverage_gap"]
+    assert (alone["status"], alone["reason"]) == (
+        "insufficient", "fewer than two groups have a coverage"
+    )  # fmt: skip
+
+
+def test_sets_need_labels(rng):
+    prob = rng.beta(0.4, 2, 2_000)
+    day = sampled(rng, None, prob, (rng.random(2_000) < prob).astype(int), confirmed=False)
+    few = [rng.random(2_000) < 0.1]
+    table = measure_groups([day], [(GROUP, few)])
+    row = by_metric(table[table["group"] == "x"]).loc["set_coverage"]
+    assert (row["status"], row["reason"]) == ("insufficient", "fewer than 30 effective labels")
 
 
 def test_a_group_and_all_others_differ_by_opposite_amounts(rng):
@@ -137,6 +236,7 @@ def test_a_group_without_labels_is_insufficient_and_says_why(rng):
     prob = rng.beta(0.4, 2, 2_000)
     day = sampled(rng, None, prob, (rng.random(2_000) < prob).astype(int))
     table = by_metric(measure_groups([day], [(GROUP, [~day.routed])]))
+    table = table[table["group"] != "all"]
     assert (table["status"] == "insufficient").all()
     assert table["reason"].str.len().min() > 0
     assert table[["value", "difference", "p_holm"]].isna().all(axis=None)

@@ -15,7 +15,7 @@ from modwatch.metrics.estimation.population import Domain, Ranks
 from modwatch.metrics.estimation.ratios import Side, mean_credit
 from modwatch.metrics.estimation.sample import Sample
 from modwatch.metrics.inputs import Floats
-from modwatch.metrics.intervals import convolved, interval
+from modwatch.metrics.intervals import convolved, interval, mid_p
 
 #: Labels of either class that areas under curves require.
 MINIMUM_OF_A_CLASS = 5
@@ -25,6 +25,9 @@ WIDEST_AREA = 0.5
 
 #: Effective labels that the expected calibration error requires; with fewer it measures noise.
 MINIMUM_FOR_CALIBRATION = 100
+
+#: Effective labels that prediction sets require: half of them may leave one label in a set at 90 %.
+MINIMUM_FOR_SETS = 30
 
 _BINS = 15
 
@@ -114,6 +117,46 @@ class Estimator:
         masses = self._sample.masses(domain)
         effective = float(masses.sum() ** 2 / (masses**2).sum()) if masses.any() else 0.0
         return replace(self._mean("positive_rate", self._toxic, domain), effective_n=effective)
+
+    def overturn_rate(self) -> MetricEstimate:
+        """Return the share of the reviewed top whose automated decision is wrong.
+
+        It is known of the labelled comments; the interval is for those of which they are a sample.
+        """
+        found = self._mean("overturn_rate", self._wrong, self._sample.reviewed_top())
+        if found.value is None or found.low is None or found.high is None:
+            return found
+        least, most = mid_p(found.value * found.n, found.n)
+        return replace(found, low=min(found.low, least), high=max(found.high, most))
+
+    def set_coverage(self, contains: NDArray[np.bool_], *, metric: str) -> MetricEstimate:
+        """Return the share of comments whose label is in its set.
+
+        `contains` (m, 2) says whether either label is in the set of a row.
+        """
+        everything, missed = self._everything, 1.0 - contains
+        if reason := self._too_few_for_sets():
+            return self._insufficient(metric, reason, everything)
+        toxic = self._toxic.value
+        parts = (1 - toxic) * missed[:, 0], toxic * missed[:, 1]
+        evident = None
+        if self._labels is not None:
+            as_toxic, as_other = self._sample.said()
+            evident = parts[0] * as_other + parts[1] * as_toxic
+        outcome = _Outcome(value=parts[0] + parts[1], slope=missed @ [-1.0, 1.0], evident=evident)
+        return self._mean(metric, outcome, everything, flip=True)
+
+    def unsure_share(self, contains: NDArray[np.bool_]) -> MetricEstimate:
+        """Return the share of comments whose set is not one label."""
+        unsure = (contains.sum(axis=1) != 1).astype(np.float64)
+        if reason := self._too_few_for_sets():
+            return self._insufficient("unsure_share", reason, self._everything)
+        outcome = _Outcome(value=unsure, slope=np.zeros(unsure.size))
+        return self._mean("unsure_share", outcome, self._everything)
+
+    def _too_few_for_sets(self) -> str:
+        few = self._effective(self._everything) < MINIMUM_FOR_SETS
+        return f"fewer than {MINIMUM_FOR_SETS} effective labels" if few else ""
 
     def auroc_against(self, other: "Estimator", *, metric: str) -> MetricEstimate:
         """Return the AUROC of this sample's toxic comments against the other one's harmless ones.

@@ -6,11 +6,13 @@ as for all comments together: a group's part of a stratum is a random sample of 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import special
 
 from modwatch.errors import MetricInputError
 from modwatch.metrics import inputs
@@ -18,8 +20,9 @@ from modwatch.metrics.estimate import Estimate
 from modwatch.metrics.estimation.annotators import KnownAnswers, TrueLabels
 from modwatch.metrics.estimation.estimator import Estimator
 from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay
+from modwatch.metrics.estimation.prediction_sets import crossed_sets
 from modwatch.metrics.estimation.sample import Sample
-from modwatch.metrics.intervals import NORMAL_QUANTILE, mid_p
+from modwatch.metrics.intervals import LEVEL, NORMAL_QUANTILE, mid_p
 from modwatch.metrics.significance import difference, holm
 
 Floats = NDArray[np.float64]
@@ -35,8 +38,16 @@ Group = tuple[str, str]
 SCORE_METRICS = ("mean_uncertainty", "flagged_share", "reviewed_share")
 LABEL_METRICS = (
     *("accuracy", "prevalence", "precision_flagged", "recall_flagged", "auroc", "brier"),
-    *("calibration_error", "bpsn_auc", "bnsp_auc"),
+    *("calibration_error", "overturn_rate", "set_coverage"),
+    *("own_set_coverage", "unsure_share", "bpsn_auc", "bnsp_auc"),
 )
+#: Of these, without a difference from all others: sets of either side are calibrated apart, or the
+#: figure compares both sides by itself.
+_ALONE = ("own_set_coverage", "unsure_share", "bpsn_auc", "bnsp_auc")
+#: The gap between the groups of an attribute, in rows of the group `ALL`.
+GAP = "set_coverage_gap"
+#: Attribute and group of rows of all comments together.
+ALL = "all"
 
 #: Columns of the tables.
 COLUMNS = (
@@ -126,11 +137,20 @@ def measure_groups(
     """Return `LABEL_METRICS` of each group over a window; a row each group and metric.
 
     Columns: `COLUMNS`. The metrics are those of `measure_days` for the group's comments, which
-    allow for people's errors; people are supposed to err alike in all groups. Further,
-    `calibration_error` is the mean probability less the prevalence, in [−1, 1], above 0 where the
-    model overestimates toxicity; `bpsn_auc` and `bnsp_auc`, of identities only, are those of
-    `modwatch.divergence`. `difference` is that from all other comments; BPSN and BNSP compare with
-    them by themselves. `p_holm` is corrected for all rows.
+    allow for people's errors; people are supposed to err alike in all groups. Further:
+
+    - `calibration_error`, the mean probability less the prevalence, in [−1, 1], above 0 where the
+      model overestimates toxicity;
+    - `overturn_rate`, the share of the reviewed top whose automated decision is wrong;
+    - `set_coverage`, the share of comments whose label is in a prediction set that all comments
+      calibrate together, at 90 %; `own_set_coverage`, the same for sets that the group calibrates
+      apart (Mondrian), and `unsure_share`, how many of these are not one label;
+    - `bpsn_auc` and `bnsp_auc`, of identities only, those of `modwatch.divergence`.
+
+    `difference` is that from all other comments; figures that compare with them by themselves, or
+    whose sets are calibrated apart, have none. `p_holm` is corrected for all rows. The last rows
+    are of the group `all`: by attribute `set_coverage_gap`, the largest less the smallest coverage
+    of a group, and of all comments together `set_coverage` and `unsure_share`.
 
     Groups with few labels are insufficient, with the reason.
 
@@ -148,6 +168,8 @@ def measure_groups(
     rows: list[dict[str, Any]] = []
     for group, member in members:
         rows += _group_rows(days, group, member, threshold=threshold, known=known, seed=seed)
+    if rows:
+        rows += [*_gaps(rows), *_all_rows(days, known=known, seed=seed)]
     return _table(rows)
 
 
@@ -169,23 +191,97 @@ def _group_rows(
     samples = [Sample([side]) for side in sides]
     part = np.repeat([0, 1], [sample.prob.size for sample in samples])
     # Labels tell of error rates what people do in both; of true labels, only those of one's own.
-    labels = Sample(sides).true_labels(known, seed=seed, part=part)
+    pooled = Sample(sides)
+    labels = pooled.true_labels(known, seed=seed, part=part)
     estimators = [
         Estimator(sample, threshold=threshold, seed=seed, labels=_rows_of(labels, part == side))
         for side, sample in enumerate(samples)
     ]
-    found: list[dict[str, Estimate]] = [
-        {each.metric: each for each in estimator.of_the_model()} for estimator in estimators
-    ]
-    comments = samples[0].size
-    for estimates, side in zip(found, sides, strict=True):
-        estimates["calibration_error"] = _calibration(estimates["prevalence"], side)
-    for metric in LABEL_METRICS[:-2]:
-        yield _row(group, metric, found[0][metric], found[1][metric], comments)
-    if group[0] != IDENTITY:
-        return
-    for metric, (one, other) in (("bpsn_auc", estimators[::-1]), ("bnsp_auc", estimators)):
-        yield _row(group, metric, one.auroc_against(other, metric=metric), None, comments)
+    toxic = pooled.label if labels is None else labels.mean
+    together, apart = (crossed_sets(pooled, toxic, each, seed=seed) for each in (None, part))
+    found = []
+    for number, (estimator, side) in enumerate(zip(estimators, sides, strict=True)):
+        rows = part == number
+        found.append(_side_estimates(estimator, side, together[rows], apart[rows]))
+    if group[0] == IDENTITY:
+        for metric, (one, other) in (("bpsn_auc", estimators[::-1]), ("bnsp_auc", estimators)):
+            found[0][metric] = one.auroc_against(other, metric=metric)
+    for metric in LABEL_METRICS:
+        if metric in found[0]:
+            others = None if metric in _ALONE else found[1][metric]
+            yield _row(group, metric, found[0][metric], others, samples[0].size)
+
+
+def _side_estimates(
+    estimator: Estimator,
+    side: LabelledDay,
+    together: NDArray[np.bool_],
+    apart: NDArray[np.bool_],
+) -> dict[str, Estimate]:
+    """Return the estimates of one side by metric, given the sets (m, 2) of its labelled rows."""
+    found: dict[str, Estimate] = {each.metric: each for each in estimator.of_the_model()}
+    found["calibration_error"] = _calibration(found["prevalence"], side)
+    found["overturn_rate"] = estimator.overturn_rate()
+    found["set_coverage"] = estimator.set_coverage(together, metric="set_coverage")
+    found["own_set_coverage"] = estimator.set_coverage(apart, metric="own_set_coverage")
+    found["unsure_share"] = estimator.unsure_share(apart)
+    return found
+
+
+def _all_rows(
+    days: Sequence[GroupedDay], *, known: KnownAnswers | None, seed: int
+) -> list[dict[str, Any]]:
+    """Return the rows of the prediction sets of all comments together."""
+    sample = Sample([_side(days, [np.ones(day.stratum.shape, np.bool_) for day in days])])
+    labels = sample.true_labels(known, seed=seed)
+    sets = crossed_sets(sample, sample.label if labels is None else labels.mean, seed=seed)
+    estimator = Estimator(sample, threshold=0.5, seed=seed, labels=labels)
+    found = {
+        "set_coverage": estimator.set_coverage(sets, metric="set_coverage"),
+        "unsure_share": estimator.unsure_share(sets),
+    }
+    return [_row((ALL, ALL), metric, each, None, sample.size) for metric, each in found.items()]
+
+
+def _gaps(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the row of the gap in coverage between the groups of each attribute."""
+    covered = [row for row in rows if row["metric"] == "set_coverage"]
+    for attribute in dict.fromkeys(row["attribute"] for row in covered):
+        of_groups = [row for row in covered if row["attribute"] == attribute]
+        gap = _gap([row for row in of_groups if row["status"] == "ok"])
+        comments = sum(row["comments"] for row in of_groups)
+        yield _row((attribute, ALL), GAP, gap, None, comments)
+
+
+def _gap(rows: Sequence[Mapping[str, Any]]) -> Estimate:
+    """Return the largest less the smallest value of two estimates or more.
+
+    The interval is that of all pairwise differences together (Bonferroni).
+    """
+    if len(rows) < 2:
+        return Estimate.insufficient("fewer than two groups have a coverage", n=0)
+    pairs = list(combinations(rows, 2))
+    wider = float(special.ndtri(1 - (1 - LEVEL) / 2 / len(pairs))) / NORMAL_QUANTILE
+    ends = [_absolute(_widened(one, wider), _widened(other, wider)) for one, other in pairs]
+    low, high = (max(end[which] for end in ends) for which in (0, 1))
+    values = [row["value"] for row in rows]
+    n = sum(row["n"] for row in rows)
+    return Estimate.of(max(values) - min(values), (low, high), n=n)
+
+
+def _widened(row: Mapping[str, Any], factor: float) -> Estimate:
+    """Return an estimate in [0, 1] whose interval is `factor` times as wide."""
+    ends = (row["value"] + factor * (row[name] - row["value"]) for name in ("low", "high"))
+    low, high = (min(max(end, 0.0), 1.0) for end in ends)
+    return Estimate.of(row["value"], (low, high), n=row["n"])
+
+
+def _absolute(one: Estimate, other: Estimate) -> tuple[float, float]:
+    """Return the ends of the interval of the absolute difference."""
+    found = difference(one, other)
+    assert found is not None  # noqa: S101
+    _, low, high, _ = found
+    return max(low, -high, 0.0), max(high, -low)
 
 
 def _side(days: Sequence[GroupedDay], member: Members) -> LabelledDay:

@@ -9,12 +9,14 @@ Missing labels are assumed to be missing at random within a stratum. If the labe
 estimate is `insufficient` with a reason and without a value.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from modwatch.metrics import inputs
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
@@ -22,8 +24,13 @@ from modwatch.metrics.estimation.annotators import KnownAnswers, TrueLabels
 from modwatch.metrics.estimation.estimator import Estimator, MetricEstimate
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.population import Domain
+from modwatch.metrics.estimation.prediction_sets import set_review_scores
 from modwatch.metrics.estimation.sample import Sample
+from modwatch.metrics.inputs import Floats
 from modwatch.metrics.intervals import interval, mid_p
+from modwatch.metrics.strategies import CONFORMAL
+
+Ints = NDArray[np.integer]
 
 #: Columns of the table that `measure_days` returns.
 COLUMNS = (
@@ -39,6 +46,7 @@ def measure_days(
     strategies: Sequence[str] = ("uncertainty", "toxicity"),
     threshold: float = 0.5,
     toxic_share: float = 0.5,
+    groups: Sequence[Ints] | None = None,
     known: KnownAnswers | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -59,6 +67,9 @@ def measure_days(
         strategies: see `review_scores`.
         threshold: in [0, 1]; the model flags prob > threshold.
         toxic_share: of the strategy `hybrid`, in [0, 1].
+        groups: (N,) from 0, group of each comment of a day. With two groups or more, a strategy
+            `conformal` is compared, too: comments come by their prediction sets, which each group
+            calibrates apart with the labels of the window.
         known: further evidence of people's error rates, such as answers to gold items.
         seed: of the draws behind the intervals.
 
@@ -79,6 +90,7 @@ def measure_days(
         strategies=strategies,
         threshold=threshold,
         toxic_share=toxic_share,
+        scores=_conformal(days, sample, labels, groups),
         seed=seed,
     )
     return estimates_table([*estimates, *_people(sample, labels)])
@@ -92,18 +104,39 @@ def sample_estimates(
     strategies: Sequence[str],
     threshold: float,
     toxic_share: float,
+    scores: Mapping[str, Iterable[Floats]] = MappingProxyType({}),
     seed: int,
 ) -> list[MetricEstimate]:
-    """Return every estimate of a sample with these true labels; arguments as in `measure_days`."""
+    """Return every estimate of a sample with these true labels; arguments as in `measure_days`.
+
+    `scores` are review scores (N,) of each day by further strategies, by ascending probability.
+    """
     alphas = [inputs.fraction("review_fraction", alpha) for alpha in review_fractions]
     threshold = inputs.fraction("threshold", threshold)
     estimator = Estimator(sample, threshold=threshold, seed=seed, labels=labels)
     estimates = list(estimator.of_the_model())
-    for strategy in strategies:
-        reviews = sample.reviewed(strategy, alphas, toxic_share)
-        for alpha, (domain, ranks) in zip(alphas, reviews, strict=True):
-            estimates.extend(estimator.of_the_team(strategy, alpha, domain, ranks))
+    reviews = {name: sample.reviewed(name, alphas, toxic_share) for name in strategies}
+    reviews |= {name: sample.reviewed_by(of_days, alphas) for name, of_days in scores.items()}
+    for name, reviewed in reviews.items():
+        for alpha, (domain, ranks) in zip(alphas, reviewed, strict=True):
+            estimates.extend(estimator.of_the_team(name, alpha, domain, ranks))
     return estimates
+
+
+def _conformal(
+    days: Sequence[LabelledDay],
+    sample: Sample,
+    labels: TrueLabels | None,
+    groups: Sequence[Ints] | None,
+) -> dict[str, Iterable[Floats]]:
+    """Return the review scores by prediction sets; none without two groups.
+
+    With one group they put no two comments in another order than the uncertainty does.
+    """
+    if groups is None or max((int(each.max(initial=0)) for each in groups), default=0) == 0:
+        return {}
+    toxic = sample.label if labels is None else labels.mean
+    return {CONFORMAL: set_review_scores(days, sample, toxic, groups)}
 
 
 def estimates_table(estimates: Sequence[MetricEstimate]) -> pd.DataFrame:

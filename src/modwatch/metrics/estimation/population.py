@@ -96,7 +96,15 @@ class Population:
         self, strategy: str, alphas: Sequence[float], toxic_share: float
     ) -> Iterator[Floats]:
         """Yield, for each α, the part (N,) of each comment that is reviewed."""
-        score = review_scores(self.prob, strategy, toxic_share=toxic_share)
+        yield from self.reviewed_by(
+            review_scores(self.prob, strategy, toxic_share=toxic_share), alphas
+        )
+
+    def reviewed_by(self, score: Floats, alphas: Sequence[float]) -> Iterator[Floats]:
+        """Yield, for each α, the part (N,) of each comment that is reviewed by a score (N,).
+
+        Both are by ascending probability.
+        """
         for cut in reviews(score, alphas, np.ones(score.size)):
             yield cut.reviewed(score)
 

@@ -1,6 +1,6 @@
 """Labelled comments of one or more days, weighted to represent all comments."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 
@@ -141,8 +141,9 @@ class Sample:
         """
         confirmed = self._given > 1
         first = self.label.astype(np.int64)
-        # A third label is given where two differ.
-        second = np.where(self._given > 2, 1 - first, self._toxic - first)
+        # The second label differs wherever not all are alike: a third one is given for that reason.
+        alike = (self._toxic == 0) | (self._toxic == self._given)
+        second = np.where(alike, first, 1 - first)
         for name, part in (("top", self.top), ("random slice", ~self.top)):
             here = part & confirmed
             beyond = agreement_beyond_chance(0 * first[here], first[here], second[here])
@@ -158,6 +159,10 @@ class Sample:
     def everything(self) -> Domain:
         """Return the whole population."""
         return Domain(part=np.ones(self.prob.size), top=self._top, rest=self.size - self._top)
+
+    def reviewed_top(self) -> Domain:
+        """Return the comments that were routed as the top, all of them."""
+        return Domain(part=self.top.astype(np.float64), top=self._top, rest=0.0)
 
     def without(self, domain: Domain) -> Domain:
         """Return the rest of the population."""
@@ -194,10 +199,25 @@ class Sample:
 
         Each day has its own capacity.
         """
+        parts = (day.reviewed(strategy, alphas, toxic_share) for day in self._days)
+        return self._pooled_reviews(parts, alphas)
+
+    def reviewed_by(
+        self, scores: Iterable[Floats], alphas: Sequence[float]
+    ) -> list[tuple[Domain, Ranks]]:
+        """Return the same for a review score (N,) of each day, by ascending probability."""
+        parts = (
+            day.reviewed_by(score, alphas) for day, score in zip(self._days, scores, strict=True)
+        )
+        return self._pooled_reviews(parts, alphas)
+
+    def _pooled_reviews(
+        self, of_days: Iterable[Iterable[Floats]], alphas: Sequence[float]
+    ) -> list[tuple[Domain, Ranks]]:
+        """Return the domains and ranks of the parts (N,) that each day reviews at each α."""
         ranking = Ranking([day.prob for day in self._days], self.prob)
         pools: list[tuple[list[Domain], list[Ranks]]] = [([], []) for _ in alphas]
-        for number, day in enumerate(self._days):
-            parts = day.reviewed(strategy, alphas, toxic_share)
+        for number, (day, parts) in enumerate(zip(self._days, of_days, strict=True)):
             for alpha, part, (domains, ranks) in zip(alphas, parts, pools, strict=True):
                 domains.append(day.reviewed_domain(part, alpha))
                 ranks.append(ranking.ranks(number, 1 - part))
