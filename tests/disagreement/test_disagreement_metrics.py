@@ -94,29 +94,50 @@ def truth(made: World) -> dict[str, float | None]:
     }
 
 
-@pytest.mark.simulation
-@pytest.mark.parametrize(("annotators", "hard"), [(5, False), (3, False), (20, True)])
-def test_planted_primary_labels_are_recovered(annotators: int, hard: bool) -> None:
-    """Within 0.01 on average, where raw labels miss by more (and Eq. 2 with few annotators)."""
-    columns = ["adjusted", "raw"]
-    misses: dict[str, list[list[float]]] = {}
-    clipped = []
+def misses(annotators: int, *, hard: bool) -> tuple[pd.DataFrame, float]:
+    """Return the mean errors by metric and column over eight worlds, and that of Eq. 2's AUROC."""
+    tables, clipped = [], []
     for seed in range(8):
         made = world(seed, annotators=annotators, hard=hard)
         rates = estimate_flip_rates(made.annotations, by=made.prob)
         table = adjusted_metrics(made.annotations, made.prob, rates)
-        for name, value in truth(made).items():
-            misses.setdefault(name, []).append((table.loc[name, columns] - value).tolist())
+        true = pd.Series(truth(made))
+        tables.append(table.loc[true.index, ["adjusted", "raw", "majority"]].sub(true, axis=0))
         share = made.annotations.counts()[:, 1] / annotators
-        paper = adjusted(metrics.auroc, share, made.prob, rates.rates())
-        clipped.append(float(paper or 0) - float(truth(made)["auroc"] or 0))
-    for name, found in misses.items():
-        ours, raw = np.mean(found, axis=0)
-        assert abs(ours) < 0.01, name
-        assert abs(raw) > 1.5 * abs(ours), name
-    assert abs(misses["auroc"][0][1]) > 0.01
+        flip = rates.mean if rates.by_annotator else rates.rates()
+        clipped.append(float(adjusted(metrics.auroc, share, made.prob, flip) or 0) - true["auroc"])
+    return sum(tables) / len(tables), float(np.mean(clipped))
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("annotators", "hard"), [(3, False), (5, False), (10, False), (20, False), (20, True)]
+)
+def test_planted_primary_labels_are_recovered(annotators: int, hard: bool) -> None:
+    """Within 0.01 on average, where raw and majority labels miss by more.
+
+    Of five annotators the majority passes from too low to too high: there it is no worse.
+    """
+    found, clipped = misses(annotators, hard=hard)
+    assert (found["adjusted"].abs() < 0.01).all()
+    assert (found["raw"] < -0.01).all()
+    assert abs(found.loc["auroc", "raw"]) > 0.03
+    if annotators != 5:
+        assert abs(found.loc["auroc", "majority"]) > 0.01
     if not hard:
-        assert np.mean(clipped) < -0.05
+        assert clipped < -0.03
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("annotators", [3, 5])
+def test_few_annotators_of_hard_items_leave_an_error(annotators: int) -> None:
+    """What docs/groups.md says of them: too high, by no more than raw labels are too low."""
+    found, _ = misses(annotators, hard=True)
+    assert 0.008 < found.loc["auroc", "adjusted"] < 0.015
+    assert 0.005 < found.loc["auroc", "majority"] < 0.016
+    assert found.loc["auroc", "raw"] < -0.028
+    assert (found["adjusted"] > 0.005).all()
+    assert found["adjusted"].max() < 0.04
 
 
 def test_weights_are_the_expectation_of_ten_draws() -> None:
