@@ -26,7 +26,7 @@ from modwatch.divergence import (
     conformity_delta,
     demographic_divergence,
     group_report,
-    kappa_matrix,
+    kappa_table,
 )
 
 PEOPLE, EACH, RETESTS = 10_000, 4, 0.02
@@ -74,7 +74,7 @@ def measured(n, svd, queue):
         profiles = annotator_profiles(conformity)
         demographic_divergence(profiles, groups.code[profiles.annotator])
         done("profiles")
-        kappa_matrix(annotations, groups)
+        kappa_table(annotations, groups)
         done("kappa")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     queue.put((steps, peak, rates.mean))

@@ -5,7 +5,7 @@
 Three groups of a simulated crowd (`tests/divergence/crowd.py`) label 500 items; the last one turns
 round a part of the labels that agree with the model, which lowers its agreement by five points.
 Printed are, by number of annotators a group: the share of 95 % intervals that hold the figure, and
-the difference from all others, of 24,000 such people (floor: 93–98 %), and the share of tests of
+the difference from all others, and κ, of 24,000 such people (floor: 93–98 %), and the share of tests of
 the last group's agreement at 5 % that find the bias (floor at 100 annotators: 80 %), and that find
 one where there is none (5 %). A difference of 0.054 is five points less than the others' mean.
 """
@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from divergence.crowd import crowd
-from modwatch.divergence import group_report
+from modwatch.divergence import group_report, kappa_table
 
 #: Of the labels that agree: five points of agreement.
 BIAS = 0.063
@@ -37,12 +37,17 @@ def figures(seed, people, bias, draws):
     return table.set_index(["metric", "group"])
 
 
+def kappas(seed, people):
+    made = crowd(seed, people=people, bias=BIAS)
+    return kappa_table(made.annotations, made.groups)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=500)
     parser.add_argument("--people", type=int, nargs="*", default=[20, 100])
     options = parser.parse_args()
-    truth = figures(10**6, 8_000, BIAS, 1)
+    truth, kappa = figures(10**6, 8_000, BIAS, 1), kappas(10**6, 8_000)["kappa"]
     print(f"{'annotators':>10} {'figure':>24} {'coverage':>9} {'lowest group':>13}")
     for people in options.people:
         held, found, alarms = {}, 0, 0
@@ -52,6 +57,9 @@ def main():
                 inside = (table[low] <= truth[value]) & (truth[value] <= table[high])
                 for metric in METRICS[: 4 - 1 * (kind != "")]:
                     held.setdefault(f"{kind}{metric}", []).append(inside[metric].to_list())
+            table_of_kappa = kappas(seed, people)
+            inside = kappa.between(table_of_kappa["low"], table_of_kappa["high"])
+            held.setdefault("kappa", []).append(inside.to_list())
             found += table["p_value"]["agreement", "group 2"] < 0.05
             calm = figures(10**7 + seed, people, 0.0, 200)
             alarms += calm["p_value"]["agreement", "group 2"] < 0.05

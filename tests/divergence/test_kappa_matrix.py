@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from divergence.crowd import crowd
 from modwatch.disagreement import Annotations
-from modwatch.divergence import Groups, kappa_matrix, shared_items
+from modwatch.divergence import Groups, kappa_matrix, kappa_table, shared_items
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -40,6 +41,25 @@ def test_it_is_scikit_learns_kappa_of_all_pairs(classes: int) -> None:
         assert shared.loc[one, other] == places
         left, right = zip(*pairs, strict=True)
         assert found.loc[one, other] == pytest.approx(cohen_kappa_score(left, right))
+    table = kappa_table(annotations, groups, minimum=1)
+    assert (table["group"] + table["other"]).tolist() == ["xx", "xy", "xz", "yy", "yz", "zz"]
+    for row in table.to_dict("records"):
+        assert row["kappa"] == pytest.approx(found.loc[row["group"], row["other"]])
+        assert row["items"] == shared.loc[row["group"], row["other"]]
+        assert row["low"] < row["kappa"] < row["high"]
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("people", [20, 100])
+def test_intervals_cover_the_kappa_of_all_such_people(people: int) -> None:
+    large = crowd(99, people=4_000, bias=0.1)
+    truth = kappa_table(large.annotations, large.groups)["kappa"]
+    hits = []
+    for seed in range(100):
+        made = crowd(seed, people=people, bias=0.1)
+        table = kappa_table(made.annotations, made.groups)
+        hits.append(truth.between(table["low"], table["high"]))
+    assert 0.93 <= np.mean(hits) <= 0.99
 
 
 def test_without_pairs_or_variety_there_is_none() -> None:
@@ -48,6 +68,8 @@ def test_without_pairs_or_variety_there_is_none() -> None:
     assert kappa_matrix(annotations, groups).isna().all().all()
     same = Annotations.of(item=[0, 0], annotator=["a", "b"], label=[0, 0], classes=(0, 1))
     assert kappa_matrix(same, groups).isna().all().all()
+    table = kappa_table(same, groups, minimum=1)
+    assert table[["kappa", "low", "high"]].isna().all(axis=None)
 
 
 def test_few_shared_items_have_no_kappa() -> None:
@@ -59,6 +81,7 @@ def test_few_shared_items_have_no_kappa() -> None:
     groups = Groups.of(annotations, {"a": "x", "b": "y"}, minimum=1)
     assert kappa_matrix(annotations, groups).loc["x", "y"] == 1
     assert shared_items(annotations, groups).loc["x", "y"] == number + 1
+    assert kappa_table(annotations, groups)["items"].tolist() == [0, number + 1, 0]
     one_less = Annotations.of(
         item=item[2:], annotator=np.tile(["a", "b"], number), label=item[2:] % 2
     )

@@ -13,7 +13,7 @@ moderation through uncertainty*):
     release       shown_together
     conformity    conformity_delta, uncertainty_divergence
     profiles      annotator_profiles, demographic_divergence
-    agreement     kappa_matrix, shared_items
+    agreement     kappa_matrix, kappa_table, shared_items
     all figures   group_report
 
 Comments that mention an identity (Borkan et al. 2019):
@@ -25,7 +25,7 @@ Comments that mention an identity (Borkan et al. 2019):
 `docs/groups.md` explains them. Invalid arguments raise `modwatch.errors.MetricInputError`.
 """
 
-from modwatch.divergence.agreement import kappa_matrix, shared_items
+from modwatch.divergence.agreement import kappa_matrix, kappa_table, shared_items
 from modwatch.divergence.conformity import (
     Conformity,
     conformity_delta,
@@ -58,6 +58,7 @@ __all__ = [
     "identity_mentions",
     "intersections",
     "kappa_matrix",
+    "kappa_table",
     "read_identity_terms",
     "shared_items",
     "shown_together",

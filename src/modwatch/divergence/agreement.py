@@ -1,11 +1,17 @@
 """Cohen's κ between and within groups of annotators."""
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 import pandas as pd
-from scipy import sparse
+from numpy.typing import NDArray
+from scipy import sparse, stats
 
 from modwatch.disagreement.annotations import Annotations
 from modwatch.divergence.groups import Groups
+from modwatch.metrics.intervals import LEVEL
+
+Floats = NDArray[np.float64]
 
 #: Shared items below which κ would be hardly more than chance.
 MINIMUM_SHARED = 30
@@ -61,6 +67,85 @@ def kappa_matrix(
         kappa = np.where(chance < 1, (agreed - chance) / (1 - chance), np.nan)
     found = pd.DataFrame(kappa, index=names, columns=names)
     return found.where(shared_items(annotations, groups) >= minimum)
+
+
+def kappa_table(
+    annotations: Annotations, groups: Groups, *, minimum: int = MINIMUM_SHARED
+) -> pd.DataFrame:
+    """Return the κ of `kappa_matrix` with their intervals; a row each pair of groups.
+
+    Columns: `group`, `other` (the same: within the group), `kappa`, `low`, `high`, `items`, which
+    are the `shared_items`. The 95 % interval is for the people of whom the annotators are a sample,
+    by Student's t of the linearised κ, annotators as clusters. A pair counts for either of its
+    annotators, which makes it rather too wide: it covers 95 to 99 % with 20 annotators a group.
+
+    >>> annotations = Annotations.of(
+    ...     item=np.repeat(np.arange(40), 4), annotator=np.tile(list("abcd"), 40),
+    ...     label=(np.arange(160) // 4 % 2) ^ (np.arange(160) % 11 == 0),
+    ... )
+    >>> groups = Groups.of(annotations, {"a": "x", "b": "x", "c": "y", "d": "y"}, minimum=1)
+    >>> kappa_table(annotations, groups)[["group", "other", "kappa"]].round(2).to_numpy().tolist()
+    [['x', 'x', 0.65], ['x', 'y', 0.62], ['y', 'y', 0.6]]
+    """
+    shared = shared_items(annotations, groups).to_numpy()
+    met = [_met(annotations, groups, other) for other in range(len(groups.names))]
+    rows = []
+    for one, other in combinations_with_replacement(range(len(groups.names)), 2):
+        row = {"group": groups.names[one], "other": groups.names[other]}
+        low = kappa = high = float("nan")
+        if shared[one, other] >= minimum:
+            of_one, of_other = met[other][groups.code == one], met[one][groups.code == other]
+            kappa, low, high = _kappa(of_one, of_other, same=one == other)
+        items = int(shared[one, other])
+        rows.append({**row, "kappa": kappa, "low": low, "high": high, "items": items})
+    return pd.DataFrame(rows)
+
+
+def _met(annotations: Annotations, groups: Groups, other: int) -> Floats:
+    """Return how often a label of each annotator met one of another annotator of a group.
+
+    (A, K, K), by the own label and that of the other.
+    """
+    classes, size = annotations.n_classes, len(annotations.annotators)
+    rows = annotations.first
+    cell = annotations.annotator[rows].astype(np.int64) * classes + annotations.label[rows]
+    shape = size * classes, len(annotations.items)
+    own = sparse.csr_matrix((np.ones(cell.size), (cell, annotations.item[rows])), shape=shape)
+    of_group = _counts(annotations, groups)[:, other * classes : (other + 1) * classes]
+    met = np.asarray((own @ of_group).todense()).reshape(size, classes, classes)
+    members = groups.code == other
+    number = np.bincount(cell, minlength=size * classes).reshape(size, classes)
+    met[members] -= number[members][:, :, None] * np.eye(classes)  # with oneself
+    return met
+
+
+def _kappa(one: Floats, other: Floats, *, same: bool) -> tuple[float, float, float]:
+    """Return κ and its interval from the labels that each annotator's labels met (A, K, K)."""
+    pairs = one.sum(axis=0)
+    total = pairs.sum()
+    left, right = pairs.sum(axis=1) / total, pairs.sum(axis=0) / total
+    agreed, chance = np.trace(pairs) / total, float(left @ right)
+    if chance >= 1:
+        return float("nan"), float("nan"), float("nan")
+    # How κ changes with one more pair of two labels.
+    of_chance = left[None, :] + right[:, None] - 2 * chance
+    slope = (np.eye(len(pairs)) - agreed) * (1 - chance) - (1 - agreed) * of_chance
+    slope /= (1 - chance) ** 2 * total
+    variance = sum(
+        len(influence) / max(len(influence) - 1, 1) * float((influence**2).sum())
+        for influence in _influences(one, other, slope, same=same)
+    )
+    kappa = float((agreed - chance) / (1 - chance))
+    freedom = min(len(one), len(other)) - 1
+    margin = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * float(np.sqrt(variance))
+    return kappa, max(kappa - margin, -1.0), min(kappa + margin, 1.0)
+
+
+def _influences(one: Floats, other: Floats, slope: Floats, *, same: bool) -> list[Floats]:
+    """Return by how much each annotator of either group moves κ."""
+    of_one = (one * slope).sum(axis=(1, 2))
+    of_other = (other * slope.T).sum(axis=(1, 2))
+    return [of_one + of_other] if same else [of_one, of_other]
 
 
 def _counts(
