@@ -190,21 +190,26 @@ def test_of_two_people_no_third_is_needed_for_an_estimate() -> None:
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_a_side_whose_confirmations_all_overturn_has_a_clear_result(side: str) -> None:
+@pytest.mark.parametrize("wrong", [PEOPLE[:1], PEOPLE[1:]], ids=["first", "others"])
+def test_a_side_whose_confirmations_all_overturn_gives_no_figures_and_the_reason(
+    side: str, wrong: Sequence[str]
+) -> None:
+    """Whoever labelled it first was wrong about everything, or both others were."""
     comments = make_comments(30_000, prevalence=0.05)
-    plan = plan_of(comments, 800)
+    plan = plan_of(comments, 800, share=0.5)
     drawn = drawn_by(plan, comments)
     numbers = {*plan.of_side(side)}
 
     def say(each: DrawnComment, name: str) -> int:
-        return comments.truth[each.comment_id] ^ int(each.stratum in numbers and name != "ann")
+        return comments.truth[each.comment_id] ^ int(each.stratum in numbers and name in wrong)
 
     result = result_of(plan, drawn, said(plan, drawn, say))
     assert result["label_errors"]["overturned"] > 0
     for each in result["figures"]:
-        assert each["status"] in ("ok", "insufficient")
-        if each["value"] is not None:
-            assert 0 <= each["low"] <= each["value"] <= each["high"] <= 1
+        assert (each["status"], each["value"], each["bound"]) == ("insufficient", None, None)
+        assert (each["low"], each["high"]) == (None, None)
+        assert "annotators contradict each other" in each["reason"]
+    assert result["shared_errors"] == []
 
 
 def test_annotators_who_toss_coins_give_no_estimate_and_the_reason() -> None:

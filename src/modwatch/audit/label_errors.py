@@ -28,7 +28,7 @@ from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.labels import AuditLabel, blind_labels, key_of
 from modwatch.audit.plan import SIDES, AuditPlan
 from modwatch.audit.stratified import WeightedCounts
-from modwatch.metrics.agreement import agreement_beyond_chance
+from modwatch.metrics.agreement import CONTRADICTED, agreement_beyond_chance
 from modwatch.metrics.estimation.annotators import (
     MINIMUM_CONFIRMED,
     RATE_BOUNDS,
@@ -68,6 +68,8 @@ class LabelErrors:
     #: `agreement_beyond_chance` of first and second labels; None if fewer than `MINIMUM_CONFIRMED`
     #: comments have both.
     beyond_chance: float | None = None
+    #: Whether the second labels of one side contradict the first ones more than chance would.
+    contradicted: bool = False
     seed: int = 0
 
     @cached_property
@@ -84,8 +86,11 @@ class LabelErrors:
         """Whether labels tell too little: they agree no more than chance, or err near the bounds.
 
         Coins tossed would otherwise be taken for labels of comments that are nearly all toxic, half
-        of them missed by everybody.
+        of them missed by everybody; a side that was first labelled the wrong way round, for one
+        whose comments are all alike.
         """
+        if self.contradicted:
+            return True
         if self.beyond_chance is not None and self.beyond_chance < _BEYOND_CHANCE:
             return True
         return any(
@@ -130,14 +135,20 @@ def label_errors(
         ),
         seed=0,
     )
-    pairs = [(side, *each[:2]) for side, each in zip(sides, said, strict=True) if len(each) > 1]
+    of_pairs = [(side, *each[:2]) for side, each in zip(sides, said, strict=True) if len(each) > 1]
+    pairs = np.array(of_pairs, np.int64).reshape(-1, 3)
+    by_side = [_beyond_chance(pairs[pairs[:, 0] == number]) for number in range(len(SIDES))]
     return LabelErrors(
         keys=[key_of(each) for each in rows],
         truth=truth,
-        beyond_chance=agreement_beyond_chance(*np.array(pairs, np.int64).reshape(-1, 3).T)
-        if len(pairs) >= MINIMUM_CONFIRMED
-        else None,
+        beyond_chance=_beyond_chance(pairs),
+        contradicted=any(each is not None and each < CONTRADICTED for each in by_side),
     )
+
+
+def _beyond_chance(pairs: Ints) -> float | None:
+    """Return the agreement beyond chance of pairs (n, 3): side, first and second label."""
+    return agreement_beyond_chance(*pairs.T) if len(pairs) >= MINIMUM_CONFIRMED else None
 
 
 @dataclass(frozen=True, kw_only=True)

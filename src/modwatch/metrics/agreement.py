@@ -20,6 +20,10 @@ from modwatch.metrics.intervals import NORMAL_QUANTILE, PartialTotal, interval, 
 #: Pairs added evenly over all cells of a table, so that no table has variance 0.
 _ADDED_PAIRS = 2.0
 
+#: Standard errors of `agreement_beyond_chance` (one-sided, 0.1 %) below which labels contradict:
+#: no error rate explains them.
+CONTRADICTED = -3.09
+
 #: Pairs that a weighted sample stands for.
 _POPULATION = 1e9
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from modwatch.metrics.agreement import agreement_beyond_chance
+from modwatch.metrics.agreement import CONTRADICTED, agreement_beyond_chance
 from modwatch.metrics.estimation.annotators import (
     MINIMUM_CONFIRMED,
     RATE_BOUNDS,
@@ -37,9 +37,6 @@ TOLERATED = 0.05
 POST_STRATUM, MOST_POST_STRATA = 20, 20
 
 _ROUNDING = 1e-12
-
-#: Standard errors of agreement beyond chance (one-sided, 0.1 %) below which labels contradict.
-_CONTRADICTED = -3.09
 
 #: At the largest false-negative rate that is believed, so much is inferred for each event shown.
 _MOST_SPREAD = 1 / (1 - RATE_BOUNDS[1])
@@ -147,7 +144,7 @@ class Sample:
         for name, part in (("top", self.top), ("random slice", ~self.top)):
             here = part & confirmed
             beyond = agreement_beyond_chance(0 * first[here], first[here], second[here])
-            if here.sum() >= MINIMUM_CONFIRMED and beyond is not None and beyond < _CONTRADICTED:
+            if here.sum() >= MINIMUM_CONFIRMED and beyond is not None and beyond < CONTRADICTED:
                 return name
         return ""
 
