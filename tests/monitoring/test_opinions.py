@@ -19,8 +19,8 @@ from modwatch.metrics.estimate import Estimate
 from modwatch.monitoring import opinions as monitoring
 from modwatch.pipeline import opinions
 from modwatch.resources import open_resources
+from modwatch.review.people import create_moderator
 from modwatch.review.people.changes import describe_group
-from modwatch.review.people.groups import self_assigned_groups
 from modwatch.review.quality_control.agreement import GroupAgreement
 from modwatch.review.queue.amendments import undo
 from modwatch.tracking.groups import GROUP_EXPERIMENT
@@ -193,11 +193,12 @@ def test_few_labels_are_not_reported(install):
 
 def test_groups_are_compared_in_every_fourth_week_only(reviewed, monkeypatch):
     with open_resources(reviewed.settings) as at:
+        for number in range(7):  # who labelled nothing
+            create_moderator(at.database, f"person {number}", "moderator")
         with at.database.connect() as connection:
             people = connection.execute(text("SELECT id, pseudonym FROM moderator")).all()
         for person in people:
             describe_group(at.database, person.id, f"group of {person.pseudonym}")
-        assert self_assigned_groups(at.database)["ann"] == "group of ann"
         opinions.collect_annotations(at, today())
         monkeypatch.setattr(opinions, "ends_group_weeks", lambda _: False)
         opinions.publish_opinions(at, today())
@@ -238,7 +239,12 @@ def test_one_person_more_changes_no_number_of_people_of_a_group():
         report = monitoring.opinion_report(labels, groups, minimum=10)
         (grouping,) = report.groupings
         assert set(grouping.table["annotators"]) == {10}
+        assert not (grouping.table["annotations"] % 10).any()
+        assert not (grouping.shared % 10).any(axis=None)
+        figures = grouping.table.drop(columns=["p_value", "p_holm"])
+        pd.testing.assert_frame_equal(figures, figures.round(3))
         page = render_page(report)
+        assert "33% of the people count in a group that was drawn at random" in page
         assert "10 annotators have no group" in page
         figures = report_figures(report)
         ticks = [each.get_text() for each in figures["kappa_group"].axes[0].get_yticklabels()]

@@ -100,6 +100,24 @@ def test_a_log_that_older_tables_hold_survives_the_upgrade(postgres: EmbeddedSer
     engine.dispose()
 
 
+def test_the_groups_of_disabled_accounts_are_deleted(postgres: EmbeddedServer) -> None:
+    engine = connect(postgres.url("of_revision_11"))
+    _upgrade_to(engine, "0011")
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO moderator (pseudonym, role, disabled_at) VALUES "
+                "('ann', 'moderator', NULL), ('ben', 'moderator', now())"
+            )
+        )
+        connection.execute(text("INSERT INTO moderator_group VALUES (1, 'north'), (2, 'south')"))
+    upgrade(engine)
+    with engine.connect() as connection:
+        groups = connection.execute(text("SELECT * FROM moderator_group")).all()
+    assert groups == [(1, "north", None)]
+    engine.dispose()
+
+
 NEW = {
     "policy_version", "reason", "refers_to", "format", "transaction_id", "text_digest", "outcome",
 }  # fmt: skip

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from lake_days import batch, put_scores
+from sqlalchemy import Engine, text
 
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import ANNOTATIONS
@@ -30,8 +31,8 @@ def put_moderator_groups(
 ) -> int:
     """Give each group so many moderators with labels on `day`; return how many labels.
 
-    Each labels three comments in ten, and some of these again. The model's probability is the
-    severity.
+    They count in the group that they chose. Each labels three comments in ten, and some of these
+    again. The model's probability is the severity.
     """
     rng = np.random.default_rng(seed)
     severity = rng.beta(0.8, 1.6, comments)
@@ -42,8 +43,15 @@ def put_moderator_groups(
             person = create_moderator(at.database, f"{group}{number}", "moderator")
             describe_group(at.database, person.id, group)
             rows += _labels(rng, f"{group}{number}", severity, THRESHOLDS[group])
+    count_as_chosen(at.database)
     _put(at.lake, day, rows)
     return len(rows)
+
+
+def count_as_chosen(engine: Engine) -> None:
+    """Let everybody who chose a group count in it, as if the draws had come out so."""
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE moderator_group SET counted_as = group_name"))
 
 
 def _labels(

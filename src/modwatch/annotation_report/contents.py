@@ -40,6 +40,7 @@ Floats = NDArray[np.float64]
 class Clusters:
     """Annotators whose conformity is alike, and how groups are spread over them."""
 
+    #: Its `group_share` is NaN where it would tell of few people.
     found: DemographicDivergence
     #: (k, 40) mean profile of each cluster, shares of δ on [−1, 1].
     profile: Floats = field(repr=False)
@@ -63,20 +64,27 @@ class GroupingReport:
     kappa: pd.DataFrame | None = field(default=None, repr=False)
     shared: pd.DataFrame | None = field(default=None, repr=False)
     clusters: Clusters | None = field(default=None, repr=False)
+    #: What readers must know of how the groups were made; empty: they are as they were given.
+    note: str = ""
 
     def rounded(self, base: int) -> "GroupingReport":
-        """Return the report with numbers of people as multiples of `base`, rounded down.
+        """Return the report with figures of three decimals, and multiples of `base` as numbers.
 
-        Clusters are left out: their shares of groups tell the numbers.
+        Numbers of people, labels and shared items are rounded down. Clusters are left out: their
+        shares of groups tell the numbers of people.
         """
-        table = self.table
+        table, kappa, shared = self.table, self.kappa, self.shared
         if table is not None:
-            table = table.assign(annotators=table["annotators"] // base * base)
+            exact = table[["p_value", "p_holm"]]  # multiples of 1/permutations
+            numbers = table[["annotators", "annotations"]] // base * base
+            table = table.round(_DECIMALS).assign(**exact, **numbers)
         return replace(
             self,
             annotators=tuple(number // base * base for number in self.annotators),
             without=self.without // base * base,
             table=table,
+            kappa=None if kappa is None else kappa.round(_DECIMALS),
+            shared=None if shared is None else shared // base * base,
             clusters=None,
         )
 
@@ -155,6 +163,7 @@ class AnnotationReport:
         return found
 
 
+_DECIMALS = 3
 _SHOWN = ("accuracy", "auroc", "f1")
 _MOST_GROUPINGS = 8
 
@@ -255,7 +264,7 @@ def _groupings(
     found = {}
     for name, each in zip(known, shown, strict=True):
         if each.names:
-            found[name] = _grouping(name, each, annotations, prob, threshold, seed)
+            found[name] = _grouping(name, each, annotations, prob, threshold, minimum, seed)
         else:
             reasons[name] = "few people would follow from it and another grouping"
     for name, reason in reasons.items():
@@ -269,12 +278,13 @@ def _grouping(
     annotations: Annotations,
     prob: Floats | None,
     threshold: float,
+    minimum: int,
     seed: int,
 ) -> GroupingReport:
     table, clusters = None, None
     if prob is not None and annotations.n_classes == 2:
         table = group_report(annotations, prob, groups, threshold=threshold, seed=seed)
-        clusters = _clusters(annotations, prob, groups, seed)
+        clusters = _clusters(annotations, prob, groups, minimum, seed)
     return GroupingReport(
         name=name,
         groups=groups,
@@ -288,16 +298,60 @@ def _grouping(
     )
 
 
-def _clusters(annotations: Annotations, prob: Floats, groups: Groups, seed: int) -> Clusters | None:
-    """Return the clusters of annotators; None if too few have a profile."""
+def _clusters(
+    annotations: Annotations, prob: Floats, groups: Groups, minimum: int, seed: int
+) -> Clusters | None:
+    """Return the clusters of annotators; None if they would tell of few people."""
     profiles = annotator_profiles(conformity_delta(annotations, prob))
     try:
         found = demographic_divergence(profiles, groups.code[profiles.annotator], seed=seed)
     except MetricInputError:
         return None
-    if found.size.min() < MINIMUM_ANNOTATORS:  # a mean profile of few people is theirs
+    if found.size.min() < minimum:  # a mean profile of few people is theirs
+        return None
+    shares = _shown_shares(found, profiles.annotator, groups, annotations, minimum)
+    if shares is None:
         return None
     profile = np.stack(
         [profiles.share[found.cluster == each].mean(axis=0) for each in range(len(found.size))]
     )
-    return Clusters(found=found, profile=profile)
+    return Clusters(found=replace(found, group_share=shares), profile=profile)
+
+
+def _shown_shares(
+    found: DemographicDivergence,
+    people: NDArray[np.intp],
+    groups: Groups,
+    annotations: Annotations,
+    minimum: int,
+) -> Floats | None:
+    """Return the shares of groups (k, G) in clusters of `people` (P,), NaN where they tell of few.
+
+    A share tells of the people of the group in the cluster, and together with other shares, and
+    with the sizes of clusters and groups, of others. None if the sizes alone tell of few.
+    """
+    clusters = len(found.size)
+    group, cluster = groups.code[people], found.cluster
+    cell = np.where(group < 0, -1, group * clusters + cluster)
+    of = annotations.of_annotators(np.isin(np.arange(len(groups.code)), people))
+    given = [_numbered(each, people, groups, minimum) for each in (group, cluster, cell)]
+    shown = shown_together(given, of, minimum=minimum)
+    if any(one.names != other.names for one, other in zip(given[:2], shown[:2], strict=True)):
+        return None
+    share = found.group_share.copy()
+    for each, number in np.argwhere(share > 0):
+        if str(number * clusters + each) not in shown[2].names:
+            share[each, number] = np.nan
+    alone = np.bincount(cluster[group < 0], minlength=clusters)
+    share[(alone > 0) & (alone < minimum)] = np.nan  # these people are the rest of the cluster
+    return share
+
+
+def _numbered(
+    number: NDArray[np.intp], people: NDArray[np.intp], groups: Groups, minimum: int
+) -> Groups:
+    """Return groups of the same annotators by number (P,), without those of few people."""
+    large = np.flatnonzero(np.bincount(number[number >= 0]) >= minimum)
+    code = np.full_like(groups.code, -1)
+    code[people] = np.where(np.isin(number, large), np.searchsorted(large, number), -1)
+    return Groups(names=tuple(map(str, large)), code=code, suppressed={}, without=0)

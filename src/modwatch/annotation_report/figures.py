@@ -108,12 +108,13 @@ def _clusters(grouping: GroupingReport, clusters: Clusters) -> Figure:
         left.bar(middle, clusters.profile[each], width=2 / len(middle), color=style.BLUE)
         left.set_yscale("symlog", linthresh=0.01)
         left.set_title(f"{clusters.found.size[each]} annotators", loc="left", fontsize=10)
-        share = clusters.found.group_share[each][: len(names)]
-        right.barh(range(len(share)), share, color=style.ORANGE)
-        right.set_yticks(
-            range(len(share)), [style.shortened(str(name), 22) for name in names[: len(share)]],
-            fontsize=8,
-        )  # fmt: skip
+        share = clusters.found.group_share[each]
+        hidden = np.isnan(share)
+        right.barh(range(len(share)), np.where(hidden, 0, share), color=style.ORANGE)
+        labels = [style.shortened(str(name), 22) for name in names[: len(share)]]
+        for place in np.flatnonzero(hidden):
+            labels[place] += ": not shown"
+        right.set_yticks(range(len(share)), labels, fontsize=8)
         right.set_xlim(0, 1)
         style.plain(left, right)
     left, right = panels[-1]

@@ -151,7 +151,7 @@ def _groups(grouping: GroupingReport, figures: dict[str, Figure]) -> Section:
     question = f"Do groups differ by {_spoken(grouping.name)}?"
     if grouping.groups is None:
         return Section(question=question, answers=(f"Not shown: {grouping.reason}.",))
-    answers = [*_answers(grouping), *_suppressed(grouping)]
+    answers = [*_answers(grouping), *_suppressed(grouping), *filter(None, [grouping.note])]
     pictures = []
     for kind, told in (
         ("agreement", "Agreement of the model with each group, with 95 % intervals."),
@@ -160,7 +160,11 @@ def _groups(grouping: GroupingReport, figures: dict[str, Figure]) -> Section:
             "Cohen’s κ within and between groups: 1 is full agreement, 0 chance; in brackets, the "
             "items that both labelled.",
         ),
-        ("clusters", "Annotators by how the model treats their labels, and the groups among them."),
+        (
+            "clusters",
+            "Annotators by how the model treats their labels, and the groups among them. Shares "
+            "that would tell of few people are not shown.",
+        ),
     ):
         figure = figures.get(f"{kind}_{grouping.name}")
         if figure is not None:

@@ -23,6 +23,7 @@ from modwatch.lake.day_scores import day_scores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import CONFIRMATION_PROBABILITIES
 from modwatch.metrics.estimate import Estimate
+from modwatch.review.people.groups import KEPT
 from modwatch.review.quality_control.agreement import GroupAgreement
 from modwatch.tracking.groups import GROUP_EXPERIMENT
 from modwatch.tracking.runs import publish_report
@@ -31,6 +32,13 @@ from modwatch.tracking.runs import publish_report
 MINIMUM_ANNOTATIONS = 100
 
 _ITEM = ["comment_dt", "comment_id"]
+
+#: What a page says of the groups of moderators.
+_DRAWN = (
+    f"{1 - KEPT:.0%} of the people count in a group that was drawn at random, so that nobody’s "
+    f"group follows for certain from these figures. Differences are about {KEPT:.0%} of those "
+    "between the groups that people chose."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,9 +117,9 @@ def opinion_report(
 ) -> AnnotationReport:
     """Return the report of moderators' labels, weighted to represent all comments.
 
-    `groups` is the group of each moderator who chose one; groups of fewer than `minimum` are not
-    shown, and numbers of people of a group are multiples of it, rounded down: one person more or
-    less is not seen.
+    `groups` is the group that each moderator counts in (`people.groups.counted_groups`). Groups of
+    fewer than `minimum` people are not shown, and numbers of people and labels of a group are
+    multiples of it, rounded down: one person more or less is not seen.
     """
     report = annotation_report(
         labels.annotations,
@@ -122,8 +130,8 @@ def opinion_report(
         sample_weight=labels.weight,
         seed=seed,
     )
-    rounded = tuple(grouping.rounded(minimum) for grouping in report.groupings)
-    return replace(report, groupings=rounded)
+    rounded = [replace(each.rounded(minimum), note=_DRAWN) for each in report.groupings]
+    return replace(report, groupings=tuple(rounded))
 
 
 def publish(
@@ -175,6 +183,7 @@ def _checks(agreement: Sequence[GroupAgreement]) -> list[Section]:
             answers=(
                 "Gold accuracy is the share of gold comments that got their known label; people "
                 "who are shown a comment again give it the same label so often.",
+                _DRAWN,
             ),
             tables=(table,),
             limits="A lower gold accuracy of one group may mean that the gold labels are the "

@@ -66,7 +66,7 @@ def _publish_groups(resources: "Resources", last: datetime.date) -> None:
     from modwatch.days import trailing
     from modwatch.monitoring.annotator_groups import store_comparison
     from modwatch.monitoring.opinions import labels_between, opinion_report, publish
-    from modwatch.review.people.groups import self_assigned_groups
+    from modwatch.review.people.groups import counted_groups
     from modwatch.review.quality_control.agreement import agreement_by_group
     from modwatch.tracking.groups import GROUP_EXPERIMENT
     from modwatch.tracking.runs import report_published
@@ -76,7 +76,7 @@ def _publish_groups(resources: "Resources", last: datetime.date) -> None:
         return
     first = trailing(last, 7 * GROUP_WEEKS)[0]
     labels = labels_between(resources.lake, first, last)
-    groups = self_assigned_groups(resources.database)
+    groups = counted_groups(resources.database)
     if labels is not None and groups:
         report = opinion_report(labels, groups, minimum=MINIMUM_MEMBERS)
         # Before it is published: a published comparison is not made again.

@@ -97,6 +97,8 @@ moderator_group = Table(
     metadata,
     Column("moderator_id", ForeignKey("moderator.id"), primary_key=True),
     Column("group_name", Text, nullable=False),
+    #: The group that the person counts in, see `people.groups`; null: not drawn yet.
+    Column("counted_as", Text),
 )
 
 #: The queues that a person works; a person without rows works all queues.

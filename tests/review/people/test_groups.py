@@ -1,3 +1,9 @@
+"""Groups that people choose, and those that they count in."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
@@ -5,6 +11,8 @@ from modwatch.errors import QueueError
 from modwatch.review import people
 from modwatch.review.events import recent_events
 from modwatch.review.people import Moderator
+from modwatch.review.people.groups import KEPT, SMALLEST_DRAW, counted_groups, draw_group
+from modwatch.review.people.oidc import withdraw
 
 
 def test_people_describe_themselves_and_take_it_back(engine: Engine, ann: Moderator) -> None:
@@ -25,3 +33,91 @@ def test_unusable_groups_are_refused(engine: Engine, ann: Moderator, group: str)
         people.describe_group(engine, ann.id, group)
     with pytest.raises(QueueError, match="moderator 99 does not exist"):
         people.describe_group(engine, 99, None)
+
+
+@pytest.fixture
+def crowd(engine: Engine) -> Callable[[int], list[Moderator]]:
+    """Returns how to make people, of whom every other one chose the north, the rest the south."""
+
+    def make(number: int) -> list[Moderator]:
+        made = [people.create_moderator(engine, f"person {n}", "moderator") for n in range(number)]
+        for n, person in enumerate(made):
+            people.describe_group(engine, person.id, ("north", "south")[n % 2])
+        return made
+
+    return make
+
+
+def stored(engine: Engine) -> dict[int, tuple[str, str]]:
+    """Return the chosen and the counted group by account."""
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT * FROM moderator_group")).all()
+    return {row.moderator_id: (row.group_name, row.counted_as) for row in rows}
+
+
+def test_a_person_counts_in_one_group_until_they_choose_another(
+    engine: Engine, crowd: Callable[[int], list[Moderator]]
+) -> None:
+    made = crowd(40)
+    first = counted_groups(engine, rng=np.random.default_rng(0))
+    assert first.keys() == {person.pseudonym for person in made}
+    moved = sum(
+        first[person.pseudonym] != ("north", "south")[n % 2] for n, person in enumerate(made)
+    )
+    assert 0 < moved < 20
+    # Another draw, the same group chosen again, and others who join or leave change nothing.
+    people.describe_group(engine, made[0].id, "north")
+    people.describe_group(engine, made[1].id, None)
+    late = people.create_moderator(engine, "late", "moderator")
+    people.describe_group(engine, late.id, "north")
+    for seed in range(1, 4):
+        again = counted_groups(engine, rng=np.random.default_rng(seed))
+        assert again.keys() == first.keys() - {"person 1"} | {"late"}
+        assert all(first[name] == again[name] for name in again.keys() - {"late"})
+    people.describe_group(engine, made[0].id, "south")
+    assert stored(engine)[made[0].id] == ("south", None)
+
+
+def test_the_share_of_people_who_count_in_the_group_they_chose() -> None:
+    rng = np.random.default_rng(0)
+    chosen = ["a"] * 30 + ["b"] * 10
+    counted = Counter(draw_group("b", chosen, rng) for _ in range(20_000))
+    assert counted["b"] / 20_000 == pytest.approx(KEPT + (1 - KEPT) / 4, abs=0.01)
+
+
+def test_nobody_is_drawn_while_few_people_chose_a_group(
+    engine: Engine, crowd: Callable[[int], list[Moderator]]
+) -> None:
+    crowd(SMALLEST_DRAW - 1)
+    assert counted_groups(engine) == {}
+    assert {counted for _, counted in stored(engine).values()} == {None}
+
+
+def test_draws_that_nobody_seeds_differ(
+    engine: Engine, crowd: Callable[[int], list[Moderator]]
+) -> None:
+    crowd(40)
+    found = []
+    for _ in range(2):
+        found.append(counted_groups(engine))
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE moderator_group SET counted_as = NULL"))
+    assert found[0] != found[1]
+
+
+def test_the_group_of_a_disabled_account_is_deleted(engine: Engine, ann: Moderator) -> None:
+    people.describe_group(engine, ann.id, "north")
+    people.disable(engine, ann.id)
+    people.enable(engine, ann.id)
+    assert stored(engine) == {}
+    assert [event.action for event in recent_events(engine)] == ["enable", "disable", "create"]
+
+
+def test_so_is_that_of_somebody_whom_the_provider_gives_no_role(
+    engine: Engine, ann: Moderator
+) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE moderator SET oidc_subject = 'i|s'"))
+    people.describe_group(engine, ann.id, "north")
+    withdraw(engine, "i|s")
+    assert stored(engine) == {}

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 import numpy as np
 import pytest
 from databases import unguarded
+from moderator_groups import count_as_chosen
 from sqlalchemy import Engine, text
 
 from modwatch.errors import QueueError
@@ -210,12 +211,14 @@ def test_groups_are_shown_from_a_size_on(
         stream(8)
         label_all(engine, person, truth)
     people.describe_group(engine, ann.id, "south")  # never answered, so does not count
+    count_as_chosen(engine)
     check(engine, gold=1.0)
     for k, person in enumerate(staff):
         label_all(engine, person, truth if k < 6 else lambda comment_id: 1 - truth(comment_id))
     period = (TODAY, TODAY + timedelta(1))
     (north,) = agreement_by_group(engine, *period, least_people=5)
     assert (north.group, north.people, north.gold_accuracy.value) == ("north", 5, 1)
+    assert north.gold_accuracy.n == 45  # of 48
     assert north.retest_consistency.reason == "too few people contributed"
     assert agreement_by_group(engine, *period, least_people=7) == []
     with pytest.raises(QueueError, match="at least 5"):
@@ -223,7 +226,24 @@ def test_groups_are_shown_from_a_size_on(
     # Everybody less the shown group would be the four of the south.
     for person in staff[10:]:
         people.describe_group(engine, person.id, "north")
+    count_as_chosen(engine)
     assert agreement_by_group(engine, *period, least_people=5) == []
+
+
+def test_groups_are_those_that_people_count_in(engine: Engine, stream: Callable[..., None]) -> None:
+    add_gold(engine, panel(60))
+    staff = [people.create_moderator(engine, f"person {k}", "moderator") for k in range(12)]
+    for k, person in enumerate(staff):
+        people.describe_group(engine, person.id, "north" if k < 6 else "south")
+        stream(8)
+        label_all(engine, person, truth)
+    check(engine, gold=1.0)
+    for person in staff:
+        label_all(engine, person, truth)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE moderator_group SET counted_as = 'south'"))
+    (south,) = agreement_by_group(engine, TODAY, TODAY + timedelta(1), least_people=5)
+    assert (south.group, south.people, south.gold_accuracy.n) == ("south", 10, 95)
 
 
 def test_gold_accuracy_covers_what_is_true_of_each_person(

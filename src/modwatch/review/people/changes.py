@@ -2,8 +2,7 @@
 
 A group is a voluntary self-description, used for statistics over many people only. Groups are
 stored in a separate table, and changes of them are not recorded as events: access to the accounts
-is not access to the groups. A limitation: comparing statistics by group before and after a person
-joins reveals their group.
+is not access to the groups. They are deleted when their people can no longer delete them.
 """
 
 import json
@@ -11,12 +10,13 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, func, insert
+from sqlalchemy import Connection, Engine, delete, func, insert, select
 
 from modwatch.errors import QueueError
 from modwatch.review.events import record_event
 from modwatch.review.people.access_tokens import end_sessions
 from modwatch.review.people.accounts import check_role, lock_person, update_person
+from modwatch.review.people.groups import forget_group
 from modwatch.review.people.pseudonyms import name_key
 from modwatch.review.queue.lanes import Lanes, known_queues, load_lanes
 from modwatch.review.tables import moderator_group, moderator_queue
@@ -56,13 +56,15 @@ def set_role(
 def disable(engine: Engine, moderator_id: int, *, actor_id: int | None = None) -> None:
     """Disable an account: its sessions end, and its tokens are rejected until `enable`.
 
-    Raises `QueueError` for an unknown person.
+    The group that the person chose is deleted: they can no longer do it. Raises `QueueError` for an
+    unknown person.
     """
     with engine.begin() as connection:
         if lock_person(connection, moderator_id)["disabled_at"] is not None:
             return
         update_person(connection, moderator_id, disabled_at=func.now())
         end_sessions(connection, moderator_id)
+        forget_group(connection, moderator_id)
         record_event(connection, "disable", actor_id=actor_id, subject_id=moderator_id)
 
 
@@ -128,15 +130,18 @@ def save_preferences(engine: Engine, moderator_id: int, preferences: Mapping[str
 def describe_group(engine: Engine, moderator_id: int, group: str | None) -> None:
     """Store a person's group, or delete it if `group` is None.
 
-    Raises `QueueError` for an unknown person, or a group that is not one line of up to 100
-    characters.
+    The same group again changes nothing: a second draw of the group that they count in would tell
+    more than the first. Raises `QueueError` for an unknown person, or a group that is not one line
+    of up to 100 characters.
     """
     name = None if group is None else name_key(group)
     with engine.begin() as connection:
         lock_person(connection, moderator_id)
         _check_group(moderator_id, name)
         mine = moderator_group.c.moderator_id == moderator_id
-        connection.execute(delete(moderator_group).where(mine))
+        if name == connection.scalar(select(moderator_group.c.group_name).where(mine)):
+            return
+        forget_group(connection, moderator_id)
         if name is not None:
             row = {"moderator_id": moderator_id, "group_name": name}
             connection.execute(insert(moderator_group).values(row))

@@ -28,6 +28,7 @@ from modwatch.review.people.accounts import (
 )
 from modwatch.review.people.changes import set_role
 from modwatch.review.people.discovery import PAUSE, Discovery, basic_credentials
+from modwatch.review.people.groups import forget_group
 from modwatch.review.people.sessions import begin_session, record_log_in
 from modwatch.review.tables import ROLES, moderator
 
@@ -160,7 +161,8 @@ def withdraw(engine: Engine, subject: str) -> None:
     """End all access of the person of `subject`, to whom the provider gives no role any more.
 
     Sessions and API tokens end, and a password that an admin set is removed: the provider decides
-    who gets in. An unknown subject is ignored.
+    who gets in. The group that the person chose is deleted, since they no longer can. An unknown
+    subject is ignored.
     """
     with engine.begin() as connection:
         moderator_id: int | None = connection.scalar(_of_subject(subject))
@@ -168,6 +170,7 @@ def withdraw(engine: Engine, subject: str) -> None:
             return
         had_password = lock_person(connection, moderator_id)["password_hash"] is not None
         ended = end_access(connection, moderator_id)
+        forget_group(connection, moderator_id)
         if not (had_password or ended.sessions or ended.tokens):  # nothing was left to end
             return
         update_person(connection, moderator_id, password_hash=None)

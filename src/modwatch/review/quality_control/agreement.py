@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import Engine, RowMapping, select
+from sqlalchemy import Engine, RowMapping
 
 from modwatch.divergence.groups import suppressed_groups
 from modwatch.errors import QueueError
@@ -27,8 +27,8 @@ from modwatch.metrics.agreement import (
 )
 from modwatch.metrics.annotator_error import MINIMUM_PAIRS
 from modwatch.metrics.estimate import Estimate
+from modwatch.review.people.groups import counted_groups
 from modwatch.review.quality_control.comparisons import compared
-from modwatch.review.tables import moderator_group
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +42,10 @@ class PersonAgreement:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupAgreement:
-    """Statistics of the members of one self-assigned group."""
+    """Statistics of the people who count in one group."""
 
     group: str
-    #: Members who answered a gold item or a retest in the period, rounded down.
+    #: People counted in it who answered a gold item or a retest in the period, rounded down.
     people: int
     gold_accuracy: Estimate
     retest_consistency: Estimate
@@ -125,24 +125,23 @@ def agreement_by_group(
     least_people: int = 10,
     minimum: int = MINIMUM_PAIRS,
 ) -> list[GroupAgreement]:
-    """Return gold accuracy and retest consistency by self-assigned group, in order of name.
+    """Return gold accuracy and retest consistency by group of moderators, in order of name.
 
-    For reports that are published once: a period that overlaps another tells of who answered in one
-    of them only. Numbers of people are multiples of `least_people`, rounded down. A statistic to
+    The groups are those that people count in (`people.groups.counted_groups`). For reports that are
+    published once: a period that overlaps another tells of who answered in one of them only.
+    Numbers of people and of answers are multiples of `least_people`, rounded down. A statistic to
     which fewer of a group contributed is insufficient, and so is that of a group that would follow
     from the others. Raises `QueueError` for `least_people` below 5, which could identify people.
     """
     if least_people < SMALLEST_MINIMUM:
         raise QueueError(f"least_people must be at least {SMALLEST_MINIMUM}, got {least_people}")
+    group_of = counted_groups(engine)
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         gold, retests = (compared(connection, what, first, last) for what in ("gold", "retests"))
-        group_of = {
-            row.moderator_id: row.group_name for row in connection.execute(select(moderator_group))
-        }
     least = (least_people, minimum)
     accuracy = _by_group(gold, ("label", "gold"), group_of, least)
     consistency = _by_group(retests, ("first", "again"), group_of, least)
-    answered = {row["moderator_id"] for row in (*gold, *retests)}
+    answered = {row["pseudonym"] for row in (*gold, *retests)}
     people = Counter(group_of[person] for person in answered & group_of.keys())
     too_few = Estimate.insufficient("too few people contributed", n=0)
     return [
@@ -166,29 +165,40 @@ def _by_person(rows: _Rows, columns: tuple[str, str], minimum: int) -> tuple[Per
         PersonAgreement(
             moderator_id=person,
             pseudonym=name,
-            agreement=observed_agreement(*_columns(_of(rows, {person}), *columns), minimum=minimum),
+            agreement=observed_agreement(*_columns(_of(rows, {name}), *columns), minimum=minimum),
         )
         for person, name in sorted(names.items(), key=lambda each: each[1])
     )
 
 
-def _of(rows: _Rows, members: Collection[int]) -> _Rows:
-    return [row for row in rows if row["moderator_id"] in members]
+def _of(rows: _Rows, members: Collection[str]) -> _Rows:
+    return [row for row in rows if row["pseudonym"] in members]
 
 
 def _by_group(
-    rows: _Rows, columns: tuple[str, str], group_of: Mapping[int, str], least: tuple[int, int]
+    rows: _Rows, columns: tuple[str, str], group_of: Mapping[str, str], least: tuple[int, int]
 ) -> dict[str, Estimate]:
     """Return a statistic of each group of which enough people contributed to it."""
     least_people, minimum = least
-    members: dict[str, set[int]] = {}
-    people = {row["moderator_id"] for row in rows}
+    members: dict[str, set[str]] = {}
+    people = {row["pseudonym"] for row in rows}
     for person in people & group_of.keys():
         members.setdefault(group_of[person], set()).add(person)
     sizes = pd.Series({name: len(each) for name, each in members.items()}, dtype=np.int64)
     hidden = suppressed_groups(sizes, len(people - group_of.keys()), minimum=least_people)
     return {
-        name: observed_agreement(*_columns(_of(rows, each), *columns), minimum=minimum)
+        name: _rounded(
+            observed_agreement(*_columns(_of(rows, each), *columns), minimum=minimum), least_people
+        )
         for name, each in members.items()
         if name not in hidden
     }
+
+
+def _rounded(figure: Estimate, base: int) -> Estimate:
+    """Return a figure with three decimals, and n as a multiple of `base`, rounded down."""
+    n = figure.n // base * base
+    if figure.value is None:
+        return Estimate.insufficient("too few answers", n=n)  # the reason has their number
+    value, *ends = (round(each or 0.0, 3) for each in (figure.value, figure.low, figure.high))
+    return Estimate.of(value, (ends[0], ends[1]), n=n)
