@@ -106,6 +106,7 @@ def demographic_divergence(
     0.693
     """
     from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
 
     codes = np.asarray(groups)
     if codes.shape != profiles.annotator.shape:
@@ -121,7 +122,9 @@ def demographic_divergence(
     order = np.lexsort([codes, *profiles.share.T])
     cluster = np.empty(codes.size, np.intp)
     means = KMeans(clusters, n_init=_STARTS, random_state=seed)
-    cluster[order] = means.fit_predict(profiles.share[order])
+    # Threads would wait for one another longer than they work, and their number change sums.
+    with threadpool_limits(1):
+        cluster[order] = means.fit_predict(profiles.share[order])
     member = order[codes[order] >= 0]
     of_members, of_groups = cluster[member], codes[member]
     shape = clusters, int(codes.max(initial=0)) + 1
