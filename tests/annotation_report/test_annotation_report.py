@@ -1,6 +1,8 @@
 """The report of a long table: what it says, what it hides, what it refuses."""
 
 import json
+from collections import Counter
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -101,6 +103,51 @@ def test_two_groupings_together_tell_of_no_few_people():
     page = render_page(report)
     assert "few people would follow" in page
     assert "× 30s" not in page
+
+
+def fewest_told_of(clusters, groups):
+    """Return the fewest people of whom sizes of groups and clusters, and shown shares, tell."""
+    share = clusters.found.group_share
+    pairs = np.stack([groups.code, clusters.found.cluster])
+    cells, people = np.unique(pairs, axis=1, return_counts=True)
+    rows = [np.ones(len(people))]
+    rows += [cells[side] == number for side in (0, 1) for number in np.unique(cells[side])]
+    for number, (group, cluster) in enumerate(cells.T):
+        if group >= 0 and not np.isnan(share[cluster, group]):
+            rows.append(np.arange(len(people)) == number)
+    told = np.array(rows, float)
+    rank = np.linalg.matrix_rank(told)
+    small = [cell for cell in range(len(people)) if people[cell] < 5]
+    subsets = (each for size in (1, 2, 3, 4) for each in combinations(small, size))
+    derivable = [
+        people[list(each)].sum()
+        for each in subsets
+        if np.linalg.matrix_rank(np.delete(told, each, axis=1)) < rank
+    ]
+    return min(derivable, default=np.inf)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_shares_of_groups_in_clusters_tell_of_no_few_people(seed):
+    table = long_table(seed=seed, people=110, items=60, bias=-0.3)
+    people = table.drop_duplicates("annotator").set_index("annotator")
+    rng = np.random.default_rng(seed)
+    few = people["country"].mask(rng.random(len(people)) < 0.1, "thirdland")
+    table["country"] = table["annotator"].map(few)
+    report = report_of(table)
+    (grouping,) = report.groupings
+    clusters = grouping.clusters
+    assert fewest_told_of(clusters, grouping.groups) >= 5
+    share, number = clusters.found.group_share, len(grouping.groups.names)
+    pairs = zip(clusters.found.cluster, grouping.groups.code, strict=True)
+    people_in = Counter(pair for pair in pairs if pair[1] >= 0)
+    assert np.isnan(share).any()
+    assert (share > 0).any()
+    for pair in np.ndindex(4, number):
+        assert np.isnan(share[pair]) or not 0 < people_in[pair] < 5
+    figure = report_figures(report)["clusters_country"]
+    shown = [label.get_text() for axes in figure.axes[1::2] for label in axes.get_yticklabels()]
+    assert sum("not shown" in each for each in shown) == np.isnan(share).sum()
 
 
 def test_without_a_model_people_are_compared_with_people():
