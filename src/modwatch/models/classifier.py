@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from modwatch.models.batches import Batch, length_buckets, padded
-from modwatch.models.dropout import dropout_pass, replace_dropout
+from modwatch.models.dropout import dropout_pass, replace_dropout, shared_embeddings
 from modwatch.models.encoder import hidden_states, pool
 from modwatch.models.heads import Head, build_head
 from modwatch.models.posterior import LogitPosterior
@@ -74,9 +74,10 @@ class Predictor:
         if not self._passes:
             return LogitPosterior.mixture([self._one(member, batch) for member in self.members])
         parts = []
-        for number in range(self._passes):
-            with dropout_pass(self._dropout, number):
-                parts.append(self._one(self.members[0], batch))
+        with shared_embeddings(self.members[0].encoder):
+            for number in range(self._passes):
+                with dropout_pass(self._dropout, number):
+                    parts.append(self._one(self.members[0], batch))
         return LogitPosterior.mixture(parts)
 
     def predict(
