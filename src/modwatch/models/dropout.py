@@ -77,7 +77,7 @@ def shared_embeddings(encoder: nn.Module) -> Iterator[None]:
     Up to their dropout, the last thing that most encoders do with them, the passes do not differ.
     Of another encoder, each pass computes its own.
     """
-    embeddings = getattr(encoder, "embeddings", nn.Identity())
+    embeddings: Any = getattr(encoder, "embeddings", nn.Identity())
     layers = _masked(embeddings)
     if len(layers) != 1:
         yield
