@@ -3,14 +3,12 @@
 Which role opens which endpoint is in `test_offices.py`.
 """
 
-import io
 import re
 from collections.abc import Callable
 from datetime import date
 from typing import Any
 
 import httpx
-import pyarrow.parquet as pq
 import pytest
 from databases import unguarded
 from fastapi import FastAPI
@@ -22,7 +20,7 @@ from modwatch.review.console.pages.sign_in import LOGIN_COOKIE
 from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
-from review.console.visiting import by_cookie, routes_of, rows, session_of, used
+from review.console.visiting import by_cookie, everything, routes_of, rows, session_of, used
 
 Fill = Callable[[int], None]
 
@@ -158,33 +156,6 @@ def test_an_auditor_sees_no_score_anywhere(
     # Whoever may see them does, so the search for them can find something.
     assert len(set(shown.findall("\n".join(told["lead"].values())))) >= 5
     assert len(told["auditor"]) > 15
+    assert {"csv", "jsonl", "parquet"} <= told["auditor"].keys()
     for where, answer in told["auditor"].items():
         assert shown.findall(answer) == [], where
-
-
-def everything(
-    engine: Engine, app: FastAPI, stranger: TestClient, person: Moderator
-) -> dict[str, str]:
-    """Return whatever the console answers to this person, by method and address."""
-    session = session_of(engine, person)
-    headers = {**by_cookie(session), CSRF_HEADER: csrf_of(session)}
-    days = {"first_day": "2026-01-01", "last_day": "2026-01-01"}
-    form: dict[str, Any] = {"csrf": csrf_of(session), "format": "csv", **days}
-    told: dict[str, str] = {}
-    for method, path in routes_of(app):
-        bodies = {"json": days if path.endswith("search") else {}}
-        body = {} if method == "GET" else bodies if "/api/" in path else {"data": form}
-        if path == "/logout" or method == "DELETE":
-            continue
-        params = {"first": "2026-01-01", "last": "2026-01-01"} if path.endswith("put") else {}
-        answer = stranger.request(method, path, headers=headers, params=params, **body)
-        told[f"{method} {path}"] = answer.text
-    for kind in ("csv", "jsonl", "parquet"):
-        answer = stranger.get(f"/api/v1/decisions/export?format={kind}", headers=headers)
-        assert answer.status_code == 200
-        told[kind] = (
-            str(pq.read_table(io.BytesIO(answer.content)).to_pylist())
-            if kind == "parquet"
-            else answer.text
-        )
-    return {where: answer for where, answer in told.items() if '"forbidden"' not in answer}

@@ -1,5 +1,6 @@
 """How tests come to the console, and find something there."""
 
+import io
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -7,12 +8,14 @@ from datetime import date, timedelta
 from typing import Any
 
 import httpx
+import pyarrow.parquet as pq
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review import people, queue
-from modwatch.review.console.request_context import SESSION_COOKIE
+from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, csrf_of
 from modwatch.review.outbox.messages import OutboxMessage, post
 from modwatch.review.people import Moderator
 from modwatch.review.queue import dismissal
@@ -57,6 +60,39 @@ def routes_of(app: FastAPI) -> Iterator[tuple[str, str]]:
     """Yield method and address of every endpoint, each number in an address 1."""
     for method, path in endpoints(app.routes):
         yield method, re.sub(r"\{\w+\}", "1", path)
+
+
+def everything(
+    engine: Engine, app: FastAPI, stranger: TestClient, person: Moderator
+) -> dict[str, str]:
+    """Return whatever the console answers to this person, by method and address.
+
+    What is forbidden is left out.
+    """
+    session = session_of(engine, person)
+    headers = {**by_cookie(session), CSRF_HEADER: csrf_of(session)}
+    days = {"first_day": "2026-01-01", "last_day": "2026-01-01"}
+    form: dict[str, Any] = {"csrf": csrf_of(session), "format": "csv", **days}
+    told: dict[str, str] = {}
+    for method, path in routes_of(app):
+        bodies = {"json": days if path.endswith("search") else {}}
+        body = {} if method == "GET" else bodies if "/api/" in path else {"data": form}
+        if path == "/logout" or method == "DELETE":
+            continue
+        params = {"first": "2026-01-01", "last": "2026-01-01"} if path.endswith("put") else {}
+        answer = stranger.request(method, path, headers=headers, params=params, **body)
+        told[f"{method} {path}"] = answer.text
+    for kind in ("csv", "jsonl", "parquet"):
+        answer = stranger.get(f"/api/v1/decisions/export?format={kind}", headers=headers)
+        if answer.status_code == 403:
+            continue
+        assert answer.status_code == 200
+        told[kind] = (
+            str(pq.read_table(io.BytesIO(answer.content)).to_pylist())
+            if kind == "parquet"
+            else answer.text
+        )
+    return {where: answer for where, answer in told.items() if '"forbidden"' not in answer}
 
 
 def rows(engine: Engine) -> dict[str, int]:

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
+import modwatch
 from modwatch.errors import QueueError
 from modwatch.review import people
 from modwatch.review.events import recent_events
@@ -121,3 +123,26 @@ def test_so_is_that_of_somebody_whom_the_provider_gives_no_role(
     people.describe_group(engine, ann.id, "north")
     withdraw(engine, "i|s")
     assert stored(engine) == {}
+
+
+def test_no_other_module_reads_the_groups() -> None:
+    """What reads them must give them away to nobody: add it here, and say how it does not."""
+    root = Path(modwatch.__file__).parent
+    sources = {
+        path.relative_to(root).as_posix(): path.read_text("utf-8") for path in root.rglob("*.py")
+    }
+    named = {path for path, source in sources.items() if "moderator_group" in source}
+    assert named == {
+        "review/tables.py",
+        "review/privileges.py",
+        "review/migrations/versions/0001_queue.py",
+        "review/migrations/versions/0012_counted_groups.py",
+        "review/people/changes.py",  # writes what the person says, and returns nothing
+        "review/people/groups.py",
+    }
+    asked = {path for path, source in sources.items() if "counted_groups(" in source}
+    assert asked == {
+        "review/people/groups.py",
+        "review/quality_control/agreement.py",  # by group, of ten people and more
+        "pipeline/opinions.py",  # likewise
+    }
