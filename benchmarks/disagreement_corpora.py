@@ -1,13 +1,20 @@
 """Flip rates of published corpora, and how far their annotators agree with the majority.
 
-    python benchmarks/disagreement_corpora.py [--data ../shared/data]
+    python benchmarks/disagreement_corpora.py [--data ../shared/data] [--samples 100]
 
-Prints the table of docs/groups.md. Corpora that are not in the folder are left out.
+Prints the table of docs/groups.md. Corpora that are not in the folder are left out. The 95 %
+intervals are for the people of whom the annotators are a sample: Student's t of the standard
+deviation over random halves of the annotators, which is the standard error of all of them. They
+contain how far the choice of the labels held out changes a factorisation, and not that its rates
+are those of a model.
 """
 
 import argparse
 import os
 from pathlib import Path
+
+import numpy as np
+from scipy import stats
 
 from modwatch.disagreement import (
     Annotations,
@@ -30,31 +37,53 @@ CORPORA = (
 METHODS = {"svd": "factorisation"}
 
 
-def row(name, corpus):
-    """Return the cells of a corpus."""
-    table = long_table(corpus)
+def figures(table):
+    """Return the rates, and r, mean flip rate, raw and adjusted agreement with the majority."""
     annotations = Annotations.of(**table[["item", "annotator", "label"]], classes=(0, 1))
-    people, retests = len(annotations.annotators), annotations.retests.differ
-    cells = [name, f"{len(table):,}", f"{people:,}"]
-    try:
-        rates = estimate_flip_rates(annotations)
-    except MetricInputError:
-        return [cells[0], cells[1], "no identity", "none", "", "", "", ""]
+    rates = estimate_flip_rates(annotations)
     label, _ = majority(annotations.counts())
     found = adjusted_accuracy(annotations, label, rates)
-    source = METHODS.get(rates.method, f"{retests.size:,} retests")
-    r = "" if rates.method == "svd" else f"{retests.mean():.3f}"
-    figures = (rates.mean, found["raw"], found["adjusted"])
-    return [*cells, source, r, *(f"{figure:.3f}" for figure in figures)]
+    r = np.nan if rates.method == "svd" else annotations.retests.differ.mean()
+    return rates, np.array([r, rates.mean, found["raw"], found["adjusted"]])
+
+
+def errors(table, samples):
+    """Return the standard error of each figure, and the number of annotators."""
+    rng = np.random.default_rng(0)
+    people = table["annotator"].unique()
+    halves = (rng.permutation(people)[: len(people) // 2] for _ in range(samples))
+    found = [figures(table[table["annotator"].isin(half)])[1] for half in halves]
+    return np.std(found, axis=0, ddof=1), len(people)
+
+
+def row(name, corpus, samples):
+    """Return the cells of a corpus."""
+    table = long_table(corpus)
+    annotations = f"{len(table):,}"
+    try:
+        rates, values = figures(table)
+    except MetricInputError:
+        return [name, annotations, "no identity", "none", "", "", "", ""]
+    error, people = errors(table, samples)
+    margin = stats.t.ppf(0.975, people - 1) * error
+    cells = [
+        "" if np.isnan(value) else f"{value:.3f} [{max(value - reach, 0):.3f}, {value + reach:.3f}]"
+        for value, reach in zip(values, margin, strict=True)
+    ]
+    source = METHODS.get(rates.method, f"{rates.table['retests'].sum():,} retests")
+    return [name, annotations, f"{people:,}", source, *cells]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("MODWATCH_DATA"))
-    folder = parser.parse_args().data or Path(__file__).resolve().parents[2] / "shared" / "data"
+    parser.add_argument("--samples", type=int, default=100)
+    options = parser.parse_args()
+    folder = options.data or Path(__file__).resolve().parents[2] / "shared" / "data"
     for name, loader, where in CORPORA:
         if (folder / where).exists():
-            print(f"| {' | '.join(row(name, load(loader, folder / where)))} |", flush=True)
+            cells = row(name, load(loader, folder / where), options.samples)
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from model_choice import corpus as wikipedia_talk
 from model_choice import ours
 
 from modwatch.disagreement import Annotations
-from modwatch.divergence import Groups, group_report, intersections, kappa_matrix, shared_items
+from modwatch.divergence import Groups, group_report, intersections, kappa_table
 from modwatch.ingest.corpora import load, long_table
 from modwatch.models.recipe import offline_recipe
 
@@ -35,7 +35,7 @@ CORPORA = (
 
 COLUMNS = (
     "group", "annotators", "labels", "agreement", "less all others", "shrunk", "F1",
-    "uncertainty divergence", "κ within (items)",
+    "less all others", "uncertainty divergence", "κ within (items)",
 )  # fmt: skip
 
 
@@ -49,22 +49,31 @@ def attributes(table):
     return people
 
 
-def interval(row):
-    return f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+def interval(row, name="value", sign=""):
+    low, high = ("low", "high") if name == "value" else (f"{name}_low", f"{name}_high")
+    return f"{row[name]:{sign}.3f} [{row[low]:{sign}.3f}, {row[high]:{sign}.3f}]"
 
 
 def p_value(row):
     return "p < 0.01" if row["p_holm"] < 0.01 else f"p = {row['p_holm']:.2f}"
 
 
+def difference(row):
+    return f"{interval(row, 'difference', '+')} ({p_value(row)})".replace("-", "−")
+
+
+def kappa(row):
+    told = f"{row['kappa']:.2f} [{row['low']:.2f}, {row['high']:.2f}] ({row['items']:,})"
+    return "" if np.isnan(row["kappa"]) else told.replace("-", "−")
+
+
 def print_table(annotations, prob, groups):
     table = group_report(annotations, prob, groups)
-    within = np.diag(kappa_matrix(annotations, groups))
-    shared = np.diag(shared_items(annotations, groups))
+    within = kappa_table(annotations, groups).query("group == other").set_index("group")
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
     metrics = {name: of.set_index("group") for name, of in table.groupby("metric")}
     hidden = 0
-    for group, kappa, items in zip(groups.names, within, shared, strict=True):
+    for group in groups.names:
         one = {name: of.loc[group] for name, of in metrics.items()}
         agreement, divergence = one["agreement"], one["uncertainty_divergence"]
         if agreement["annotators"] < 20 or agreement["annotations"] < 300:
@@ -72,10 +81,9 @@ def print_table(annotations, prob, groups):
             continue
         cells = (
             group, f"{agreement['annotators']:,.0f}", f"{agreement['annotations']:,.0f}",
-            interval(agreement), f"{agreement['difference']:+.3f} ({p_value(agreement)})",
-            f"{agreement['shrunk']:.3f}", interval(one["f1"]),
-            f"{divergence['value']:.3f} ({p_value(divergence)})",
-            "" if np.isnan(kappa) else f"{kappa:.2f} ({items:,})",
+            interval(agreement), difference(agreement), f"{agreement['shrunk']:.3f}",
+            interval(one["f1"]), difference(one["f1"]),
+            f"{interval(divergence)} ({p_value(divergence)})", kappa(within.loc[group]),
         )  # fmt: skip
         print(f"| {' | '.join(cells)} |")
     print(
