@@ -9,14 +9,16 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from modwatch.benchmark import paper
 from modwatch.benchmark.corpora import BenchmarkData
 from modwatch.benchmark.cotomod import results_of
 from modwatch.benchmark.curves import CURVES
+from modwatch.benchmark.differences import aspects
 from modwatch.benchmark.report import render_report
-from modwatch.benchmark.runs import Bench, complete, planned
+from modwatch.benchmark.runs import Bench, Result, Run, complete, planned
 from modwatch.benchmark.summary import finding_sentences
 from modwatch.cli.main import main
 from modwatch.models.recipe import METHODS, Recipe
@@ -105,6 +107,11 @@ def test_what_differs_follows_what_ran(finished: Finished, data: BenchmarkData) 
     assert here(results, "Methods and losses")["same"]
     assert "bag of subwords (300 byte pairs, 16 wide" in here(results, "Encoder")["here"]
     assert here(results, "Focal loss")["here"].startswith("γ = 2")
+    assert here(results, "Learning rate of the head")["here"] == "0.5 times that of the encoder"
+    assert "for all comments and positions" in here(results, "Masks of Monte Carlo dropout")["here"]
+    assert "in one more pass" in here(results, "SNGP: Laplace precision")["here"]
+    assert here(results, "SNGP: kernel")["here"] == "32 random features of the Gaussian kernel"
+    assert here(results, "SNGP: kernel")["same"]
 
 
 def test_another_run_has_other_differences(
@@ -128,6 +135,24 @@ def test_another_run_has_other_differences(
     tuned = replace(result, recipe={**result.recipe, "encoder": "google-bert/bert-base-uncased"})
     found = results_of(weighted, [tuned])
     assert here(found, "Encoder")["here"] == "google-bert/bert-base-uncased, pre-trained"
+
+
+def test_default_recipe_of_sngp_differs_from_the_paper(data: BenchmarkData) -> None:
+    """What `modwatch benchmark cotomod --encoder` trains, told from the recipe of a run."""
+    result = Result(
+        run=Run(method="sngp", loss="focal", seed=0),
+        figures={},
+        draws={"in_domain": np.zeros((DRAWS, 1))},
+        recipe=Recipe(encoder="any", precision="momentum").to_json(),
+        networks=[{"steps": 1}],
+        training={"held_out": 1, "comments": 2},
+    )
+    found = {each.name: each for each in aspects(data, [result])}
+    assert found["Learning rate of the head"].here == "10 times that of the encoder"
+    kernel = found["SNGP: kernel"]
+    assert kernel.here == "1,024 random features of the Gaussian kernel and a linear kernel"
+    assert not kernel.same
+    assert "moving average" in found["SNGP: Laplace precision"].here
 
 
 def test_the_finding_is_stated_by_model() -> None:

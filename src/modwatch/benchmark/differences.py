@@ -1,7 +1,8 @@
 """How a benchmark differs from the set-up of the paper, computed from what ran."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from modwatch.benchmark import paper
 from modwatch.benchmark.corpora import BenchmarkData, Comments
@@ -10,6 +11,10 @@ from modwatch.metrics.collaborative import REVIEW_FRACTIONS
 from modwatch.models.recipe import LOSSES, METHODS
 
 _NOT_STATED = "not stated"
+_PRECISIONS = {
+    "exact": "the sum over the training comments in one more pass, at the final weights",
+    "momentum": "a moving average over the batches of training",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +32,12 @@ class Aspect:
 
 def aspects(data: BenchmarkData, results: Sequence[Result]) -> list[Aspect]:
     """Return every aspect of the set-up, of the paper and of these results."""
-    return [*_of_data(data), *_of_training(results), *_of_evaluation(data, results)]
+    return [
+        *_of_data(data),
+        *_of_training(results),
+        *_of_methods(results),
+        *_of_evaluation(data, results),
+    ]
 
 
 def _of_data(data: BenchmarkData) -> list[Aspect]:
@@ -96,7 +106,8 @@ def _of_training(results: Sequence[Result]) -> list[Aspect]:
     steps = sorted(made["steps"] for result in results for made in result.networks)
     held = {result.training["held_out"] for result in results}
     used = {result.training["comments"] for result in results}
-    found = [
+    rates = {float(recipe["head_rate"]) for recipe in recipes}
+    return [
         Aspect(name="Encoder", paper=f"{paper.ENCODER} (section 5)", here=_encoder(recipes[0])),
         Aspect(
             name="Early stopping",
@@ -119,19 +130,30 @@ def _of_training(results: Sequence[Result]) -> list[Aspect]:
             f"{recipes[0]['warm_up']:.0%}, weight decay {recipes[0]['weight_decay']:g}",
         ),
         Aspect(
+            name="Learning rate of the head",
+            paper=f"{_NOT_STATED}; that of the encoder in the authors’ code",
+            here=f"{_span(rates)} times that of the encoder",
+            same=rates == {1.0},
+        ),
+        Aspect(
             name="Length of a comment",
             paper=f"{_NOT_STATED}; 512 subwords in the authors’ code",
             here=f"{_span(recipe['max_length'] for recipe in recipes)} subwords",
         ),
     ]
+
+
+def _of_methods(results: Sequence[Result]) -> list[Aspect]:
     ensembles = [r.recipe["members"] for r in results if r.run.method.endswith("ensemble")]
     passes = [r.recipe["passes"] for r in results if r.run.method == "mc_dropout"]
     gammas = [r.recipe["focal_gamma"] for r in results if r.run.loss == "focal"]
-    factors = [r.recipe["mean_field_factor"] for r in results if r.run.method.startswith("sngp")]
+    sngp = [r.recipe for r in results if r.run.method.startswith("sngp")]
+    found = []
     if ensembles:
         found.append(_number("Members of an ensemble", paper.MEMBERS, "section 5", ensembles))
     if passes:
         found.append(_number("Passes of Monte Carlo dropout", paper.PASSES, "section 5", passes))
+        found.append(_masks())
     if gammas:
         found.append(
             Aspect(
@@ -140,17 +162,48 @@ def _of_training(results: Sequence[Result]) -> list[Aspect]:
                 here=f"γ = {_span(gammas)}, no α",
             )
         )
-    if factors:
-        found.append(
-            Aspect(
-                name="SNGP: factor λ of the mean-field logit",
-                paper=_NOT_STATED,
-                here=f"{_span(round(each, 4) for each in factors)}; spectral norm at most "
-                f"{recipes[0]['norm_bound']:g}, {recipes[0]['random_features']:,} random features"
-                f"{' and a linear kernel' * recipes[0]['linear_kernel']}",
-            )
-        )
-    return found
+    return found + (_of_sngp(sngp) if sngp else [])
+
+
+def _masks() -> Aspect:
+    return Aspect(
+        name="Masks of Monte Carlo dropout",
+        paper=f"{_NOT_STATED}; drawn for each comment in the authors’ code, the same for all its "
+        "positions; none on attention weights",
+        here="the same in a pass for all comments and positions, after the embeddings, too; none "
+        "on attention weights",
+    )
+
+
+def _of_sngp(recipes: Sequence[Mapping[str, Any]]) -> list[Aspect]:
+    linear = all(recipe["linear_kernel"] for recipe in recipes)
+    return [
+        Aspect(
+            name="SNGP: kernel",
+            paper=f"{_NOT_STATED}; 1,024 random features of the Gaussian kernel in the authors’ "
+            "code",
+            here=f"{_span(recipe['random_features'] for recipe in recipes)} random features of the "
+            f"Gaussian kernel{' and a linear kernel' * linear}",
+            same=not linear,
+        ),
+        Aspect(
+            name="SNGP: spectral norm",
+            paper=f"{_NOT_STATED}; at most 0.95 of the pooler in the authors’ code",
+            here=f"at most {_span(recipe['norm_bound'] for recipe in recipes)} of the dense layer "
+            "before the head",
+        ),
+        Aspect(
+            name="SNGP: factor λ of the mean-field logit",
+            paper=f"{_NOT_STATED}; 0.1 in the authors’ code",
+            here=_span(round(recipe["mean_field_factor"], 4) for recipe in recipes),
+        ),
+        Aspect(
+            name="SNGP: Laplace precision",
+            paper=f"{_NOT_STATED}; a moving average over the batches of training in the authors’ "
+            "code",
+            here=" and ".join(sorted({_PRECISIONS[recipe["precision"]] for recipe in recipes})),
+        ),
+    ]
 
 
 def _encoder(recipe: dict[str, object]) -> str:
