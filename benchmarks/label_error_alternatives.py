@@ -21,12 +21,13 @@ The windows are those of `coverage.py`, with the same seeds: two weeks of 5,000 
 Dawid & Skene 1979; Rogan & Gladen 1978; Särndal et al. 1992, chapter 9 (two-phase sampling; π is
 the stored probability of a confirmation); Angelopoulos et al. 2023a (PPI), 2023b (PPI++: power
 tuning), both sets taken as independent; Rubin 1987. The first five have the sampling error of our
-estimates, and Dawid & Skene's rates none; multiple imputation has our standard error, Rubin's
-degrees of freedom; the others have Wald's interval of both phases.
+estimates, and Dawid & Skene's rates none; multiple imputation has our standard error and Rubin's
+degrees of freedom. The others have Wald's interval, of both phases: without errors they are the
+same estimates as ours, so that what their coverage lacks there is Wald's part.
 
 A field of the tables is coverage of the 95 % interval, in per cent; bias in standard errors of
-ours, and in percentage points; mean width over ours. Over the prevalences coverage is the lowest,
-bias the largest, width the mean.
+ours, and in percentage points; root mean square error, and mean width, over ours. Over the
+prevalences it is the lowest coverage, the largest biases and the means.
 
 Last, retests: all confirmations come from the person who gave the first label, half of whose errors
 are repeated whenever the comment returns. Beside it the same labels confirmed by nobody, its bias
@@ -181,11 +182,13 @@ class Target:
 
 
 def wald(target, value, variance):
+    """Return name, value and 95 % ends of a metric; `variance` is that of its sum."""
     reach = stats.norm.ppf(0.975) * np.sqrt(variance) / target.over
     return target.name, *np.clip([value, value - reach, value + reach], 0, 1)
 
 
 def weighted(mass, label, fixed, slope):
+    """Return a target's sum with `label` (m,) as the true labels."""
     return float(mass @ (fixed + slope * label))
 
 
@@ -324,7 +327,8 @@ def maximum_likelihood(window):
         if_toxic = prevalence[part] * down ** (given - toxic) * (1 - down) ** toxic
         if_other = (1 - prevalence[part]) * up**toxic * (1 - up) ** (given - toxic)
         prob = if_toxic / (if_toxic + if_other)
-        prevalence = np.bincount(part, weights=count * prob, minlength=4) / comments
+        toxic_comments = np.bincount(part, weights=count * prob, minlength=4)
+        prevalence = np.maximum(toxic_comments / comments, 1e-9)
         true, other = count * prob, count * (1 - prob)
         down = np.clip(true @ (given - toxic) / (true @ given), 1e-6, 0.5)
         up = np.clip(other @ toxic / (other @ given), 1e-6, 0.5)
@@ -389,12 +393,15 @@ def summary(frame):
         value=("value", "mean"),
         error=("error", "mean"),
         spread=("error", "std"),
+        rmse=("error", lambda error: np.sqrt((error**2).mean())),
         width=("width", "mean"),
     )
     table = table.reset_index("method")
     ours = table[table["method"].isin(REFERENCES)]
-    table["bias"] = table["error"] / ours["spread"].reindex(table.index)
-    table["wider"] = table["width"] / ours["width"].reindex(table.index)
+    beside = ours.reindex(table.index)
+    table["bias"] = table["error"] / beside["spread"]
+    table["worse"] = table["rmse"] / beside["rmse"]
+    table["wider"] = table["width"] / beside["width"]
     return table.assign(points=100 * table["error"]).set_index("method", append=True)
 
 
@@ -403,15 +410,16 @@ def over_prevalences(table):
     groups = table.groupby(BY, sort=False)
 
     def largest(values):
-        return values.loc[values.abs().idxmax()]
+        return values.loc[values.abs().fillna(0).idxmax()]
 
     biases = {name: (name, largest) for name in ("bias", "points")}
-    return groups.agg(coverage=("coverage", "min"), wider=("wider", "mean"), **biases)
+    means = {name: (name, "mean") for name in ("worse", "wider")}
+    return groups.agg(coverage=("coverage", "min"), **biases, **means)
 
 
 def printed(table):
     """Print a line a method, and a field a metric."""
-    fields = "{0[coverage]:4.0%} {0[bias]:+6.2f} {0[points]:+6.2f} {0[wider]:5.2f}"
+    fields = "{0[coverage]:4.0%} {0[bias]:+6.2f} {0[points]:+6.2f} {0[worse]:5.2f} {0[wider]:5.2f}"
     lines = table.apply(fields.format, axis=1).rename("line").reset_index()
     by = [name for name in ("prevalence", "errors", "method") if name in lines]
     at = {"columns": "metric", "values": "line", "aggfunc": "first", "sort": False}
@@ -433,10 +441,10 @@ def main():
             rows.append(pd.DataFrame([row for of_window in found for row in of_window]))
             tables.append(summary(rows[-1]))
             printed(tables[-1])
-            time_taken = time.perf_counter() - start
-            print(f"cell {number} of {len(cells)}, {time_taken:.0f} s", flush=True)
-    if asked.csv:
-        pd.concat(rows).to_csv(asked.csv, index=False)
+            seconds = time.perf_counter() - start
+            print(f"cell {number} of {len(cells)}, {seconds:.0f} s", flush=True)
+            if asked.csv:
+                pd.concat(rows).to_csv(asked.csv, index=False)
     printed(over_prevalences(pd.concat(tables[: len(COMPARED)])))
     print(f"{asked.repetitions} windows a cell, {time.perf_counter() - start:.0f} s")
     return 0
