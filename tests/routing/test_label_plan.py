@@ -1,41 +1,18 @@
 """How labels are split between slice and confirmations: checked by labelling as planned."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from reviewed_days import community, reviewed_day
+from reviewed_days import community, labelled_by_people, reviewed_day
 
 from modwatch.errors import DesignError, MetricInputError
-from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay
+from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.measure import measure_days
 from modwatch.metrics.estimation.sample import Sample
-from modwatch.routing.confirmations import confirmation_probabilities
 from modwatch.routing.label_plan import plan_labels
 from modwatch.routing.policy import RoutingPolicy
 
 POLICY = RoutingPolicy(review_fraction=0.1, slice_share=0.2)
 RATES = (0.02, 0.2)
-
-
-def labelled_by_people(rng, day, share, *, rates=RATES):
-    """Return the day as people who err labelled it, with a share of confirmations."""
-    rows = np.flatnonzero(day.labelled)
-    toxic = day.label[rows] == 1
-    rate = np.where(toxic, rates[1], rates[0])
-    said = (toxic[:, None] ^ (rng.random((rows.size, 3)) < rate[:, None])).astype(int)
-    probability = confirmation_probabilities(
-        day.prob[rows], day.stratum[rows], threshold=0.5, share=share
-    )
-    second = rng.random(rows.size) < probability[np.arange(rows.size), said[:, 0]]
-    third = second & (said[:, 0] != said[:, 1])
-    label = day.label.copy()
-    label[rows] = said[:, 0]
-    further = Confirmations(
-        row=np.concatenate([rows[second], rows[third]]),
-        label=np.concatenate([said[second, 1], said[third, 2]]),
-    )
-    return replace(day, label=label, confirmations=further)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +24,8 @@ def days():
 @pytest.fixture(scope="module")
 def labelled(days):
     rng = np.random.default_rng(2)
-    return [labelled_by_people(rng, reviewed_day(rng, *day, slice_share=0.2), 0.13) for day in days]
+    reviewed = [reviewed_day(rng, *day, slice_share=0.2) for day in days]
+    return [labelled_by_people(rng, day, 0.13, rates=RATES) for day in reviewed]
 
 
 def width_of(found, metric):
@@ -87,7 +65,8 @@ def test_slice_and_confirmations_that_were_planned_give_the_planned_width(days, 
     for seed in range(5):
         rng = np.random.default_rng(seed)
         planned = then(rng, days, labelled, float(row["slice_share"]))
-        said = [labelled_by_people(rng, day, row["confirmation_share"]) for day in planned]
+        share = row["confirmation_share"]
+        said = [labelled_by_people(rng, day, share, rates=RATES) for day in planned]
         table = measure_days(said, review_fractions=[0.1], strategies=["uncertainty"])
         found.append(width_of(table, "accuracy"))
     assert np.mean(found) == pytest.approx(0.07, rel=0.25)

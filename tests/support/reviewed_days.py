@@ -1,10 +1,13 @@
 """Days with known labels, routed by the real design and labelled in part."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from modwatch.metrics.estimation.labelled_day import LabelledDay
+from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay
+from modwatch.routing.confirmations import confirmation_probabilities
 from modwatch.routing.design import design_routing
 from modwatch.routing.policy import RoutingPolicy
 
@@ -32,3 +35,28 @@ def reviewed_day(rng, prob, label, *, completion=1.0, **policy):
         population=routing.strata["population"].to_numpy(),
         sample=routing.strata["sample"].to_numpy(),
     )
+
+
+def labelled_by_people(rng, day, share, *, rates, people=3):
+    """Return the day as `people` who err at the `rates` labelled it.
+
+    A `share` of confirmations is drawn as routing does. Two people give no third label; one gives
+    first labels alone.
+    """
+    rows = np.flatnonzero(day.labelled)
+    toxic = day.label[rows] == 1
+    rate = np.where(toxic, rates[1], rates[0])
+    said = (toxic[:, None] ^ (rng.random((rows.size, 3)) < rate[:, None])).astype(int)
+    probability = confirmation_probabilities(
+        day.prob[rows], day.stratum[rows], threshold=0.5, share=share
+    )
+    second = rng.random(rows.size) < probability[np.arange(rows.size), said[:, 0]]
+    second &= people > 1
+    third = second & (said[:, 0] != said[:, 1]) & (people > 2)
+    label = day.label.copy()
+    label[rows] = said[:, 0]
+    further = Confirmations(
+        row=np.concatenate([rows[second], rows[third]]),
+        label=np.concatenate([said[second, 1], said[third, 2]]),
+    )
+    return replace(day, label=label, confirmations=further)

@@ -180,12 +180,15 @@ def true_labels(
     True
     """
     generator = np.random.default_rng(seed)
-    posterior = _Posterior(labels, known or KnownAnswers())
+    # In an order of their own: the search for the mode magnifies the rounding of sums.
+    order = np.lexsort((labels.toxic, labels.given, labels.group, labels.prob))
+    ordered = GivenLabels(**{name: values[order] for name, values in vars(labels).items()})
+    posterior = _Posterior(ordered, known or KnownAnswers())
     draws, effective = _sampled(posterior, generator)
     prior, prob = posterior.probabilities(draws)
     groups = slice(0, posterior.groups)
     return TrueLabels(
-        cell=posterior.cell,
+        cell=posterior.cell[np.argsort(order)],
         group=labels.group,
         prior=prior,
         prob=prob,
@@ -239,6 +242,10 @@ class _Posterior:
     def start(self) -> Floats:
         """A point from which to search for the mode."""
         prevalence = self._centre.copy()
+        # Not below the share of toxic labels: the search would take these for false positives, and
+        # end where nearly all labels are wrong.
+        toxic, other = (float(np.dot(self._count, each)) for each in (self._toxic, self._other))
+        prevalence[0] = max(prevalence[0], np.log((toxic + 1) / (other + 1)))
         prevalence[1] = 0.5
         return np.concatenate([prevalence, [-3.5, -2.0], np.zeros(2 * (self.groups + 1))])
 
