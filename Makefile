@@ -3,7 +3,7 @@
 #   make demo                      the synthetic community, 7 days x 2,000 comments
 #   make demo DATA=wikipedia_talk  real comments, 10 days x 1,000 (needs the published data)
 #   make demo DATA=civil_comments  30,000 real comments, labelled with real ratings (the same)
-#   make demo ENCODER=FOLDER       with a pre-trained encoder, fine-tuned (minutes)
+#   make demo DATA=wikipedia_talk ENCODER=FOLDER   with a pre-trained encoder, fine-tuned (minutes)
 #   make demo ERRORS="0.02 0.2"    moderators with these error rates (false positive, false negative)
 #   make demo ONCE=1               stop everything at the end; non-zero status if anything failed
 #   make check                     linters, types, unit tests: no server, browser, training, simulation

@@ -1,4 +1,5 @@
 import datetime
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 from installation import MONDAY, TUESDAY, Installation
 from lake_days import batch, put_comments, put_scores
+from mlflow import MlflowClient
 from small_audits import label_everything, plan_audit
 
 from modwatch.audits.audit import Audit
@@ -58,6 +60,18 @@ def test_the_quality_without_any_toxic_comment_is_insufficient() -> None:
     )
     assert (name, area, n, toxic) == ("x", "insufficient", "2", "0")
     assert precision == "insufficient"
+
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+@pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+def test_the_summary_says_which_model_scored(install: Callable[..., Installation]) -> None:
+    settings = install().settings
+    with open_resources(settings) as at:
+        assert summary._model_name(at) == "offline model"
+        MlflowClient(settings.mlflow_url).set_model_version_tag(
+            "toxicity", at.champion_version(), "encoder", "../shared/models/minilm-l6"
+        )
+        assert summary._model_name(at) == "minilm-l6, fine-tuned"
 
 
 def test_columns_line_up() -> None:

@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 from installation import (
     FROM_THE_QUEUE,
     MONDAY,
@@ -23,6 +25,9 @@ from installation import (
     table_rows,
     take_one,
 )
+from mlflow import MlflowClient
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 from modwatch.ingest.community import Community
 from modwatch.lake.schemas import COMMENTS
@@ -161,6 +166,41 @@ def test_two_installations_make_the_same_day(install: Install, queue_url: str) -
     with open_resources(one.settings) as at, open_resources(other.settings) as then:
         for table in ("comments", "quarantine", "scores", "routing_design", "routed"):
             assert table_rows(at.lake, table) == table_rows(then.lake, table)
+
+
+def test_a_champion_of_others_routes_a_day_and_its_run_says_that_it_is_deterministic(
+    install: Install, tmp_path: Path
+) -> None:
+    home = install()
+    client = MlflowClient(home.settings.mlflow_url)
+    save_classifier(tmp_path / "foreign")
+    version = client.create_model_version("toxicity", (tmp_path / "foreign").as_uri()).version
+    client.set_registered_model_alias("toxicity", "champion", version)
+    home.run(*TO_THE_QUEUE)
+    review(home)
+    home.run(*FROM_THE_QUEUE)
+    with open_resources(home.settings) as at:
+        scores = at.lake.table("scores", MONDAY).to_pandas()
+    assert set(scores["model_version"]) == {str(version)}
+    assert not scores["model_variance"].any()
+    assert np.allclose(scores["uncertainty"], scores["prob"] * (1 - scores["prob"]))
+    experiment = client.get_experiment_by_name("modwatch")
+    filter_string = f"attributes.run_name = '{MONDAY}'"
+    (run,) = client.search_runs([experiment.experiment_id], filter_string)
+    text = run.data.tags["mlflow.note.content"]
+    assert f"Model {version} (deterministic: uncertainty p(1−p)); " in text
+
+
+def save_classifier(folder: Path) -> None:
+    """Write a small Hugging Face classifier that nobody has trained."""
+    tokenizer = Tokenizer(models.WordLevel({"[PAD]": 0, "[UNK]": 1, "you": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]")
+    fast.save_pretrained(folder)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = BertConfig(vocab_size=3, id2label={0: "fine", 1: "toxic"}, **sizes)
+    BertForSequenceClassification(config).save_pretrained(folder)
 
 
 def test_fewer_shards_leave_no_old_one(install: Install) -> None:

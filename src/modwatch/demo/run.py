@@ -69,15 +69,22 @@ def run_demo(
     return 0 if succeeded else 1
 
 
+def training_arguments(data: str, encoder: str | None) -> list[str]:
+    """Return the arguments of the command that trains the champion.
+
+    >>> training_arguments("wikipedia_talk", "models/small")
+    ['train', '--data', 'wikipedia_talk', '--encoder', 'models/small']
+    """
+    return ["train", "--data", data, *(("--encoder", encoder) if encoder else ())]
+
+
 def train_champion(demo: Demo, encoder: str | None = None) -> None:
     """Train the champion in a separate process, and print its progress.
 
     The data is written to files, too, for `train_model`.
     """
     write_model_data(demo.data, demo.settings)
-    command = [sys.executable, "-m", "modwatch", "train", "--data", demo.data.name]
-    if encoder:
-        command += ["--encoder", encoder]
+    command = [sys.executable, "-m", "modwatch", *training_arguments(demo.data.name, encoder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         for line in process.stdout or ():

@@ -1,0 +1,27 @@
+"""The demo's command: which model it trains."""
+
+from typing import Any
+
+import pytest
+
+from modwatch.cli.main import _parser, main
+from modwatch.demo import run
+
+
+@pytest.mark.parametrize("encoder", [None, "../shared/models/minilm-l6"])
+def test_the_champion_is_the_offline_model_or_the_encoder(encoder: str | None) -> None:
+    options = _parser().parse_args(run.training_arguments("wikipedia_talk", encoder))
+    assert (options.data, options.encoder) == (["wikipedia_talk"], encoder)
+    assert options.alias == "champion"
+
+
+def test_the_command_hands_the_encoder_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def run_demo(name: str, **options: Any) -> int:
+        given.update(options, name=name)
+        return 0
+
+    monkeypatch.setattr(run, "run_demo", run_demo)
+    assert main(["demo", "--data", "wikipedia_talk", "--encoder", "minilm-l6", "--once"]) == 0
+    assert (given["name"], given["encoder"], given["once"]) == ("wikipedia_talk", "minilm-l6", True)
