@@ -88,7 +88,7 @@ def kappa_table(
     [['x', 'x', 0.65], ['x', 'y', 0.62], ['y', 'y', 0.6]]
     """
     shared = shared_items(annotations, groups).to_numpy()
-    met = [_met(annotations, groups, other) for other in range(len(groups.names))]
+    met = _met(annotations, groups)
     rows = []
     for one, other in combinations_with_replacement(range(len(groups.names)), 2):
         row = {"group": groups.names[one], "other": groups.names[other]}
@@ -101,22 +101,26 @@ def kappa_table(
     return pd.DataFrame(rows)
 
 
-def _met(annotations: Annotations, groups: Groups, other: int) -> Floats:
-    """Return how often a label of each annotator met one of another annotator of a group.
+def _met(annotations: Annotations, groups: Groups) -> list[Floats]:
+    """Return how often a label of each annotator met one of another annotator, for each group.
 
-    (A, K, K), by the own label and that of the other.
+    (A, K, K) each, by the own label and that of the other.
     """
     classes, size = annotations.n_classes, len(annotations.annotators)
     rows = annotations.first
     cell = annotations.annotator[rows].astype(np.int64) * classes + annotations.label[rows]
     shape = size * classes, len(annotations.items)
     own = sparse.csr_matrix((np.ones(cell.size), (cell, annotations.item[rows])), shape=shape)
-    of_group = _counts(annotations, groups)[:, other * classes : (other + 1) * classes]
-    met = np.asarray((own @ of_group).todense()).reshape(size, classes, classes)
-    members = groups.code == other
-    number = np.bincount(cell, minlength=size * classes).reshape(size, classes)
-    met[members] -= number[members][:, :, None] * np.eye(classes)  # with oneself
-    return met
+    number = np.bincount(cell, minlength=size * classes).reshape(size, classes, 1)
+    counts = _counts(annotations, groups).tocsc()
+    found = []
+    for group in range(len(groups.names)):
+        of_group = counts[:, group * classes : (group + 1) * classes]
+        met = np.asarray((own @ of_group).todense()).reshape(size, classes, classes)
+        members = groups.code == group
+        met[members] -= number[members] * np.eye(classes)  # with oneself
+        found.append(met)
+    return found
 
 
 def _kappa(one: Floats, other: Floats, *, same: bool) -> tuple[float, float, float]:
