@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn.utils import parameters_to_vector
 
 from modwatch.errors import ModelError
 from modwatch.models import optimisation, training
 from modwatch.models.batches import Batch
-from modwatch.models.classifier import Predictor
+from modwatch.models.classifier import Classifier, Predictor, build_classifier
+from modwatch.models.encoder import small_encoder
 from modwatch.models.heads import SNGPHead
-from modwatch.models.optimisation import Progress
+from modwatch.models.optimisation import Progress, Split
 from modwatch.models.posterior import LogitPosterior
 from modwatch.models.recipe import METHODS, Recipe
 from modwatch.models.training import TrainedModel, train
@@ -142,6 +144,65 @@ def test_accumulation_takes_fewer_steps(corpus: Corpus, tiny_recipe: Recipe) -> 
         for k in (1, 2)
     )
     assert twice.facts.networks[0]["steps"] == once.facts.networks[0]["steps"] // 2
+
+
+def test_two_batches_accumulated_give_the_step_of_one_batch_of_both(
+    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With plain gradient descent and gradients too small to be clipped, so that scale matters."""
+    rng, loss_of = np.random.default_rng(0), optimisation.loss_of
+    monkeypatch.setattr(optimisation, "loss_of", lambda *given: loss_of(*given) / 100)
+    monkeypatch.setattr(torch.optim, "AdamW", torch.optim.SGD)
+    data = Split(
+        ids=rng.integers(2, 200, (16, 8)).tolist(),
+        target=np.tile([0, 1], 8).astype(np.float32),
+        rows=np.arange(16),
+    )
+
+    def step(batch_size: int, accumulation: int) -> torch.Tensor:
+        recipe = replace(
+            tiny_recipe,
+            method="deterministic",
+            batch_size=batch_size,
+            accumulation=accumulation,
+            max_steps=1,
+            warm_up=0.0,
+            dropout=0.0,
+            learning_rate=1.0,
+        )
+
+        def make() -> Classifier:
+            return build_classifier(small_encoder(recipe, vocab_size=200, pad_id=0), recipe)
+
+        with optimisation.isolated_random(3):
+            before = parameters_to_vector(make().parameters()).detach()
+        place = {"device": torch.device("cpu"), "folder": tmp_path / f"{batch_size}"}
+        made, facts = optimisation.fit(make, data, data, recipe=recipe, seed=3, pad_id=0, **place)
+        assert facts.steps == 1
+        return parameters_to_vector(made.parameters()).detach() - before
+
+    twice, once = step(8, accumulation=2), step(16, accumulation=1)
+    assert once.norm() > 1e-4
+    assert torch.allclose(twice, once, rtol=1e-3, atol=1e-3 * float(once.abs().max()))
+
+
+@pytest.mark.parametrize("bf16", [True, False])
+def test_training_multiplies_in_bf16_where_the_device_is_faster_with_it(
+    bf16: bool, corpus: Corpus, tiny_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features, found = Classifier.features, dict[bool, set[torch.dtype]]()
+
+    def watched(self: Classifier, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        product = torch.nn.functional.linear(torch.ones(1, 1), torch.ones(1, 1))
+        found.setdefault(self.training, set()).add(product.dtype)
+        return features(self, ids, mask)
+
+    monkeypatch.setattr(Classifier, "features", watched)
+    monkeypatch.setattr(optimisation, "has_bf16", lambda _: bf16)
+    recipe = replace(tiny_recipe, layers=1, epochs=1, max_steps=4, method="deterministic")
+    (member,) = train(*corpus, recipe=recipe, seed=1).members
+    assert found[True] == {torch.bfloat16 if bf16 else torch.float32}
+    assert {value.dtype for value in member.parameters()} == {torch.float32}
 
 
 def test_expected_prevalence_shifts_probabilities(corpus: Corpus, tiny_recipe: Recipe) -> None:
