@@ -24,9 +24,10 @@ no two reports share a label, so that the difference of two is never about few p
 fewer than ten are not shown. This comparison is published once: a task that is run again leaves it
 as it is, since who joined or left a group in the meantime would show in the difference.
 
-An alert is raised where a group's difference is significant and at least five points
-(`annotator_agreement_low`, `annotator_agreement_high`, `annotator_uncertainty_diverges`). It is
-active until the next comparison at least. A file raises none.
+An alert is raised where a group's difference is significant and more than five points
+(`annotator_agreement_low`, `annotator_agreement_high`, `annotator_uncertainty_diverges`). Since a
+third of the people count in a group that was drawn, that is 3.3 points in the report. It is active
+until the next comparison at least. A file raises none.
 
 ## Triage
 

@@ -14,6 +14,7 @@ from modwatch.alerts.rules import load_rules
 from modwatch.lake.schemas import ANNOTATOR_GROUPS, COMMENT_GROUPS
 from modwatch.pipeline import daily, opinions
 from modwatch.resources import Resources, open_resources
+from modwatch.review.people.groups import KEPT
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -29,9 +30,9 @@ DAILY = {
 }
 #: Metric of `annotator_groups`, and such a difference.
 WEEKLY = {
-    "annotator_agreement_low": ("agreement", -0.06),
-    "annotator_agreement_high": ("agreement", 0.06),
-    "annotator_uncertainty_diverges": ("uncertainty_divergence", 0.06),
+    "annotator_agreement_low": ("agreement", -0.04),
+    "annotator_agreement_high": ("agreement", 0.04),
+    "annotator_uncertainty_diverges": ("uncertainty_divergence", 0.026),
 }
 
 
@@ -107,6 +108,15 @@ def test_every_rule_on_groups_is_tried_here() -> None:
         rule.name for rule in load_rules() if rule.metric.startswith(("group_", "annotators_"))
     }
     assert on_groups == {*DAILY, *WEEKLY}
+
+
+def test_five_points_between_chosen_groups_are_less_between_those_that_people_count_in() -> None:
+    bounds = {rule.name: rule.open.bound for rule in load_rules() if rule.name in WEEKLY}
+    assert bounds == {
+        "annotator_agreement_low": pytest.approx(-0.05 * KEPT, abs=5e-4),
+        "annotator_agreement_high": pytest.approx(0.05 * KEPT, abs=5e-4),
+        "annotator_uncertainty_diverges": pytest.approx(0.05 * KEPT**2, abs=5e-4),
+    }
 
 
 @pytest.mark.parametrize("rule", DAILY)

@@ -64,6 +64,7 @@ def _agreement(grouping: GroupingReport) -> Figure:
         axes.plot(row["shrunk"], place, marker="D", color="black", markersize=4, linestyle="none")
     labels = [f"{style.shortened(str(row['group']))} ({row['annotators']:.0f})" for row in rows]
     axes.set_yticks(places, labels)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel(
         "share of the group's labels that the model's decision equals, with 95 % interval\n"
         "(coloured: differs from all others by more than chance; ◆: shrunk towards all)"

@@ -148,7 +148,8 @@ def _model(report: AnnotationReport) -> Section:
 
 
 def _groups(grouping: GroupingReport, figures: dict[str, Figure]) -> Section:
-    question = f"Do groups differ by {_spoken(grouping.name)}?"
+    by = "" if grouping.name == "group" else f" by {_spoken(grouping.name)}"
+    question = f"Do groups differ{by}?"
     if grouping.groups is None:
         return Section(question=question, answers=(f"Not shown: {grouping.reason}.",))
     answers = [*_answers(grouping), *_suppressed(grouping), *filter(None, [grouping.note])]
@@ -204,8 +205,8 @@ def _answers(grouping: GroupingReport) -> list[str]:
             f"The model agrees {more} with annotators of the group {row['group']}: "
             f"{row['value']:.1%} "
             f"({row['low']:.1%} to {row['high']:.1%}; {row['annotators']:.0f} annotators, "
-            f"{row['annotations']:,.0f} labels), {abs(row['difference']):.1%} points {more} than "
-            f"with everybody else (p = {_p(row['p_holm'])}, corrected for all comparisons)."
+            f"{row['annotations']:,.0f} labels), {100 * abs(row['difference']):.1f} points {more} "
+            f"than with everybody else (p = {_p(row['p_holm'])}, corrected for all comparisons)."
         )
     if grouping.clusters is not None:
         found = grouping.clusters.found
