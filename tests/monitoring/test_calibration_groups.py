@@ -51,10 +51,13 @@ def test_without_names_there_is_one_group(lake):
     assert groups_of(lake) is None
 
 
-def test_comments_without_a_score_have_no_group(lake):
+def test_groups_are_those_of_the_scored_comments_in_their_order(lake):
     prob = np.linspace(0.01, 0.99, SIZE).astype(np.float32)
-    put_comments(lake, MONDAY, SIZE + 5, platform=[*["x"] * 5, *["a", "b"] * (SIZE // 2)])
+    size = SIZE + 5  # some comments have no score
+    names = [f"c{number}" for number in reversed(range(size))]
+    platform = ["a" if number % 3 else "b" for number in reversed(range(size))]
+    put_comments(lake, MONDAY, size, comment_id=names, platform=platform)
     put_scores(lake, MONDAY, prob)
     labelled = fully_labelled(np.zeros(SIZE), prob)
     (found,) = calibration_groups(lake, [MONDAY], [labelled])
-    assert found.size == SIZE
+    assert found.tolist() == [1, 0, 0] * (SIZE // 3)

@@ -1,6 +1,7 @@
 """Groups of comments beside all others: closed forms, and simulated weeks."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from sklearn import metrics as sk
 
 from modwatch.divergence import bnsp_auc, bpsn_auc
 from modwatch.errors import MetricInputError
+from modwatch.metrics.estimate import Estimate
 from modwatch.metrics.estimation.groups import (
     GAP,
     LABEL_METRICS,
@@ -17,6 +19,7 @@ from modwatch.metrics.estimation.groups import (
     measure_groups,
 )
 from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay, fully_labelled
+from modwatch.metrics.significance import difference
 
 GROUP = ("identity", "x")
 
@@ -167,9 +170,19 @@ def test_the_gap_of_many_groups_is_wider_than_of_two(rng):
     covered = table[(table["metric"] == "set_coverage") & (table["attribute"] == "platform")]
     assert gap["value"] == pytest.approx(covered["value"].max() - covered["value"].min())
     assert gap["low"] == 0
-    assert gap["high"] > (covered["high"] - covered["value"]).max()
-    (two,) = by_metric(measure_groups(days, groups[:2])).loc[["set_coverage_gap"], "high"]
-    assert two < gap["high"]
+    estimates = [
+        Estimate.of(row["value"], (row["low"], row["high"]), n=row["n"])
+        for row in covered.to_dict("records")
+    ]
+    of_pairs = [difference(one, other) for one, other in permutations(estimates, 2)]
+    widest = max(pair[2] for pair in of_pairs)
+    # Three pairs at once, so that the normal quantile is 2.39 in place of 1.96.
+    assert widest * 1.1 < gap["high"] < widest * 2.394 / 1.96 + gap["value"]
+    first = measure_groups(days, groups[:2])
+    pair = [row for row in first.to_dict("records") if row["metric"] == "set_coverage"][:2]
+    one, other = (Estimate.of(row["value"], (row["low"], row["high"]), n=1) for row in pair)
+    ends = [abs(end) for end in difference(one, other)[1:3]]
+    assert by_metric(first).loc["set_coverage_gap", "high"] == pytest.approx(max(ends))
     alone = by_metric(measure_groups(days, groups[:1])).loc["set_coverage_gap"]
     assert (alone["status"], alone["reason"]) == (
         "insufficient", "fewer than two groups have a coverage"

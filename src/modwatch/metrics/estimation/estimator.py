@@ -124,10 +124,7 @@ class Estimator:
         It is known of the labelled comments; the interval is for those of which they are a sample.
         """
         found = self._mean("overturn_rate", self._wrong, self._sample.reviewed_top())
-        if found.value is None or found.low is None or found.high is None:
-            return found
-        least, most = mid_p(found.value * found.n, found.n)
-        return replace(found, low=min(found.low, least), high=max(found.high, most))
+        return _of_a_sample(found, found.n)
 
     def set_coverage(self, contains: NDArray[np.bool_], *, metric: str) -> MetricEstimate:
         """Return the share of comments whose label is in its set.
@@ -147,12 +144,16 @@ class Estimator:
         return self._mean(metric, outcome, everything, flip=True)
 
     def unsure_share(self, contains: NDArray[np.bool_]) -> MetricEstimate:
-        """Return the share of comments whose set is not one label."""
+        """Return the share of comments whose set is not one label.
+
+        What is labelled is known; the interval is for other labels to calibrate the sets, too.
+        """
         unsure = (contains.sum(axis=1) != 1).astype(np.float64)
         if reason := self._too_few_for_sets():
             return self._insufficient("unsure_share", reason, self._everything)
         outcome = _Outcome(value=unsure, slope=np.zeros(unsure.size))
-        return self._mean("unsure_share", outcome, self._everything)
+        found = self._mean("unsure_share", outcome, self._everything)
+        return _of_a_sample(found, found.effective_n)
 
     def _too_few_for_sets(self) -> str:
         few = self._effective(self._everything) < MINIMUM_FOR_SETS
@@ -430,6 +431,14 @@ class Estimator:
             "effective_n": self._effective(domain),
             "completion": self._completed,
         }
+
+
+def _of_a_sample(estimate: MetricEstimate, size: float) -> MetricEstimate:
+    """Return the estimate with an interval at least as wide as that of a share among `size`."""
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return estimate
+    low, high = mid_p(estimate.value * size, size)
+    return replace(estimate, low=min(estimate.low, low), high=max(estimate.high, high))
 
 
 def _mass_below(value: Floats, mass: Floats, bound: Floats) -> Floats:
