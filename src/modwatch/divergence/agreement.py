@@ -110,13 +110,14 @@ def _met(annotations: Annotations, groups: Groups) -> list[Floats]:
     rows = annotations.first
     cell = annotations.annotator[rows].astype(np.int64) * classes + annotations.label[rows]
     shape = size * classes, len(annotations.items)
-    own = sparse.csr_matrix((np.ones(cell.size), (cell, annotations.item[rows])), shape=shape)
+    one = np.ones(cell.size, np.int32)
+    own = sparse.csr_matrix((one, (cell, annotations.item[rows])), shape=shape)
     number = np.bincount(cell, minlength=size * classes).reshape(size, classes, 1)
-    counts = _counts(annotations, groups).tocsc()
+    counts = _counts(annotations, groups).astype(np.int32).tocsc()
     found = []
     for group in range(len(groups.names)):
         of_group = counts[:, group * classes : (group + 1) * classes]
-        met = np.asarray((own @ of_group).todense()).reshape(size, classes, classes)
+        met = (own @ of_group).toarray().astype(np.float64).reshape(size, classes, classes)
         members = groups.code == group
         met[members] -= number[members] * np.eye(classes)  # with oneself
         found.append(met)
