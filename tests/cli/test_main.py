@@ -2,9 +2,11 @@
 
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,12 @@ from installation import (
 )
 from receivers import webhook
 
-from modwatch.cli.main import main
+from modwatch.cli.main import _plan_table, main
 from modwatch.pipeline import daily
 from modwatch.resources import open_resources
 from modwatch.review.people import authenticate
+from modwatch.routing.label_plan import plan_labels
+from modwatch.routing.policy import RoutingPolicy
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -85,6 +89,50 @@ def test_a_shard_is_scored_by_command(
     assert main(["run", "check_scores", DAY]) == 0
     counts = [int(line.split(": ")[1]) for line in capsys.readouterr().out.splitlines()]
     assert sum(counts[:-1]) == counts[-1] > 0
+
+
+def planned(
+    capsys: pytest.CaptureFixture[str], *arguments: str
+) -> dict[tuple[str, str], dict[str, str]]:
+    """Return the rows that `modwatch plan` prints, by metric and width; empty cells are missing."""
+    assert main(["plan", DAY, *arguments]) == 0
+    heads, *lines = capsys.readouterr().out.splitlines()
+    ends = [0, *(match.end() for match in re.finditer(r"\S+", heads))]
+    rows = [
+        {heads[start:end].strip(): line[start:end].strip() for start, end in pairwise(ends)}
+        for line in lines
+    ]
+    return {(row["metric"], row["width"]): row for row in rows}
+
+
+def test_labels_are_planned_for_widths_and_for_a_budget(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.run(*TO_THE_QUEUE)
+    assert main(["plan", DAY]) == 0
+    assert "wait for labels" in capsys.readouterr().out
+    review(home)
+    home.run("collect_labels", "measure")
+
+    rows = planned(capsys, "--width", "0.9", "--width", "0.001")
+    assert {width for _, width in rows} == {"0.900", "0.001"}
+    enough, never = rows["accuracy", "0.900"], rows["accuracy", "0.001"]
+    assert int(enough["total"]) == int(enough["labels"]) + int(enough["confirmations"]) > 0
+    assert 0 < float(enough["slice_share"]) < 1
+    assert [never[name] for name in ("labels", "confirmations", "total")] == ["too many"] * 3
+    assert (never["slice_share"], never["confirmation_share"]) == ("", "")
+
+    rows = planned(capsys, "--budget", "60", "--error-rates", "0.02", "0.2")
+    split = next(row for (metric, _), row in rows.items() if metric == "accuracy")
+    assert 50 <= int(split["total"]) <= 61
+    assert float(split["width"]) < float(split["width_now"])
+
+
+def test_where_no_split_is_possible_the_plan_has_no_figures() -> None:
+    plan = plan_labels([], RoutingPolicy(review_fraction=0.1), budget=1)
+    plan.loc[0, ["metric", "width_now", "labels_now"]] = ["accuracy", 0.5, 8]
+    row = _plan_table(plan, lacking="too few").splitlines()[1]
+    assert row.split() == ["accuracy", "0.500", "8", *["too", "few"] * 3]
 
 
 @pytest.mark.parametrize(

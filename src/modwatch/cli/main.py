@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modwatch.cli import annotations, audit, benchmark, people, queue
 from modwatch.cli.arguments import add_command, day, number_between, open_resources
@@ -15,6 +15,9 @@ from modwatch.errors import ModwatchError
 from modwatch.installed import dags_folder, missing_extra, version
 from modwatch.pipeline import daily
 from modwatch.settings import current_settings_table, load_settings, settings_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _STEPS = {step.__name__: step for step in daily.STEPS}
 #: The steps of `modwatch run day`.
@@ -191,9 +194,22 @@ def _plan(options: argparse.Namespace) -> None:
     if plan.empty:
         print("no metric of the window has an interval yet; wait for labels")
     else:
-        for name in ("labels", "confirmations", "total"):
-            plan[name] = plan[name].astype("string").fillna("too many")
-        print(plan.to_string(index=False, float_format="{:.3f}".format, na_rep=""))
+        print(_plan_table(plan, lacking="too many" if options.budget is None else "too few"))
+
+
+def _plan_table(plan: "pd.DataFrame", *, lacking: str) -> str:
+    """Return the splits as text, `lacking` for the labels where there is none."""
+    counts = {
+        name: plan[name].astype("string").fillna(lacking)
+        for name in ("labels", "confirmations", "total")
+    }
+    # Nullable ones would be <NA>.
+    shares = {
+        name: plan[name].astype("float64")
+        for name in ("width", "slice_share", "confirmation_share")
+    }
+    text = plan.assign(**counts, **shares)
+    return text.to_string(index=False, float_format="{:.3f}".format, na_rep="")
 
 
 def _migrate(_: argparse.Namespace) -> None:
