@@ -148,6 +148,9 @@ def test_shares_of_groups_in_clusters_tell_of_no_few_people(seed):
     figure = report_figures(report)["clusters_country"]
     shown = [label.get_text() for axes in figure.axes[1::2] for label in axes.get_yticklabels()]
     assert sum("not shown" in each for each in shown) == np.isnan(share).sum()
+    found = clusters.found
+    told = f"demographic divergence {found.value:.3f}, {found.low:.3f} to {found.high:.3f}, p = "
+    assert told in render_page(report)
 
 
 def test_without_a_model_people_are_compared_with_people():
@@ -160,14 +163,34 @@ def test_without_a_model_people_are_compared_with_people():
     assert "agreement_country" not in report_figures(report)
 
 
-def test_three_classes_have_no_groups_table_but_kappa():
-    table = long_table()
-    table["label"] = (table["label"] + np.arange(len(table)) % 2).map({0: "a", 1: "b", 2: "c"})
-    report = report_of(table, prob=False)
+def three_labels(**options):
+    """Return a long table of labels a, b and c, with the probability of each."""
+    table = long_table(**options)
+    more = (table["item"].str.len() + table["annotator"].str.len()) % 2
+    table["label"] = (table["label"] + more).map({0: "a", 1: "b", 2: "c"})
+    share = table.pop("prob")
+    return table.assign(prob_a=0.7 * (1 - share), prob_b=0.3, prob_c=0.7 * share)
+
+
+def test_three_labels_without_a_model_have_no_table_of_groups_but_kappa():
+    report = report_of(three_labels(), prob=False)
     assert report.classes == ("a", "b", "c")
     assert report.groupings[0].table is None
     assert report.groupings[0].kappa.shape == (2, 2)
     assert render_page(report)
+
+
+def test_three_labels_with_a_probability_each_have_all_figures(tmp_path):
+    table = three_labels(bias=-0.25)
+    found = read_annotations(written(table, tmp_path / "mine.csv"), groups=["country"])
+    assert found.y_prob.shape == (300, 3)
+    report = annotation_report(found.annotations, y_prob=found.y_prob, groups=found.groups)
+    assert report.metrics_table.loc["auroc", "adjusted"] > 0.5
+    rows = report.groupings[0].table.set_index(["metric", "group"])
+    decided = found.y_prob.argmax(axis=1)[found.annotations.item] == found.annotations.label
+    strict = table["country"].to_numpy() == "strictland"
+    assert rows.loc[("agreement", "strictland"), "value"] == pytest.approx(decided[strict].mean())
+    assert "Difference, low" in render_page(report)
 
 
 def test_where_flip_rates_cannot_be_estimated_the_page_goes_on():
@@ -251,6 +274,7 @@ def test_time_orders_the_labels(tmp_path):
         (lambda t: t.assign(prob=1.5), r"240 values of prob .* outside \[0, 1\]"),
         (lambda t: t.assign(prob=[None, *t["prob"][1:]]), "1 values of prob are missing"),
         (lambda t: t.assign(prob=np.arange(240) / 240), "prob differs within an item"),
+        (lambda t: t.assign(label=[2, *t["label"][1:]]), "there are 3 labels.* column prob_LABEL"),
         (lambda t: t.assign(country=[f"c{n}" for n in range(240)]), "24 annotators have several"),
         (lambda t: t.assign(time="yesterday"), "240 values of time"),
     ],

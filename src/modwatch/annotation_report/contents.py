@@ -58,7 +58,7 @@ class GroupingReport:
     #: Annotators of each group, and those without one.
     annotators: tuple[int, ...] = ()
     without: int = 0
-    #: `group_report`; None without probabilities or with more than two classes.
+    #: `group_report`; None without probabilities.
     table: pd.DataFrame | None = field(default=None, repr=False)
     #: `kappa_matrix`, and `shared_items`.
     kappa: pd.DataFrame | None = field(default=None, repr=False)
@@ -109,8 +109,8 @@ class AnnotationReport:
     #: Flip rates; None if they cannot be estimated, then `reason` says why.
     rates: FlipRates | None
     reason: str
-    #: `adjusted_metrics` with probabilities of two classes, else `adjusted_accuracy` of the
-    #: majority label as its one row.
+    #: `adjusted_metrics` with probabilities, else `adjusted_accuracy` of the majority label as its
+    #: one row.
     metrics_table: pd.DataFrame = field(repr=False)
     #: Whether there are probabilities.
     has_model: bool
@@ -188,15 +188,16 @@ def annotation_report(
 
     Args:
         annotations: of two classes or more.
-        y_prob: (I,) probability of the last of two classes, in the order of `annotations.items`.
+        y_prob: (I,) probability of the last of two classes, or (I, K) of all, in the order of
+            `annotations.items`.
         groups: group of each annotator, by the name of the grouping.
-        threshold: decisions are positive above.
+        threshold: of two classes, decisions are positive above.
         minimum: annotators of a group; smaller ones are suppressed.
         sample_weight: (I,) ≥ 0 of the metrics, such as 1/inclusion probability.
         seed: of permutations and clusters.
 
     Raises:
-        MetricInputError: probabilities outside [0, 1] or NaN, or of more than two classes.
+        MetricInputError: probabilities outside [0, 1] or NaN, or not of each class.
 
     >>> rng = np.random.default_rng(1)
     >>> annotations = Annotations.of(
@@ -238,8 +239,9 @@ def annotation_report(
 def _rates(
     annotations: Annotations, prob: Floats | None, seed: int
 ) -> tuple[FlipRates | None, str]:
+    by = prob.max(axis=1) if prob is not None and prob.ndim == 2 else prob
     try:
-        rates = estimate_flip_rates(annotations, by=prob, seed=seed)
+        rates = estimate_flip_rates(annotations, by=by, seed=seed)
     except MetricInputError as exc:
         return None, str(exc)
     return rates, rates.reason
@@ -282,7 +284,7 @@ def _grouping(
     seed: int,
 ) -> GroupingReport:
     table, clusters = None, None
-    if prob is not None and annotations.n_classes == 2:
+    if prob is not None:
         table = group_report(annotations, prob, groups, threshold=threshold, seed=seed)
         clusters = _clusters(annotations, prob, groups, minimum, seed)
     return GroupingReport(

@@ -214,7 +214,8 @@ def _answers(grouping: GroupingReport) -> list[str]:
         answers.append(
             "Sorted by how close the model is to their labels, annotators "
             + ("are of different groups, more than by chance" if matters else "are of all groups")
-            + f" (demographic divergence {found.value:.3f}, p = {_p(found.p_value)})."
+            + f" (demographic divergence {found.value:.3f}, {found.low:.3f} to {found.high:.3f}, "
+            f"p = {_p(found.p_value)})."
         )
     return answers
 
@@ -235,13 +236,17 @@ def _group_tables(grouping: GroupingReport) -> tuple[Table, ...]:
     tables = []
     if grouping.table is not None:
         rows = grouping.table[grouping.table["metric"].notna()]
-        columns = ("value", "low", "high", "difference", "p_holm", "shrunk")
+        columns = (
+            *("value", "low", "high", "difference", "difference_low", "difference_high"),
+            *("p_holm", "shrunk"),
+        )
         tables.append(
             Table(
                 caption=f"Figures by {_spoken(grouping.name)}, with 95 % intervals",
                 columns=(
-                    "Group", "Metric", "Value", "Low", "High", "Less all others", "p (Holm)",
-                    "Shrunk", "Annotators", "Labels",
+                    "Group", "Metric", "Value", "Low", "High", "Less all others",
+                    "Difference, low", "Difference, high", "p (Holm)", "Shrunk", "Annotators",
+                    "Labels",
                 ),
                 rows=tuple(
                     (

@@ -29,7 +29,8 @@ class AnnotationTable:
     """Annotations, and what the file tells of their items and annotators."""
 
     annotations: Annotations = field(repr=False)
-    #: (I,) probability of each item, in the order of `annotations.items`; None: not in the file.
+    #: (I,) probability of each item, or (I, K) of each of more than two classes, in the order of
+    #: `annotations.items`; None: not in the file.
     y_prob: NDArray[np.float64] | None = field(repr=False)
     #: Group of each annotator by grouping.
     groups: Mapping[str, pd.Series] = field(repr=False)
@@ -50,7 +51,8 @@ def read_annotations(
     Args:
         path: of the file.
         columns: names of the columns `item`, `annotator`, `label`, `time` and `prob`, where they
-            have others; `time` and `prob` are used if the file has them.
+            have others; `time` and `prob` are used if the file has them. With more than two labels
+            there is a column `prob_LABEL` for each in place of `prob`.
         groups: attributes of annotators: names of columns, several joined by commas for their
             intersections.
         classes: the labels as texts, the positive one of two last; default: those that occur.
@@ -66,7 +68,10 @@ def read_annotations(
     needed = [*(names[part] for part in _REQUIRED), *wanted, *(columns or {}).values()]
     if missing := [name for name in dict.fromkeys(needed) if name not in present]:
         raise SourceError(f"{path} has no column {', '.join(missing)}; it has {', '.join(present)}")
-    used = [name for name in dict.fromkeys([*names.values(), *wanted]) if name in present]
+    of_classes = [name for name in present if name.startswith(f"{names['prob']}_")]
+    used = [
+        name for name in dict.fromkeys([*names.values(), *wanted, *of_classes]) if name in present
+    ]
     frame = _frame(path, used)
     required = [names[part] for part in _REQUIRED]
     if blank := int(frame[required].isna().any(axis=1).sum()):
@@ -82,10 +87,9 @@ def read_annotations(
         label=frame[names["label"]].astype(str),
         classes=classes,
     )
-    prob = names["prob"]
     return AnnotationTable(
         annotations=annotations,
-        y_prob=_probabilities(path, frame, annotations, prob) if prob in frame else None,
+        y_prob=_of_model(path, frame, annotations, names["prob"]),
         groups={each: _group(path, frame, names["annotator"], each) for each in groups},
     )
 
@@ -114,6 +118,24 @@ def _in_order(path: Path, frame: pd.DataFrame, time: str) -> pd.DataFrame:
             "ISO 8601; correct them, or rename the column"
         )
     return frame.iloc[np.argsort(order.to_numpy(), kind="stable")]
+
+
+def _of_model(
+    path: Path, frame: pd.DataFrame, annotations: Annotations, name: str
+) -> NDArray[np.float64] | None:
+    """Return the probability of the last of two classes (I,), or of all of more (I, K)."""
+    if annotations.n_classes == 2:
+        return _probabilities(path, frame, annotations, name) if name in frame else None
+    columns = [f"{name}_{each}" for each in annotations.classes]
+    if set(columns) <= set(frame):
+        of_classes = [_probabilities(path, frame, annotations, each) for each in columns]
+        return np.stack(of_classes, axis=1)
+    if name in frame:
+        raise SourceError(
+            f"{path}: there are {annotations.n_classes} labels; give the probability of each in a "
+            f"column {name}_LABEL, in place of {name}"
+        )
+    return None
 
 
 def _probabilities(

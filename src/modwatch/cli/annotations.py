@@ -23,7 +23,11 @@ def add_commands(commands: Any) -> None:
         ("annotator", "id of who labelled"),
         ("label", "the label"),
         ("time", "orders the labels, if the file has it"),
-        ("prob", "the model's probability of the item, if the file has it"),
+        (
+            "prob",
+            "the model's probability of the item, if the file has it (of more than two "
+            "labels prob_LABEL each)",
+        ),
     ):
         parser.add_argument(f"--{name}-column", metavar="COLUMN", help=f"{text}; default: {name}")
     parser.add_argument(
