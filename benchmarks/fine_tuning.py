@@ -1,13 +1,15 @@
 """A pre-trained encoder, fine-tuned on the Jigsaw comments, beside TF-IDF and Perspective.
 
-    python benchmarks/fine_tuning.py ENCODER [--longest 400] [--seeds 0 1 2] [--recipe JSON]
+    python benchmarks/fine_tuning.py ENCODER [--label toxic] [--longest 400] [--seeds 0 1 2] …
     python benchmarks/fine_tuning.py offline
 
-`offline` trains the offline model in its place. `--longest 400` leaves out longer comments: the
+`offline` trains the offline model in its place. The label is `any_toxic` of the corpus, any of six
+labels, or with `--label toxic` that one alone, which the stream has, too; 4,431 comments of which
+it is not known are left out then. `--longest 400` leaves out longer comments: the
 stream has none with more than 400 characters, and a network that reads the beginning of a longer
 one may not see what made it toxic.
 
-Training: `jigsaw2018` (label `any_toxic`), without exact and near duplicates of tested rows: the
+Training: `jigsaw2018`, without exact and near duplicates of tested rows: the
 Jaccard similarity of their sets of three successive words is at least 0.5
 (`modwatch.models.duplicates`). Held-out training comments decide when training stops. Tested on the
 stream `context_gc` (10,000 comments, 151 toxic), which nothing is chosen by, beside TF-IDF (words
@@ -38,16 +40,16 @@ from modwatch.models.training import train
 PREVALENCE = 0.015
 
 
-def corpus(folder, tested, rows, longest, seed=0):
+def corpus(folder, tested, *, rows, label, longest, seed=0):
     """Return texts and labels of a random part of the training corpus, without what is tested."""
-    frame = pd.read_parquet(folder / "jigsaw2018" / "train.parquet", columns=["text", "any_toxic"])
-    frame = frame.sample(frac=1, random_state=seed)
+    frame = pd.read_parquet(folder / "jigsaw2018" / "train.parquet", columns=["text", label])
+    frame = frame.dropna().sample(frac=1, random_state=seed)
     frame = frame[~near_duplicates(frame["text"].tolist(), tested)]
     print(f"{len(frame):,} comments without duplicates of the stream")
     if longest is not None:
         frame = frame[frame["text"].str.len() <= longest]
     frame = frame.iloc[:rows]
-    return frame["text"].tolist(), frame["any_toxic"].astype(int).tolist()
+    return frame["text"].tolist(), frame[label].astype(int).tolist()
 
 
 def tfidf(texts, labels, tested):
@@ -100,6 +102,7 @@ def main():
     parser.add_argument("encoder")
     parser.add_argument("--data", type=Path, default=os.environ.get("MODWATCH_DATA"))
     parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--label", choices=("any_toxic", "toxic"), default="any_toxic")
     parser.add_argument("--longest", type=int, help="most characters of a training comment")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--recipe", type=json.loads, default={}, help="other hyperparameters, JSON")
@@ -109,7 +112,9 @@ def main():
     folder = asked.data or Path(__file__).resolve().parents[2] / "shared" / "data"
     tested, perspective = stream(folder / "wikipedia_talk")
     label = tested.labels
-    texts, labels = corpus(folder, tested.texts, asked.rows, asked.longest)
+    texts, labels = corpus(
+        folder, tested.texts, rows=asked.rows, label=asked.label, longest=asked.longest
+    )
     if asked.encoder == "offline":
         recipe = offline_recipe(expected_prevalence=PREVALENCE, **asked.recipe)
     else:
