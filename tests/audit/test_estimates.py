@@ -85,6 +85,19 @@ def test_the_ends_are_around_any_figure(flagged, unflagged, metric, method, side
     assert (told.value is None) == (told.status == "insufficient") == bool(told.reason)
 
 
+def test_ends_that_are_the_value_itself_are_not_rounded_past_it() -> None:
+    every = StratumCounts(
+        population=np.array([2092]),
+        labels=np.array([2092]),
+        positives=np.array([237]),
+        score=np.array([0.0]),
+    )
+    figure = AuditEstimator(
+        flagged=None, unflagged=every.weighted(), comments=(0, 2092)
+    ).interval_estimate("prevalence")
+    assert figure.low <= figure.value <= figure.high
+
+
 @examples(40)
 @given(counts(most=8), st.sampled_from(METRICS), st.booleans(), st.integers(0, 100))
 def test_a_side_without_labels_or_comments_gives_no_numbers_that_are_none(

@@ -268,11 +268,17 @@ class AuditEstimator:
 
         `rises` and `falls` are their labels on the sides with which the metric rises and falls.
         """
-        return _METHODS[metric](
+        found = _METHODS[metric](
             *(
                 self._share(name, mirrored=sign < 0, missing=rises if sign > 0 else falls)
                 for name, sign in zip(_SIDES[metric], _SIGNS[metric], strict=True)
             )
+        )
+        # Of ends that are the value itself, rounding may make others.
+        return replace(
+            found,
+            low=np.minimum(found.low, found.value),
+            high=np.maximum(found.high, found.value),
         )
 
     def _share(self, name: str, *, mirrored: bool, missing: int | None) -> SideShare:
