@@ -1,6 +1,7 @@
 """Coverage of the figures of groups of comments where few comments have labels, and people err.
 
-    python benchmarks/comment_groups.py [--repetitions 500] [--comments 2000] [--processes 2]
+    python benchmarks/comment_groups.py [--repetitions 63] [--comments 2000] [--processes 2]
+                                        [--no-additional-event]
 
 Each repetition simulates two weeks as `coverage.py` does. A part of the comments belongs to a
 group, in which toxicity is twice as frequent (cell `differs`), or which is drawn at random (cell
@@ -8,7 +9,8 @@ group, in which toxicity is twice as frequent (cell `differs`), or which is draw
 prediction sets are the coverage, and the share that are not one label, of the sets of all comments.
 Printed by cell, metric and size of the group: coverage of the 95 % intervals of the figure and of
 its difference, bias in standard errors, the width in units of the error's standard deviation, how
-often there is a figure, and how often a difference is called significant (Holm) that is none.
+often there is a figure, and how often a difference is called significant (Holm) that is none. With
+`--no-additional-event` intervals assume no event beyond those observed, to show what that costs.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from modwatch.divergence import bnsp_auc, bpsn_auc
 from modwatch.metrics.estimation.groups import GroupedDay, _side, measure_groups
 from modwatch.metrics.estimation.prediction_sets import _halves, _predicted
 from modwatch.metrics.estimation.sample import Sample
+from modwatch.metrics.intervals import _POINTS, PartialTotal, _beta_points
 
 _SHOWN = ["held", "held_difference", "bias", "width", "figure", "significant"]
 CELLS = list(product(("differs", "alike"), (0.1, 0.4), ERRORS[1:4:2]))
@@ -83,7 +86,17 @@ def true_sets(days, inside, truth, seed):
     return found
 
 
-def repetition(seed, size, cell):
+def without_additional_event(total, event):
+    """Return the lower confidence distribution of the rate of an event, in place of the upper."""
+    if total.span == 0:
+        return (np.zeros(_POINTS.size),) * 2
+    rate = float(np.dot(total.share, event))
+    return (_beta_points(rate, total._variance(event)),) * 2
+
+
+def repetition(seed, size, cell, additional=True):
+    if not additional:
+        PartialTotal._bounds = without_additional_event
     rng = np.random.default_rng(seed)
     truth = [day(rng, size, cell) for _ in range(DAYS)]
     team = Team(rng, cell[2], 0.0, 1.0)
@@ -126,14 +139,16 @@ def covered(frame, prefix, truth):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repetitions", type=int, default=500)
+    parser.add_argument("--repetitions", type=int, default=63)
     parser.add_argument("--comments", type=int, default=2_000)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--no-additional-event", action="store_true")
     asked = parser.parse_args()
     frames = []
     with ProcessPoolExecutor(asked.processes) as pool:
         for cell in CELLS:
-            run = partial(repetition, size=asked.comments, cell=cell)
+            additional = not asked.no_additional_event
+            run = partial(repetition, size=asked.comments, cell=cell, additional=additional)
             frames += pool.map(run, range(asked.repetitions), chunksize=5)
     frame = pd.concat(frames, ignore_index=True)
     frame["held"] = covered(frame, ("low", "high"), "truth")
