@@ -1,9 +1,8 @@
 """The review console of this installation, served alone or inside Airflow."""
 
 import datetime
-import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -24,11 +23,18 @@ if TYPE_CHECKING:
 AIRFLOW_PREFIX = "/modwatch"
 
 
-def serve(at: "Resources", *, host: str | None = None, port: int | None = None) -> None:
+def serve(
+    at: "Resources",
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    came: Sequence[int] = (),
+) -> None:
     """Serve the console until a signal, by default at the address in the settings.
 
     Meanwhile decisions are delivered to the platform if the settings name its webhook, and an
-    embedded PostgreSQL is started again when it dies.
+    embedded PostgreSQL is started again when it dies. `came` is from `signals_held`: the console
+    ends at once if a signal came before it was ready.
     """
     from modwatch.review.console.server import serve as serve_console
 
@@ -39,32 +45,8 @@ def serve(at: "Resources", *, host: str | None = None, port: int | None = None) 
             port=port or address.port or 8090,
             engine=at.database,
             options=_options(at, at.settings.console_url),
+            came=came,
         )
-
-
-@contextmanager
-def cleared_up_at_sigterm() -> Iterator[None]:
-    """Leave the block at SIGTERM as at an exception, and then end by the signal.
-
-    Otherwise an embedded PostgreSQL would outlive the process. For the main thread.
-    """
-
-    def leave(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # clearing up is not interrupted
-        raise _TerminatedError
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    except _TerminatedError:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.raise_signal(signal.SIGTERM)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-class _TerminatedError(SystemExit):
-    """The process got SIGTERM."""
 
 
 @contextmanager

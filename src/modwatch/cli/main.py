@@ -15,6 +15,7 @@ from modwatch.errors import ModwatchError
 from modwatch.installed import dags_folder, missing_extra, version
 from modwatch.pipeline import daily
 from modwatch.settings import current_settings_table, load_settings, settings_table
+from modwatch.signals import signals_held
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,10 +177,10 @@ def _score_shard(options: argparse.Namespace) -> None:
 
 
 def _console(options: argparse.Namespace) -> None:
-    from modwatch.console import cleared_up_at_sigterm, serve
+    from modwatch.console import serve
 
-    with cleared_up_at_sigterm(), open_resources() as resources:
-        serve(resources, host=options.host, port=options.port)
+    with signals_held() as came, open_resources() as resources:
+        serve(resources, host=options.host, port=options.port, came=came)
 
 
 def _plan(options: argparse.Namespace) -> None:

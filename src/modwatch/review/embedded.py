@@ -18,6 +18,7 @@ from sqlalchemy import text
 
 from modwatch.errors import DatabaseError
 from modwatch.review.database import connect, create_database
+from modwatch.signals import signals_held
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ def embedded(data_dir: Path) -> Iterator[EmbeddedServer]:
     if any(character.isspace() for character in str(data_dir)):
         raise _unusable(data_dir, "choose a folder without spaces in its path")
     with ExitStack() as left:
-        with _signals_held():
+        with signals_held():  # else a server that has no user yet could be left behind
             try:
                 data_dir.mkdir(parents=True, exist_ok=True)
                 server, users = _join(data_dir)
@@ -114,28 +115,6 @@ def kept_running(server: EmbeddedServer) -> Iterator[None]:
     finally:
         stop.set()
         watch.join()
-
-
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Put off SIGTERM and SIGINT to the end of the block.
-
-    In the midst of a start they would leave behind a server that has no user yet. Only the main
-    thread handles signals; in others there is nothing to put off.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    ours = [end for end in (signal.SIGTERM, signal.SIGINT) if signal.getsignal(end) is not None]
-    before = {end: signal.signal(end, lambda number, _: came.append(number)) for end in ours}
-    try:
-        yield
-    finally:
-        for end, handler in before.items():
-            signal.signal(end, handler)
-        for number in came[:1]:
-            signal.raise_signal(number)
 
 
 def _watch(data_dir: Path, stop: threading.Event) -> None:

@@ -45,3 +45,7 @@ def test_a_taken_port_is_named(engine: Engine) -> None:
         port = listener.getsockname()[1]
         with pytest.raises(StackError, match=f"127.0.0.1:{port}"):
             serve("127.0.0.1", port, engine)
+
+
+def test_a_signal_before_the_start_ends_it(engine: Engine) -> None:
+    serve("127.0.0.1", free_port(), engine, came=[signal.SIGTERM])

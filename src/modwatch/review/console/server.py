@@ -1,6 +1,7 @@
 """The console as a server process of its own."""
 
 import socket
+from collections.abc import Sequence
 
 import uvicorn
 from sqlalchemy import Engine
@@ -14,20 +15,38 @@ from modwatch.review.console.request_context import ConsoleOptions
 GRACE_SECONDS = 10
 
 
-def serve(host: str, port: int, engine: Engine, options: ConsoleOptions | None = None) -> None:
+class _Server(uvicorn.Server):
+    """A server that heeds the signals that came before its own handlers were in place."""
+
+    came: Sequence[int] = ()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.should_exit |= bool(self.came)
+        await super().startup(sockets)
+
+
+def serve(
+    host: str,
+    port: int,
+    engine: Engine,
+    options: ConsoleOptions | None = None,
+    came: Sequence[int] = (),
+) -> None:
     """Serve the console at `host` and `port` until SIGTERM or SIGINT.
 
-    Running requests finish first; then the process ends with that signal. Raises `StackError` when
-    the address is taken.
+    Running requests finish first; then the process ends with that signal. `came` holds the signals
+    that `signals_held` has put off. Raises `StackError` when the address is taken.
     """
     with listen(host, port) as listener:
-        server(engine, options).run(sockets=[listener])
+        console = server(engine, options)
+        console.came = came
+        console.run(sockets=[listener])
 
 
-def server(engine: Engine, options: ConsoleOptions | None = None) -> uvicorn.Server:
+def server(engine: Engine, options: ConsoleOptions | None = None) -> _Server:
     """Return a server of the console that does not listen yet and logs no requests."""
     options = options or ConsoleOptions()
-    return uvicorn.Server(
+    return _Server(
         uvicorn.Config(
             create_app(engine, options),
             http=LimitedProtocol,
