@@ -63,7 +63,8 @@ def tfidf(texts, labels, tested):
 
 def tuned(texts, labels, tested, recipe, seed, checkpoints):
     """Return the scores of the tested texts, the validation metrics, seconds and CPU-seconds."""
-    start, busy, said = time.perf_counter(), time.process_time(), 0.0
+    start, busy = time.perf_counter(), time.process_time()
+    said = start
 
     def report(state):
         nonlocal said
