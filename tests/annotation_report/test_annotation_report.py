@@ -1,6 +1,7 @@
 """The report of a long table: what it says, what it hides, what it refuses."""
 
 import json
+import re
 from collections import Counter
 from itertools import combinations
 
@@ -163,6 +164,33 @@ def test_without_a_model_people_are_compared_with_people():
     assert "agreement_country" not in report_figures(report)
 
 
+def test_kappa_within_and_between_groups_has_intervals_on_the_page():
+    report = report_of(long_table(bias=-0.25), prob=False)
+    page = " ".join(re.sub("<[^>]*>", " ", render_page(report)).split())
+    kappa = report.groupings[0].kappa.set_index(["group", "other"])
+    for pair, with_whom in (
+        (("mildland", "mildland"), "itself"),
+        (("mildland", "strictland"), "strictland"),
+        (("strictland", "strictland"), "itself"),
+    ):
+        row = kappa.loc[pair]
+        assert row["low"] < row["kappa"] < row["high"]
+        told = f"{row['kappa']:.3f} {row['low']:.3f} {row['high']:.3f} {row['items']:.0f}"
+        assert f"{pair[0]} {with_whom} {told}" in page
+    mild = kappa.loc[("mildland", "mildland")]
+    assert (
+        f"{mild['kappa']:.3f} ({mild['low']:.3f} to {mild['high']:.3f}) in the group mildland"
+    ) in page
+    pd.testing.assert_frame_equal(report.tables()["kappa_country"], report.groupings[0].kappa)
+
+
+def test_groups_without_shared_items_have_no_kappa_and_say_so():
+    table = long_table(items=20)
+    page = render_page(report_of(table, prob=False))
+    assert "In no group did people label 30 of the same items" in page
+    assert "nan" not in page
+
+
 def three_labels(**options):
     """Return a long table of labels a, b and c, with the probability of each."""
     table = long_table(**options)
@@ -176,7 +204,7 @@ def test_three_labels_without_a_model_have_no_table_of_groups_but_kappa():
     report = report_of(three_labels(), prob=False)
     assert report.classes == ("a", "b", "c")
     assert report.groupings[0].table is None
-    assert report.groupings[0].kappa.shape == (2, 2)
+    assert len(report.groupings[0].kappa) == 3
     assert render_page(report)
 
 

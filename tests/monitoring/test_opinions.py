@@ -156,12 +156,20 @@ def test_groups_are_published_with_forest_plot_heat_map_strata_and_tables(groupe
     assert metrics["groups_group/largest_difference"] == rows["difference"].abs().max()
     divergences = table.loc[table["metric"] == "uncertainty_divergence", "value"]
     assert metrics["groups_group/largest_uncertainty_divergence"] == divergences.max() > 0
-    assert table_of(client, run, "kappa_group")["group"].tolist() == ["north", "south"]
+    kappa = table_of(client, run, "kappa_group")
+    pairs = [("north", "north"), ("north", "south"), ("south", "south")]
+    assert list(kappa[["group", "other"]].itertuples(index=False, name=None)) == pairs
+    assert (kappa["low"] < kappa["kappa"]).all()
+    assert (kappa["kappa"] < kappa["high"]).all()
     strata = table_of(client, run, "flip_rates")
     assert len(strata) > 1
     assert (strata["flip_rate_low"] <= strata["flip_rate_high"]).all()
     page = Path(client.download_artifacts(run.info.run_id, "report.html")).read_text("utf-8")
     assert page.count("<img") + page.count("<svg") >= 3
+    told = [f"{kappa.loc[1, name]:.3f}" for name in ("kappa", "low", "high")]
+    assert re.search(
+        r"north</th>\s*<td>south</td>\s*" + r"\s*".join(f"<td>{each}</td>" for each in told), page
+    ), "κ between the groups has its interval on the page"
     # The small group, and another one from which it would follow.
     assert not re.search(r"\b(east|west)\b", page)
 
@@ -240,7 +248,9 @@ def test_one_person_more_changes_no_number_of_people_of_a_group():
         (grouping,) = report.groupings
         assert set(grouping.table["annotators"]) == {10}
         assert not (grouping.table["annotations"] % 10).any()
-        assert not (grouping.shared % 10).any(axis=None)
+        assert not (grouping.kappa["items"] % 10).any()
+        figures = grouping.kappa[["kappa", "low", "high"]]
+        pd.testing.assert_frame_equal(figures, figures.round(3))
         figures = grouping.table.drop(columns=["p_value", "p_holm"])
         pd.testing.assert_frame_equal(figures, figures.round(3))
         page = render_page(report)

@@ -24,8 +24,7 @@ from modwatch.divergence import (
     conformity_delta,
     demographic_divergence,
     group_report,
-    kappa_matrix,
-    shared_items,
+    kappa_table,
     shown_together,
 )
 from modwatch.divergence.groups import MINIMUM_ANNOTATORS
@@ -60,9 +59,8 @@ class GroupingReport:
     without: int = 0
     #: `group_report`; None without probabilities.
     table: pd.DataFrame | None = field(default=None, repr=False)
-    #: `kappa_matrix`, and `shared_items`.
+    #: `kappa_table`.
     kappa: pd.DataFrame | None = field(default=None, repr=False)
-    shared: pd.DataFrame | None = field(default=None, repr=False)
     clusters: Clusters | None = field(default=None, repr=False)
     #: What readers must know of how the groups were made; empty: they are as they were given.
     note: str = ""
@@ -73,18 +71,19 @@ class GroupingReport:
         Numbers of people, labels and shared items are rounded down. Clusters are left out: their
         shares of groups tell the numbers of people.
         """
-        table, kappa, shared = self.table, self.kappa, self.shared
+        table, kappa = self.table, self.kappa
         if table is not None:
             exact = table[["p_value", "p_holm"]]  # multiples of 1/permutations
             numbers = table[["annotators", "annotations"]] // base * base
             table = table.round(_DECIMALS).assign(**exact, **numbers)
+        if kappa is not None:
+            kappa = kappa.round(_DECIMALS).assign(items=kappa["items"] // base * base)
         return replace(
             self,
             annotators=tuple(number // base * base for number in self.annotators),
             without=self.without // base * base,
             table=table,
-            kappa=None if kappa is None else kappa.round(_DECIMALS),
-            shared=None if shared is None else shared // base * base,
+            kappa=kappa,
             clusters=None,
         )
 
@@ -159,7 +158,7 @@ class AnnotationReport:
             if grouping.table is not None:
                 found[f"groups_{name}"] = grouping.table[grouping.table["metric"].notna()]
             if grouping.kappa is not None:
-                found[f"kappa_{name}"] = grouping.kappa.rename_axis("group").reset_index()
+                found[f"kappa_{name}"] = grouping.kappa
         return found
 
 
@@ -294,8 +293,7 @@ def _grouping(
         annotators=tuple(groups.sizes().tolist()),
         without=groups.without,
         table=table,
-        kappa=kappa_matrix(annotations, groups),
-        shared=shared_items(annotations, groups),
+        kappa=kappa_table(annotations, groups),
         clusters=clusters,
     )
 

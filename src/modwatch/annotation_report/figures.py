@@ -22,7 +22,7 @@ def report_figures(report: AnnotationReport) -> dict[str, Figure]:
             continue
         if grouping.table is not None:
             figures[f"agreement_{grouping.name}"] = _agreement(grouping)
-        if grouping.kappa is not None and len(grouping.kappa) > 1:
+        if grouping.kappa is not None and len(grouping.groups.names) > 1:
             figures[f"kappa_{grouping.name}"] = _kappa(grouping)
         if grouping.clusters is not None:
             figures[f"clusters_{grouping.name}"] = _clusters(grouping, grouping.clusters)
@@ -77,9 +77,12 @@ def _agreement(grouping: GroupingReport) -> Figure:
 def _kappa(grouping: GroupingReport) -> Figure:
     """Return Cohen's κ of each pair of groups as a heat map, with the number of shared items."""
     assert grouping.kappa is not None  # noqa: S101
-    assert grouping.shared is not None  # noqa: S101
-    shared = grouping.shared.to_numpy()
-    matrix, size = grouping.kappa.to_numpy(np.float64), len(grouping.kappa)
+    assert grouping.groups is not None  # noqa: S101
+    size = len(grouping.groups.names)
+    matrix, shared = np.empty((size, size)), np.empty((size, size), np.int64)
+    one, other = np.triu_indices(size)  # the order of the rows
+    for square, name in ((matrix, "kappa"), (shared, "items")):
+        square[one, other] = square[other, one] = grouping.kappa[name]
     figure = Figure(figsize=(11, 1.6 + 0.36 * size), layout="constrained")
     axes = figure.subplots()
     axes.imshow(np.nan_to_num(matrix), cmap="cividis", vmin=0, vmax=1, aspect="auto")
@@ -89,7 +92,7 @@ def _kappa(grouping: GroupingReport) -> Figure:
             text = "" if np.isnan(value) else f"{value:.2f} ({shared[row, column]:,})"
             ink = "white" if np.nan_to_num(value) < 0.6 else "black"
             axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8)
-    names = [style.shortened(str(name), 22) for name in grouping.kappa.index]
+    names = [style.shortened(name, 22) for name in grouping.groups.names]
     labels = [f"{name} ({number})" for name, number in zip(names, grouping.annotators, strict=True)]
     axes.set_yticks(range(size), labels)
     axes.set_xticks(range(size), names, rotation=45, ha="right")

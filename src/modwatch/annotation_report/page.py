@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from modwatch.annotation_report.contents import AnnotationReport, GroupingReport
 from modwatch.annotation_report.figures import report_figures
+from modwatch.divergence.agreement import MINIMUM_SHARED
 from modwatch.html import render_html
 from modwatch.metrics.significance import SIGNIFICANT
 from modwatch.tracking.figures.style import svg_uri
@@ -186,13 +188,11 @@ def _answers(grouping: GroupingReport) -> list[str]:
     number = len(grouping.groups.names)
     answers = []
     if grouping.table is None and grouping.kappa is not None:
-        within = np.diag(grouping.kappa.to_numpy())
-        answers.append(
-            f"{number} groups are large enough. People of one group agree with each other by κ = "
-            f"{np.nanmin(within):.2f} to {np.nanmax(within):.2f}, by group; there is no model’s "
-            "probability to compare with."
-        )
-        return answers
+        noun = "group is" if number == 1 else "groups are"
+        return [
+            f"{number} {noun} large enough; there is no model’s probability to compare with.",
+            _agreement_within(grouping.kappa),
+        ]
     significant = grouping.significant()
     if significant.empty:
         answers.append(
@@ -218,6 +218,23 @@ def _answers(grouping: GroupingReport) -> list[str]:
             f"p = {_p(found.p_value)})."
         )
     return answers
+
+
+def _agreement_within(kappa: pd.DataFrame) -> str:
+    """Return how far people of one group agree, in a sentence."""
+    within = kappa[(kappa["group"] == kappa["other"]) & kappa["kappa"].notna()]
+    if within.empty:
+        return (
+            f"In no group did people label {MINIMUM_SHARED} of the same items with more than one "
+            "label, so that nothing tells how far they agree."
+        )
+    ends = within.sort_values("kappa", kind="stable").iloc[[0, -1]].drop_duplicates()
+    told = (
+        f"{_number(row['kappa'])} ({_number(row['low'])} to {_number(row['high'])}) in the group "
+        f"{row['group']}"
+        for row in ends.to_dict("records")
+    )
+    return f"People of one group agree with each other by κ = {' to '.join(told)}."
 
 
 def _suppressed(grouping: GroupingReport) -> list[str]:
@@ -263,13 +280,16 @@ def _group_tables(grouping: GroupingReport) -> tuple[Table, ...]:
     if grouping.kappa is not None:
         tables.append(
             Table(
-                caption="Cohen’s κ within and between groups",
-                columns=("Group", *map(str, grouping.kappa.columns)),
+                caption="Cohen’s κ within and between groups, with 95 % intervals",
+                columns=("Group", "With", "κ", "Low", "High", "Items of both"),
                 rows=tuple(
-                    (str(name), *(_number(value) for value in values))
-                    for name, values in zip(
-                        grouping.kappa.index, grouping.kappa.to_numpy(), strict=True
+                    (
+                        str(row["group"]),
+                        "itself" if row["group"] == row["other"] else str(row["other"]),
+                        *(_number(row[name]) for name in ("kappa", "low", "high")),
+                        f"{row['items']:,}",
                     )
+                    for row in grouping.kappa.to_dict("records")
                 ),
             )
         )
