@@ -199,6 +199,7 @@ class Resources:
             threshold=fetched.threshold,
             device=self.settings.device,
             threads=self.settings.torch_threads,
+            precision=self.settings.precision,
         )
 
     @cached_property

@@ -12,11 +12,12 @@ import pytest
 from daily_job import COMMUNITY, MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
 from databases import owner_url
 from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows, tables_with
+from lake_days import batch
 from mlflow import MlflowClient
 from sqlalchemy import text
 
 from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
-from modwatch.lake.schemas import TABLES
+from modwatch.lake.schemas import ANNOTATOR_GROUPS, TABLES
 from modwatch.models.registry import version_tags
 from modwatch.monitoring import tables
 from modwatch.resources import open_resources
@@ -28,6 +29,7 @@ from modwatch.tracking.groups import GROUP_EXPERIMENT
 pytestmark = pytest.mark.acceptance
 
 ASKED, DONE, _TRAINED = {"awaiting_input", "failed", "upstream_failed"}, {"success", "failed"}, 600
+OPINIONS = ("collect_annotations", "publish_opinions", "raise_alerts", "deliver_alerts")
 #: The tables that nobody's labels enter.
 UP_TO_THE_QUEUE = (
     *("landed", "comments", "quarantine", "staged_scores", "scores", "routing_design", "routed"),
@@ -271,16 +273,35 @@ def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> 
         for person in range(8)
     )
     file.write_text("item,annotator,label,prob\n" + "".join(rows))
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    runs = [client.trigger(dag, form) for form in ({"file": str(file)}, {"last": today})]
-    for run in runs:
-        state = client.wait_for_task(dag, run, "publish_opinions", DONE, timeout=_TRAINED)
-        assert state == "success", client.task_states(dag, run)
+    today = datetime.datetime.now(datetime.UTC).date()
+    _put_comparison(today)
+    forms = ({"file": str(file)}, {"last": today.isoformat()})
+    for form, alerts in zip(forms, (0, 1), strict=True):
+        run = client.trigger(dag, form)
+        client.wait_for_task(dag, run, "deliver_alerts", DONE, timeout=_TRAINED)
+        assert client.task_states(dag, run) == {f"{task}[-1]": "success" for task in OPINIONS}
+        path = f"/dags/{dag}/dagRuns/{run}/taskInstances/raise_alerts/xcomEntries/return_value"
+        assert int(client.get(path)["value"]) == alerts, form
+    with open_resources() as at, at.database.connect() as connection:
+        payloads = connection.execute(text("SELECT payload FROM outbox_message")).scalars()
+        alerts = [payload["facts"] for payload in payloads if "facts" in payload]
+    of_groups = [(each["rule"], each["subject"]) for each in alerts if "subject" in each]
+    assert ("annotator_agreement_low", "moderators south") in of_groups
     mlflow = MlflowClient(job.demo.settings.mlflow_url)
     experiment = mlflow.get_experiment_by_name(GROUP_EXPERIMENT).experiment_id
     reports = mlflow.search_runs([experiment], "tags.kind = 'report'")
     made = {run.info.run_name: run for run in reports}
     assert made["annotations opinions"].data.metrics["disagreement/annotations"] == 480
+
+
+def _put_comparison(day: datetime.date) -> None:
+    """Put a comparison of two groups of moderators in the lake; the demo has too few people."""
+    columns = {
+        "group": ["north", "south"], "metric": "agreement", "value": [0.9, 0.82],
+        "difference": [0.08, -0.08], "p_holm": 0.01, "annotators": 10, "annotations": 500,
+    }  # fmt: skip
+    with open_resources() as at:
+        at.lake.replace("annotator_groups", day, [batch(ANNOTATOR_GROUPS, 2, dt=day, **columns)])
 
 
 def test_xcom_carries_counts_and_shards_only(job: DailyJob) -> None:

@@ -1,5 +1,6 @@
 """The report of a long table: what it says, what it hides, what it refuses."""
 
+import io
 import json
 import re
 from collections import Counter
@@ -272,6 +273,20 @@ def test_the_command_writes_page_and_tables(tmp_path, capsys):
     assert (out / "groups_country_age.csv").exists()
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_the_fits_of_a_factorisation_and_a_pipe_does_not(tmp_path, monkeypatch):
+    path = str(written(long_table(items=60), tmp_path / "mine.csv"))
+    for stream, told in ((Terminal(), "9/9"), (io.StringIO(), "")):
+        monkeypatch.setattr("sys.stderr", stream)
+        assert main(["annotations", "report", path, "--output", str(tmp_path / "out")]) == 0
+        assert stream.getvalue().strip().endswith(told)
+        assert bool(stream.getvalue()) == bool(told)
+
+
 def test_json_lines_and_other_names_of_columns(tmp_path):
     table = long_table(items=30).rename(columns={"item": "post", "label": "vote"})
     path = tmp_path / "mine.jsonl"
@@ -305,6 +320,11 @@ def test_time_orders_the_labels(tmp_path):
         (lambda t: t.assign(label=[2, *t["label"][1:]]), "there are 3 labels.* column prob_LABEL"),
         (lambda t: t.assign(country=[f"c{n}" for n in range(240)]), "24 annotators have several"),
         (lambda t: t.assign(time="yesterday"), "240 values of time"),
+        (lambda t: t.assign(prob_0=0.5).drop(columns="prob"), "some labels, and none of prob_1"),
+        (
+            lambda t: t.assign(prob_0=0.5, prob_1=0.2).drop(columns="prob"),
+            "the columns prob_LABEL of 10 items do not sum to 1",
+        ),
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused_without_quoting_it(tmp_path, change, match):
@@ -318,13 +338,15 @@ def test_a_file_that_contradicts_itself_is_refused_without_quoting_it(tmp_path, 
 @pytest.mark.parametrize(
     ("change", "options", "match"),
     [
-        (lambda t: t.assign(label=1), {}, "2 to 100 different classes"),
+        (lambda t: t.assign(label=1), {}, "all 240 labels are alike; name .*--classes"),
+        (lambda t: t.assign(label=range(240)), {}, "2 to 100 different classes, got 240$"),
+        (lambda t: t.iloc[:0], {}, "mine.csv: there is no annotation"),
         (lambda t: t, {"classes": ["0", "2"]}, "labels are outside the 2 classes"),
     ],
 )
 def test_labels_that_are_no_annotations_are_refused(tmp_path, change, options, match):
     path = written(change(long_table(items=10)), tmp_path / "mine.csv")
-    with pytest.raises(MetricInputError, match=match):
+    with pytest.raises(SourceError, match=match):
         read_annotations(path, **options)
 
 
@@ -342,3 +364,124 @@ def test_one_annotator_is_reported_without_groups():
     report = report_of(table)
     assert report.groupings[0].groups is None
     assert "Not shown: no group has 5 annotators" in render_page(report)
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (b"", "is empty; it needs a row of column names"),
+        (b"item,annotator,label,label\na,b,1,0\n", "has several columns label"),
+        ("item,annotator,label\na,é,1\nb,f,0\n".encode("latin-1"), "1 rows are not UTF-8"),
+        (b"item;annotator;label\na;b;1\n", "has no column item, annotator, label"),
+    ],
+)
+def test_files_that_are_no_tables_are_refused(tmp_path, content, match):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match=match):
+        read_annotations(path)
+
+
+@pytest.mark.parametrize(
+    ("groups", "match"),
+    [
+        ([""], "there is one without a name"),
+        (["country,"], "there is one without a name"),
+        (["annotator"], "annotator tells annotators apart"),
+        (["country", "age,annotator"], "annotator tells annotators apart"),
+    ],
+)
+def test_groups_that_are_no_attributes_are_refused(tmp_path, groups, match):
+    path = written(long_table(items=10), tmp_path / "mine.csv")
+    with pytest.raises(SourceError, match=match):
+        read_annotations(path, groups=groups)
+    with pytest.raises(SourceError, match="annotator cannot be two of item, annotator, label"):
+        read_annotations(path, columns={"item": "annotator"})
+
+
+def test_two_labels_may_have_a_probability_each(tmp_path):
+    table = long_table(items=30)
+    both = table.assign(prob_0=(1 - table["prob"]).round(4), prob_1=table["prob"])
+    one = read_annotations(written(table, tmp_path / "one.csv"))
+    two = read_annotations(written(both.drop(columns="prob"), tmp_path / "two.csv"))
+    assert two.y_prob[:, 1] == pytest.approx(one.y_prob)
+    rounded = three_labels(items=30).assign(prob_a=0.33, prob_b=0.33, prob_c=0.33)
+    found = read_annotations(written(rounded, tmp_path / "three.csv")).y_prob
+    assert found == pytest.approx(np.full((30, 3), 1 / 3))
+
+
+def test_the_page_says_of_which_label_the_probability_is():
+    table = long_table(items=30)
+    words = table.assign(label=table["label"].map({0: "none", 1: "hateful"}))
+    assert "none is the positive one, of which the model gives the probability" in render_page(
+        report_of(words)
+    )
+    assert "gives the probability" not in render_page(report_of(words, prob=False))
+    many = table.assign(label=np.arange(len(table)) % 30)
+    assert "and 20 more" in render_page(report_of(many, prob=False))
+
+
+@pytest.mark.parametrize("minimum", [0, -1])
+def test_a_minimum_below_one_is_refused(tmp_path, capsys, minimum):
+    path = written(long_table(items=10), tmp_path / "mine.csv")
+    with pytest.raises(MetricInputError, match=f"at least 1 annotator, got {minimum}"):
+        report_of(long_table(items=10), minimum=minimum)
+    for name, value in (("--minimum", str(minimum)), ("--seed", "-1"), ("--seed", str(2**32))):
+        with pytest.raises(SystemExit):
+            main(["annotations", "report", str(path), name, value])
+        assert "must be a whole number" in capsys.readouterr().err
+    with pytest.raises(MetricInputError, match=r"threshold must be in \[0, 1\]"):
+        report_of(long_table(items=10), threshold=1.5)
+
+
+def test_groupings_whose_files_would_have_one_name_are_refused():
+    table = long_table(items=10)
+    people = table.drop_duplicates("annotator").set_index("annotator")["country"]
+    with pytest.raises(MetricInputError, match="a,b and a_b would have the same files"):
+        annotation_report(annotations_of(table), groups={"a,b": people, "a_b": people})
+
+
+def test_labels_that_are_all_alike_are_reported():
+    table = long_table(items=40)
+    annotations = Annotations.of(
+        item=table["item"], annotator=table["annotator"], label=[1] * len(table), classes=(0, 1)
+    )
+    people = table.drop_duplicates("annotator").set_index("annotator")["country"]
+    prob = table.drop_duplicates("item")["prob"]
+    report = annotation_report(annotations, y_prob=prob, groups={"country": people})
+    assert report.reason == "all labels are alike; they tell of no slip"
+    (grouping,) = report.groupings
+    assert grouping.clusters is None
+    assert grouping.kappa["kappa"].isna().all()
+    assert "nan" not in render_page(report)
+
+
+def test_without_a_majority_the_page_goes_on():
+    table = long_table(items=40, people=10)
+    table["label"] = np.tile([0, 1], len(table) // 2)
+    table["country"] = np.where(table["label"] == 1, "x", "y")
+    report = report_of(table)
+    rows = report.groupings[0].table.set_index("metric")
+    assert rows.loc["mean_delta", "value"].isna().all()
+    assert "nan" not in render_page(report)
+
+
+def test_one_group_has_no_other_to_compare_it_with():
+    page = render_page(report_of(long_table().assign(country="here")))
+    assert "no other to compare it with" in page
+    assert "no more than chance" not in page
+
+
+def test_names_of_groups_are_no_formulas_and_no_markup(tmp_path):
+    table = long_table(items=40)
+    table["country"] = table["country"].map({"strictland": "=1+1", "mildland": "<b>mild</b>"})
+    path, out = written(table, tmp_path / "mine.csv"), tmp_path / "out"
+    assert (
+        main(["annotations", "report", str(path), "--group", "country", "--output", str(out)]) == 0
+    )
+    for name in ("groups_country", "kappa_country"):
+        groups = pd.read_csv(out / f"{name}.csv")["group"]
+        assert set(groups) == {"'=1+1", "<b>mild</b>"}
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "<b>mild" not in page
+    assert "&lt;b&gt;mild" in page

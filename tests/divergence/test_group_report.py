@@ -214,9 +214,31 @@ def test_equal_labels() -> None:
     )  # fmt: skip
     groups = Groups.of(annotations, {a: "x" if a < 5 else "y" for a in range(10)})
     table = group_report(annotations, [0.1, 0.2], groups, draws=9).set_index(["group", "metric"])
-    assert table.loc[("x", "agreement"), ["value", "low", "high"]].tolist() == [1.0, 1.0, 1.0]
+    value, low, high = table.loc[("x", "agreement"), ["value", "low", "high"]]
+    assert (value, high) == (1.0, 1.0)
+    assert 0.3 < low < 0.6, "five people who are alike do not make sure that others are"
+    less = table.loc[("x", "agreement"), ["difference", "difference_low", "difference_high"]]
+    assert less.iloc[1] < less.iloc[0] == 0 < less.iloc[2]
     assert np.isnan(table.loc[("x", "f1"), "value"])
     assert "undefined" in table.loc[("x", "f1"), "reason"]
+
+
+def test_intervals_of_people_who_are_alike_cover_the_figure_of_all() -> None:
+    """A twentieth of all people decide otherwise than the model; most groups of ten have none."""
+    held, alike = 0, 0
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        label = np.repeat(rng.random(20) < 0.05, 10).astype(int)
+        annotations = Annotations.of(
+            item=np.tile(np.arange(10), 20), annotator=np.repeat(np.arange(20), 10), label=label,
+            classes=(0, 1),
+        )  # fmt: skip
+        groups = Groups.of(annotations, {a: "xy"[a % 2] for a in range(20)})
+        row = group_report(annotations, np.full(10, 0.1), groups, draws=1).iloc[0]
+        held += row["low"] <= 0.95 <= row["high"]
+        alike += row["value"] == 1
+    assert alike > 100
+    assert held >= 186  # 93 %
 
 
 def test_without_a_majority_there_is_no_divergence() -> None:

@@ -86,3 +86,15 @@ def test_few_shared_items_have_no_kappa() -> None:
         item=item[2:], annotator=np.tile(["a", "b"], number), label=item[2:] % 2
     )
     assert np.isnan(kappa_matrix(one_less, groups).loc["x", "y"])
+
+
+def test_people_who_all_agree_do_not_make_sure_that_others_would() -> None:
+    label = np.arange(40).repeat(10) % 2
+    annotations = Annotations.of(
+        item=np.arange(40).repeat(10), annotator=np.tile(np.arange(10), 40), label=label
+    )
+    groups = Groups.of(annotations, {a: "xy"[a % 2] for a in range(10)})
+    table = kappa_table(annotations, groups)
+    assert (table["kappa"] == 1).all()
+    assert (table["high"] == 1).all()
+    assert table["low"].between(0, 0.5).all()

@@ -56,7 +56,9 @@ def test_quadrature_agrees_with_monte_carlo(mean: float, variance: float) -> Non
 
 
 def test_a_mixture_of_sngp_members_agrees_with_monte_carlo() -> None:
-    mixed = LogitPosterior.mixture([posterior(-2.0, 1.0), posterior(0.5, 4.0)])
+    mixed = LogitPosterior(
+        mean=np.array([[-2.0], [0.5]]), variance=np.array([[1.0], [4.0]]), factor=np.pi / 8
+    )
     rng = np.random.default_rng(1)
     draws = np.concatenate([rng.normal(-2, 1, 400_000), rng.normal(0.5, 2, 400_000)])
     prob = 1 / (1 + np.exp(-draws))
@@ -86,7 +88,8 @@ def test_an_ensemble_is_the_mean_of_its_members() -> None:
 def test_moments_stay_in_range_however_calibrated(
     means: list[float], variance: float, scale: float
 ) -> None:
-    mixed = LogitPosterior.mixture([posterior(mean, variance) for mean in means])
+    mean = np.array(means)[:, None]
+    mixed = LogitPosterior(mean=mean, variance=np.full_like(mean, variance), factor=np.pi / 8)
     moments = mixed.moments(lambda prob: prob**scale)
     assert 0 <= moments.prob[0] <= 1
     assert 0 <= moments.variance[0] <= 0.25
@@ -98,13 +101,6 @@ def test_labels_swapped_mirror_the_moments(mean: float, variance: float) -> None
     one, other = posterior(mean, variance).moments(), posterior(-mean, variance).moments()
     assert one.prob[0] == pytest.approx(1 - other.prob[0], abs=1e-12)
     assert one.variance[0] == pytest.approx(other.variance[0], abs=1e-12)
-
-
-def test_rows_restore_an_order() -> None:
-    parts = [posterior(2, 3), posterior(4, 5)]
-    joined = LogitPosterior.rows(parts, np.array([1, 0]))
-    assert joined.mean.tolist() == [[4, 2]]
-    assert joined.variance.tolist() == [[5, 3]]
 
 
 def test_many_comments_are_computed_in_parts() -> None:

@@ -49,7 +49,7 @@ def test_hugging_face_loads_what_was_trained(encoder: Path, tmp_path: Path) -> N
         for each in (model.predictor(), load(folder).predictor())
     ]
     assert np.array_equal(*scores)
-    daily = LocalScorer(folder, model_version="1").score(texts[:4]).prob
+    daily = LocalScorer(folder, model_version="1", precision="fp32").score(texts[:4]).prob
     assert np.array_equal(daily, scores[0].astype(np.float32))
 
 

@@ -422,10 +422,10 @@ def test_without_memory_to_calibrate_its_batches_are_halved(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Scarce(Predictor):
-        def posterior(self, batch: Batch) -> LogitPosterior:
+        def logit_moments(self, batch: Batch) -> torch.Tensor:
             if len(batch.ids) > 5:
                 raise MemoryError
-            return super().posterior(batch)
+            return super().logit_moments(batch)
 
     monkeypatch.setattr(training, "Predictor", Scarce)
     model = train(*corpus, recipe=tiny_recipe, seed=1)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from modwatch.errors import ModelError
-from modwatch.scoring import local
+from modwatch.scoring import engine
 from modwatch.scoring.local import LocalScorer
 from modwatch.scoring.scorer import Predictions, Scorer
 
@@ -71,7 +71,7 @@ def test_company_and_order_do_not_matter(scorer: LocalScorer, order: list[int]) 
 def test_chunks_do_not_matter(scorer: LocalScorer, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = mixed(100)
     whole = columns(scorer.score(texts))
-    monkeypatch.setattr(local, "_CHUNK", 7)
+    monkeypatch.setattr(engine, "WINDOW", 7)
     assert np.abs(columns(scorer.score(texts)) - whole).max() <= 1e-6
 
 
@@ -89,7 +89,7 @@ def test_bf16_moves_probabilities_little(scorer: LocalScorer, scoring_artifact: 
 
 
 def test_unknown_precision_is_refused(scoring_artifact: Path) -> None:
-    with pytest.raises(ModelError, match=r"fp32 or bf16, got .fp64"):
+    with pytest.raises(ModelError, match=r"auto, fp32 or bf16, got .fp64"):
         LocalScorer(scoring_artifact, model_version="7", precision="fp64")  # type: ignore[arg-type]
 
 

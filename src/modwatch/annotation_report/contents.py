@@ -1,6 +1,6 @@
 """All figures of a set of annotations."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,9 +27,10 @@ from modwatch.divergence import (
     kappa_table,
     shown_together,
 )
-from modwatch.divergence.groups import MINIMUM_ANNOTATORS
+from modwatch.divergence.groups import MINIMUM_ANNOTATORS, check_minimum
 from modwatch.divergence.report import DIVERGENCE
 from modwatch.errors import MetricInputError
+from modwatch.metrics import inputs
 from modwatch.metrics.significance import SIGNIFICANT
 
 Floats = NDArray[np.float64]
@@ -180,6 +181,7 @@ def annotation_report(
     minimum: int = MINIMUM_ANNOTATORS,
     sample_weight: ArrayLike | None = None,
     seed: int = 0,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> AnnotationReport:
     """Return how people disagree, whom a model agrees with, and how groups differ.
 
@@ -194,9 +196,11 @@ def annotation_report(
         minimum: annotators of a group; smaller ones are suppressed.
         sample_weight: (I,) ≥ 0 of the metrics, such as 1/inclusion probability.
         seed: of permutations and clusters.
+        progress: called with the number of fits of a factorisation that are done, and of all.
 
     Raises:
-        MetricInputError: probabilities outside [0, 1] or NaN, or not of each class.
+        MetricInputError: probabilities outside [0, 1] or NaN, or not of each class; a threshold
+            outside [0, 1], a minimum below 1, or two groupings whose files would have one name.
 
     >>> rng = np.random.default_rng(1)
     >>> annotations = Annotations.of(
@@ -207,8 +211,11 @@ def annotation_report(
     >>> report.items, report.rates.method, sorted(report.tables())
     (60, 'svd', ['flip_rates', 'metrics'])
     """
+    threshold = inputs.fraction("threshold", threshold)
+    check_minimum(minimum)
+    _check_names(groups or {})
     prob = None if y_prob is None else np.asarray(y_prob, dtype=np.float64)
-    rates, reason = _rates(annotations, prob, seed)
+    rates, reason = _rates(annotations, prob, seed, progress)
     used = rates or fixed_flip_rate(annotations, 0.0)
     if prob is None:
         label, _ = majority(annotations.counts())
@@ -235,12 +242,26 @@ def annotation_report(
     )
 
 
+def _check_names(groupings: Iterable[str]) -> None:
+    """Raise MetricInputError if the files of two groupings would have one name."""
+    known: dict[str, str] = {}
+    for name in groupings:
+        other = known.setdefault(_key(name), name)
+        if other != name:
+            raise MetricInputError(
+                f"the groupings {other} and {name} would have the same files; rename a column"
+            )
+
+
 def _rates(
-    annotations: Annotations, prob: Floats | None, seed: int
+    annotations: Annotations,
+    prob: Floats | None,
+    seed: int,
+    progress: Callable[[int, int], None],
 ) -> tuple[FlipRates | None, str]:
     by = prob.max(axis=1) if prob is not None and prob.ndim == 2 else prob
     try:
-        rates = estimate_flip_rates(annotations, by=by, seed=seed)
+        rates = estimate_flip_rates(annotations, by=by, seed=seed, progress=progress)
     except MetricInputError as exc:
         return None, str(exc)
     return rates, rates.reason

@@ -10,11 +10,16 @@ from matplotlib.figure import Figure
 
 from modwatch.annotation_report.contents import AnnotationReport, GroupingReport
 from modwatch.annotation_report.figures import report_figures
+from modwatch.cells import neutral_csv
 from modwatch.divergence.agreement import MINIMUM_SHARED
 from modwatch.html import render_html
 from modwatch.metrics.significance import SIGNIFICANT
+from modwatch.tracking.figures import style
 from modwatch.tracking.figures.style import svg_uri
 from modwatch.tracking.keys import metric_title
+
+#: Labels that are listed.
+_MOST_LABELS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +68,7 @@ def write_report(report: AnnotationReport, folder: Path, *, title: str = "Annota
     """Write `report.html` and the tables as CSV files to a folder; return the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in report.tables().items():
-        table.to_csv(folder / f"{name}.csv", index=False)
+        (folder / f"{name}.csv").write_text(neutral_csv(table), encoding="utf-8", newline="")
     page = folder / "report.html"
     page.write_text(render_page(report, title=title), encoding="utf-8")
     return page
@@ -75,8 +80,19 @@ def _facts(report: AnnotationReport) -> list[tuple[str, str]]:
         ("Annotators", f"{report.annotators:,}"),
         ("Annotations", f"{report.annotations:,}, the first label of each annotator and item"),
         ("Labels given again", f"{report.retests:,}"),
-        ("Classes", f"{len(report.classes)}"),
+        ("Labels", _labels(report)),
     ]
+
+
+def _labels(report: AnnotationReport) -> str:
+    """Return the labels, and of which one probabilities are."""
+    shown = [style.shortened(str(name), 40) for name in report.classes[:_MOST_LABELS]]
+    more = len(report.classes) - len(shown)
+    told = ", ".join(shown) + (f", and {more} more" if more else "")
+    if len(report.classes) == 2:
+        told += f"; {shown[-1]} is the positive one"
+        told += ", of which the model gives the probability" if report.has_model else ""
+    return told
 
 
 def _slips(report: AnnotationReport, figures: dict[str, Figure]) -> Section:
@@ -179,7 +195,8 @@ def _groups(grouping: GroupingReport, figures: dict[str, Figure]) -> Section:
         pictures=tuple(pictures),
         limits="A difference says that the model’s decisions are closer to the labels of some "
         "people than to those of others, on the items that each of them got. It does not say why, "
-        "and nothing about any person of a group. Read small groups by the shrunk figure.",
+        "and nothing about any person of a group. Read small groups by the shrunk figure. Two such "
+        "pages of nearly the same people tell of the few who differ: publish one.",
     )
 
 
@@ -194,7 +211,9 @@ def _answers(grouping: GroupingReport) -> list[str]:
             _agreement_within(grouping.kappa),
         ]
     significant = grouping.significant()
-    if significant.empty:
+    if number == 1:
+        answers.append("One group is large enough, and there is no other to compare it with.")
+    elif significant.empty:
         answers.append(
             f"Among {number} groups, the model’s agreement differs from that with everybody else "
             "by no more than chance."

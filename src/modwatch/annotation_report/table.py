@@ -1,6 +1,7 @@
 """Reads annotations from a file with one row an annotation."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from modwatch.disagreement import Annotations
 from modwatch.divergence import intersections
-from modwatch.errors import SourceError
+from modwatch.errors import MetricInputError, SourceError
 from modwatch.ingest.readers import column_names, read_records
 
 #: Columns by meaning; the first three are required.
@@ -22,6 +23,9 @@ COLUMNS = {
     "prob": "prob",
 }
 _REQUIRED = ("item", "annotator", "label")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+#: By which probabilities of all labels may miss 1, such as 0.33 of each of three.
+_ROUNDED = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,20 +55,24 @@ def read_annotations(
     Args:
         path: of the file.
         columns: names of the columns `item`, `annotator`, `label`, `time` and `prob`, where they
-            have others; `time` and `prob` are used if the file has them. With more than two labels
-            there is a column `prob_LABEL` for each in place of `prob`.
+            have others; `time` and `prob` are used if the file has them. `prob` is the probability
+            of the last of two labels; of more there is a column `prob_LABEL` for each, as there may
+            be of two.
         groups: attributes of annotators: names of columns, several joined by commas for their
             intersections.
         classes: the labels as texts, the positive one of two last; default: those that occur.
 
     Raises:
-        SourceError: the file cannot be read, or a column is missing, or contradicts itself. The
-            message names columns and numbers of rows, and quotes nothing.
-        MetricInputError: the labels are no annotations, such as labels of one class only.
+        SourceError: the file cannot be read, a column is missing or contradicts itself, or the
+            labels are no annotations, such as labels of one class only. The message names columns
+            and numbers of rows, and quotes nothing.
     """
     names = {**COLUMNS, **(columns or {})}
     present = column_names(path)
-    wanted = dict.fromkeys(name for each in groups for name in each.split(","))
+    if not present:
+        raise SourceError(f"{path} is empty; it needs a row of column names, and one an annotation")
+    wanted = dict.fromkeys(name for each in groups for name in _attributes(each))
+    _check_columns(path, present, names, wanted)
     needed = [*(names[part] for part in _REQUIRED), *wanted, *(columns or {}).values()]
     if missing := [name for name in dict.fromkeys(needed) if name not in present]:
         raise SourceError(f"{path} has no column {', '.join(missing)}; it has {', '.join(present)}")
@@ -81,17 +89,59 @@ def read_annotations(
         )
     if names["time"] in frame:
         frame = _in_order(path, frame, names["time"])
-    annotations = Annotations.of(
-        item=frame[names["item"]].astype(str),
-        annotator=frame[names["annotator"]].astype(str),
-        label=frame[names["label"]].astype(str),
-        classes=classes,
-    )
+    annotations = _annotations(path, frame, names, classes)
     return AnnotationTable(
         annotations=annotations,
         y_prob=_of_model(path, frame, annotations, names["prob"]),
         groups={each: _group(path, frame, names["annotator"], each) for each in groups},
     )
+
+
+def _attributes(grouping: str) -> list[str]:
+    """Return the columns of a grouping.
+
+    >>> _attributes("gender,age")
+    ['gender', 'age']
+    """
+    return list(dict.fromkeys(grouping.split(",")))
+
+
+def _check_columns(
+    path: Path, present: Sequence[str], names: Mapping[str, str], attributes: Collection[str]
+) -> None:
+    """Raise SourceError if one column is to be two things, or two are one, or one has no name."""
+    repeated = sorted({*names.values(), *attributes} & {n for n in present if present.count(n) > 1})
+    if repeated:
+        raise SourceError(f"{path} has several columns {', '.join(repeated)}; rename all but one")
+    if "" in attributes:
+        raise SourceError(
+            f"{path}: a grouping is the name of a column, or several joined by commas; there is "
+            "one without a name"
+        )
+    used = [names[part] for part in _REQUIRED]
+    if twice := sorted({name for name in used if used.count(name) > 1}):
+        raise SourceError(
+            f"{path}: the column {', '.join(twice)} cannot be two of {', '.join(_REQUIRED)}"
+        )
+    if names["annotator"] in attributes:
+        raise SourceError(
+            f"{path}: {names['annotator']} tells annotators apart; groups need an attribute of them"
+        )
+
+
+def _annotations(
+    path: Path, frame: pd.DataFrame, names: Mapping[str, str], classes: Sequence[str] | None
+) -> Annotations:
+    item, annotator, label = (frame[names[part]].astype(str) for part in _REQUIRED)
+    if classes is None and len(label) and (label == label.iloc[0]).all():
+        raise SourceError(
+            f"{path}: all {len(label)} labels are alike; name the labels that could have been "
+            "given, too (--classes)"
+        )
+    try:
+        return Annotations.of(item=item, annotator=annotator, label=label, classes=classes)
+    except MetricInputError as exc:
+        raise SourceError(f"{path}: {exc}") from exc
 
 
 def _frame(path: Path, columns: Sequence[str]) -> pd.DataFrame:
@@ -104,7 +154,14 @@ def _frame(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     if malformed:
         raise SourceError(f"{path}: {malformed} rows are malformed; correct or drop them")
     frame = pd.DataFrame(rows, columns=list(columns), dtype=object)
+    if foreign := int(frame.map(_undecoded).any(axis=1).sum()):
+        raise SourceError(f"{path}: {foreign} rows are not UTF-8; save the file as UTF-8")
     return frame.mask(frame.map(lambda value: isinstance(value, str) and not value.strip()))
+
+
+def _undecoded(value: object) -> bool:
+    """Return whether a text has bytes that are not UTF-8; the readers keep them as surrogates."""
+    return isinstance(value, str) and not value.isascii() and bool(_SURROGATES.search(value))
 
 
 def _in_order(path: Path, frame: pd.DataFrame, time: str) -> pd.DataFrame:
@@ -123,19 +180,36 @@ def _in_order(path: Path, frame: pd.DataFrame, time: str) -> pd.DataFrame:
 def _of_model(
     path: Path, frame: pd.DataFrame, annotations: Annotations, name: str
 ) -> NDArray[np.float64] | None:
-    """Return the probability of the last of two classes (I,), or of all of more (I, K)."""
-    if annotations.n_classes == 2:
-        return _probabilities(path, frame, annotations, name) if name in frame else None
+    """Return the probability of the last of two classes (I,), or of all (I, K)."""
+    if annotations.n_classes == 2 and name in frame:
+        return _probabilities(path, frame, annotations, name)
     columns = [f"{name}_{each}" for each in annotations.classes]
-    if set(columns) <= set(frame):
+    lacking = [each for each in columns if each not in frame]
+    if not lacking:
         of_classes = [_probabilities(path, frame, annotations, each) for each in columns]
-        return np.stack(of_classes, axis=1)
+        return _whole(path, np.stack(of_classes, axis=1), name)
+    if len(lacking) < len(columns):
+        raise SourceError(
+            f"{path}: there are probabilities of some labels, and none of {', '.join(lacking)}; "
+            "give all, or none"
+        )
     if name in frame:
         raise SourceError(
             f"{path}: there are {annotations.n_classes} labels; give the probability of each in a "
             f"column {name}_LABEL, in place of {name}"
         )
     return None
+
+
+def _whole(path: Path, prob: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """Return probabilities (I, K) that sum to 1; those of few digits are scaled."""
+    total = prob.sum(axis=1)
+    if wrong := int((np.abs(total - 1) > _ROUNDED).sum()):
+        raise SourceError(
+            f"{path}: the columns {name}_LABEL of {wrong} items do not sum to 1; give the "
+            "probability of each label"
+        )
+    return np.asarray(prob / total[:, None])
 
 
 def _probabilities(
@@ -155,7 +229,7 @@ def _probabilities(
 
 
 def _group(path: Path, frame: pd.DataFrame, annotator: str, by: str) -> pd.Series:
-    attributes = by.split(",")
+    attributes = _attributes(by)
     people = frame[[annotator, *attributes]].drop_duplicates()
     people = people.dropna(subset=attributes, how="all")
     twice = people.loc[people[annotator].duplicated(), annotator].nunique()

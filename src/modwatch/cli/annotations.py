@@ -1,10 +1,14 @@
 """The command `modwatch annotations report`."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
-from modwatch.cli.arguments import add_command
+from modwatch.cli.arguments import add_command, whole_number
+
+#: The largest seed that scikit-learn takes.
+_LARGEST_SEED = 2**32 - 1
 
 
 def add_commands(commands: Any) -> None:
@@ -25,8 +29,8 @@ def add_commands(commands: Any) -> None:
         ("time", "orders the labels, if the file has it"),
         (
             "prob",
-            "the model's probability of the item, if the file has it (of more than two "
-            "labels prob_LABEL each)",
+            "the model's probability of the last label, if the file has it, or prob_LABEL of "
+            "each label",
         ),
     ):
         parser.add_argument(f"--{name}-column", metavar="COLUMN", help=f"{text}; default: {name}")
@@ -38,13 +42,24 @@ def add_commands(commands: Any) -> None:
         help="attribute of the annotators, or several for their intersections; may be repeated",
     )
     parser.add_argument(
-        "--classes", nargs="+", metavar="LABEL", help="all labels, the positive one of two last"
+        "--classes",
+        nargs="+",
+        metavar="LABEL",
+        help="all labels, the positive one of two last; default: those of the file, sorted",
     )
     parser.add_argument("--threshold", type=float, default=0.5, help="default: 0.5")
     parser.add_argument(
-        "--minimum", type=int, default=5, help="annotators of a group that is shown; default: 5"
+        "--minimum",
+        type=whole_number(1),
+        default=5,
+        help="annotators of a group that is shown; default: 5",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of permutations; default: 0")
+    parser.add_argument(
+        "--seed",
+        type=whole_number(0, _LARGEST_SEED),
+        default=0,
+        help="of permutations; default: 0",
+    )
     parser.add_argument(
         "--output",
         type=Path,
@@ -71,6 +86,15 @@ def _report(options: argparse.Namespace) -> None:
         threshold=options.threshold,
         minimum=options.minimum,
         seed=options.seed,
+        progress=_show_fits,
     )
     page = write_report(report, options.output, title=options.file.stem)
     print(f"{report.annotations:,} annotations of {report.items:,} items: {page}")
+
+
+def _show_fits(done: int, fits: int) -> None:
+    """Show how many fits of the factorisation are done, on a terminal."""
+    if sys.stderr.isatty():
+        bar = "█" * done + "·" * (fits - done)
+        end = "\n" if done == fits else ""
+        print(f"\rEstimating flip rates {bar} {done}/{fits}", end=end, file=sys.stderr, flush=True)

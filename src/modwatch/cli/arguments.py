@@ -42,6 +42,26 @@ def day(text: str) -> datetime.date:
         ) from None
 
 
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return a type for whole numbers of at least `least`, and at most `most`.
+
+    >>> whole_number(1)("5")
+    5
+    """
+
+    def number(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least or (most is not None and value > most):
+            ends = f"of {least} or more" if most is None else f"between {least} and {most}"
+            raise argparse.ArgumentTypeError(f"must be a whole number {ends}, got {text!r}")
+        return value
+
+    return number
+
+
 def number_between(low: float, high: float) -> Callable[[str], float]:
     """Return a type for numbers strictly between `low` and `high`.
 

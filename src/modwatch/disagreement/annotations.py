@@ -98,8 +98,8 @@ class Annotations:
         known = tuple(sorted(series["label"].unique().tolist()) if classes is None else classes)
         if not 2 <= len(set(known)) == len(known) <= _MOST_CLASSES:
             raise MetricInputError(
-                f"there must be 2 to {_MOST_CLASSES} different classes, got {len(set(known))}; "
-                "pass `classes` if not all of them occur"
+                f"there must be 2 to {_MOST_CLASSES} different classes, got {len(set(known))}"
+                + ("; pass `classes` if not all of them occur" if len(set(known)) < 2 else "")
             )
         code = pd.Index(known).get_indexer(series["label"])
         if (code < 0).any():

@@ -1,5 +1,7 @@
 """The choice of the estimator of flip rates."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -21,7 +23,11 @@ _MANY = 10
 
 
 def estimate_flip_rates(
-    annotations: Annotations, *, by: ArrayLike | None = None, seed: int = 0
+    annotations: Annotations,
+    *,
+    by: ArrayLike | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> FlipRates:
     """Return flip rates by the estimator that the data allow; its `reason` says why that one.
 
@@ -29,7 +35,7 @@ def estimate_flip_rates(
     than those of strata of items; by strata of items if these differ; else one rate for all. Strata
     are those of `by` (I,), such as a model's probability, if it is given and items have fewer than
     ten annotators (median); else those of the share of minority labels. With fewer retests:
-    `svd_flip_rates`, with `seed`.
+    `svd_flip_rates`, with `seed` and `progress`.
 
     Raises:
         MetricInputError: labels that were given again differ as often as by chance, or there are
@@ -37,7 +43,7 @@ def estimate_flip_rates(
     """
     retests = annotations.retests
     if retests.item.size < MINIMUM_ITEMS:
-        return svd_flip_rates(annotations, seed=seed)
+        return svd_flip_rates(annotations, seed=seed, progress=progress)
     several = np.median(annotations.counts().sum(axis=1)) >= _MANY
     by = None if several else by
     given = np.bincount(retests.annotator, minlength=len(annotations.annotators))

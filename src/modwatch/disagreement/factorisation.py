@@ -95,14 +95,17 @@ def svd_flip_rates(
         progress: called with the number of fits that are done, and of all.
 
     Raises:
-        MetricInputError: no item with labels of two annotators, fewer than five labels an annotator
-            on average, or a factorisation that predicts no better than the most frequent label.
+        MetricInputError: no item with labels of two annotators, labels that are all alike, fewer
+            than five of them an annotator on average, or a factorisation that predicts no better
+            than the most frequent label.
     """
     counts = annotations.counts()
     if len(annotations.annotators) < 2 or not (counts.sum(axis=1) > 1).any():
         raise MetricInputError(
             "no item has labels of two annotators; flip rates need retests or several annotators"
         )
+    if (counts.sum(axis=0) > 0).sum() < 2:
+        raise MetricInputError("all labels are alike; they tell of no slip")
     each = counts.sum() / len(annotations.annotators)
     if each < _LEAST:
         raise MetricInputError(

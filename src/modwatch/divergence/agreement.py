@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 
 from modwatch.disagreement.annotations import Annotations
-from modwatch.divergence.groups import Groups
+from modwatch.divergence.groups import ALIKE, Groups, unlike
 from modwatch.metrics.intervals import LEVEL
 
 Floats = NDArray[np.float64]
@@ -78,6 +78,7 @@ def kappa_table(
     are the `shared_items`. The 95 % interval is for the people of whom the annotators are a sample,
     by Student's t of the linearised κ, annotators as clusters. A pair counts for either of its
     annotators, which makes it rather too wide: it covers 95 to 99 % with 20 annotators a group.
+    Where all annotators are alike it has the width that others who are not would give it.
 
     >>> annotations = Annotations.of(
     ...     item=np.repeat(np.arange(40), 4), annotator=np.tile(list("abcd"), 40),
@@ -143,6 +144,8 @@ def _kappa(one: Floats, other: Floats, *, same: bool) -> tuple[float, float, flo
     kappa = float((agreed - chance) / (1 - chance))
     freedom = min(len(one), len(other)) - 1
     margin = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * float(np.sqrt(variance))
+    if freedom and margin < ALIKE:  # all are alike
+        margin = unlike(freedom + 1) * max(1 - kappa, kappa + 1)
     return kappa, max(kappa - margin, -1.0), min(kappa + margin, 1.0)
 
 

@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 
 from modwatch.disagreement.annotations import Annotations
 from modwatch.errors import MetricInputError
+from modwatch.metrics.intervals import mid_p
+
+#: A standard error, or a margin, below this is one of annotators who are all alike.
+ALIKE = 1e-9
 
 #: Figures of smaller groups could identify people.
 MINIMUM_ANNOTATORS = 5
@@ -46,8 +50,10 @@ class Groups:
             minimum: annotators of a group.
 
         Raises:
-            MetricInputError: an annotator has two groups, or no group is large enough.
+            MetricInputError: an annotator has two groups, no group is large enough, or `minimum`
+                is below 1.
         """
+        check_minimum(minimum)
         series = pd.Series(group)
         different = series.rename_axis("annotator").reset_index(name="group").drop_duplicates()
         twice = different.loc[different["annotator"].duplicated(), "annotator"].nunique()
@@ -73,6 +79,21 @@ class Groups:
     def sizes(self) -> NDArray[np.int64]:
         """Return the number of annotators (G,) of each group."""
         return np.bincount(self.code[self.code >= 0], minlength=len(self.names))
+
+
+def unlike(people: int) -> float:
+    """Return how many of all people may be unlike `people` who are all alike, as a share (95 %).
+
+    >>> round(unlike(5), 2), round(unlike(100), 2)
+    (0.45, 0.03)
+    """
+    return mid_p(0, people)[1]
+
+
+def check_minimum(minimum: int) -> None:
+    """Raise MetricInputError if `minimum` is no number of annotators of a group."""
+    if minimum < 1:
+        raise MetricInputError(f"minimum must be at least 1 annotator, got {minimum}")
 
 
 def intersections(annotators: pd.DataFrame, by: Sequence[str]) -> pd.Series:

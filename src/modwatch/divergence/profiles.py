@@ -98,7 +98,7 @@ def demographic_divergence(
         seed: of k-means and permutations.
 
     Raises:
-        MetricInputError: fewer profiles than clusters, or another number of groups.
+        MetricInputError: fewer different profiles than clusters, or another number of groups.
 
     >>> share = np.repeat(np.eye(40)[[0, 39]], 5, axis=0)
     >>> profiles = Profiles(annotator=np.arange(10), share=share, left_out=0)
@@ -112,6 +112,12 @@ def demographic_divergence(
     if codes.shape != profiles.annotator.shape:
         raise MetricInputError(
             f"groups has shape {codes.shape} for {profiles.annotator.size} profiles"
+        )
+    different = len(np.unique(profiles.share, axis=0))
+    if profiles.annotator.size and different < clusters <= profiles.annotator.size:
+        raise MetricInputError(
+            f"annotators have {different} different profiles, fewer than {clusters} clusters; "
+            "lower `clusters`"
         )
     if profiles.annotator.size < clusters:
         raise MetricInputError(

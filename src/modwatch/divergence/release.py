@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.disagreement.annotations import Annotations
-from modwatch.divergence.groups import MINIMUM_ANNOTATORS, Groups
+from modwatch.divergence.groups import MINIMUM_ANNOTATORS, Groups, check_minimum
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +36,9 @@ def shown_together(
         annotations: whose annotators are grouped.
         minimum: people of whom a figure may tell.
 
+    Raises:
+        MetricInputError: `minimum` is below 1.
+
     >>> annotations = Annotations.of(item=[0] * 30, annotator=range(30), label=[0, 1] * 15)
     >>> gender = {person: "woman" if person < 15 else "man" for person in range(30)}
     >>> age = {person: f"{gender[person]} × {'20s' if person % 15 < 12 else '30s'}"
@@ -46,6 +49,7 @@ def shown_together(
     >>> [each.names for each in shown_together(both, annotations)]
     [('man', 'woman'), ()]
     """
+    check_minimum(minimum)
     present = np.zeros(len(annotations.annotators), bool)
     present[annotations.annotator] = True
     found = list(groupings)

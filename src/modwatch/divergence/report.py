@@ -15,7 +15,7 @@ from modwatch.divergence.conformity import (
     divergence_interval,
     divergences,
 )
-from modwatch.divergence.groups import Groups
+from modwatch.divergence.groups import ALIKE, Groups, unlike
 from modwatch.errors import MetricInputError
 from modwatch.metrics.intervals import LEVEL, NORMAL_QUANTILE
 from modwatch.metrics.significance import holm
@@ -55,7 +55,8 @@ class _Ratio:
     def error(self, sums: Floats) -> float:
         """Return the standard error of the metric of annotators (A, S), linearised.
 
-        NaN with fewer than two annotators.
+        If all are alike it is not 0: others may not be, as many as `unlike` says, and their metric
+        may be anything. NaN with fewer than two annotators.
         """
         if len(sums) < 2:
             return float("nan")
@@ -65,7 +66,11 @@ class _Ratio:
         ratio = above.sum(axis=0)[known] / total[known]
         of_classes = (above[:, known] - ratio * below[:, known]) / total[known]
         influence = of_classes.sum(axis=1) / max(int(known.sum()), 1)
-        return float(np.sqrt(len(sums) / (len(sums) - 1) * (influence**2).sum()))
+        error = float(np.sqrt(len(sums) / (len(sums) - 1) * (influence**2).sum()))
+        if error > ALIKE:
+            return error
+        value = float(self.value(sums.sum(axis=0)))
+        return unlike(len(sums)) * max(value - self.low, self.high - value) / NORMAL_QUANTILE
 
 
 def _of_classes(sums: Floats) -> list[Floats]:
@@ -112,9 +117,9 @@ def group_report(
 
     Columns: `group`, `metric`, `value`; `low` and `high`, a 95 % interval for the people of whom
     the group's annotators are a sample, on the same items (Student's t of the linearised ratio,
-    annotators as clusters; of a divergence, the values under which it is no exception);
-    `difference` from the value of all other grouped annotators, with the interval `difference_low`
-    to `difference_high` (Welch's t); `p_value` of a permutation test that groups do not matter, and
+    annotators as clusters, and some width where all of them are alike; of a divergence, the values
+    under which it is no exception); `difference` from the value of all other grouped annotators,
+    with the interval `difference_low` to `difference_high` (Welch's t); `p_value` of a permutation test that groups do not matter, and
     `p_holm`, corrected for all rows; `shrunk`, `shrunk_low` and `shrunk_high`, the estimate under
     partial pooling of the groups (normal-normal, DerSimonian & Laird 1986), by which small groups
     should be read; `annotators`, `annotations`; `reason` where there is no value. Suppressed groups

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from modwatch.models.batches import Batch, length_buckets, padded
+from modwatch.models.bfloat16 import in_bf16
 from modwatch.models.dropout import dropout_pass, replace_dropout, shared_embeddings
 from modwatch.models.encoder import hidden_states, pool
 from modwatch.models.heads import Head, build_head
@@ -51,7 +52,7 @@ class Predictor:
         device: torch.device | None = None,
         bf16: bool = False,
     ) -> None:
-        """Prepare the networks.
+        """Prepare the networks; those in bfloat16 are copies.
 
         Args:
             members: one classifier, or those of an ensemble.
@@ -59,34 +60,48 @@ class Predictor:
             pad_id: id for padding.
             seed: of the masks of Monte Carlo dropout.
             device: where to compute; None: where the members are.
-            bf16: matrix products of the encoder in bfloat16; the head always uses fp32.
+            bf16: weights and activations of the encoder in bfloat16; the head always uses fp32.
         """
         self.device = device or next(members[0].parameters()).device
         self.members = [member.eval().to(self.device) for member in members]
-        self._pad_id, self._bf16 = pad_id, bf16
+        if bf16:
+            self.members = [
+                Classifier(in_bf16(member.encoder), member.head, recipe).eval()
+                for member in self.members
+            ]
+        self._pad_id = pad_id
         self._passes = recipe.passes if recipe.method == "mc_dropout" else 0
         self._dropout = replace_dropout(self.members[0], seed=seed) if self._passes else []
 
     @torch.inference_mode()
-    def posterior(self, batch: Batch) -> LogitPosterior:
-        """Return the posterior of a batch, a component for each member or pass."""
+    def logit_moments(self, batch: Batch) -> Tensor:
+        """Return mean and variance (2, K, N) of the logits of a batch, on the device.
+
+        There is a component for each member or pass.
+        """
         batch = batch.to(self.device)
         if not self._passes:
-            return LogitPosterior.mixture([self._one(member, batch) for member in self.members])
+            return torch.stack([_one(member, batch) for member in self.members], 1)
         parts = []
         with shared_embeddings(self.members[0].encoder):
             for number in range(self._passes):
                 with dropout_pass(self._dropout, number):
-                    parts.append(self._one(self.members[0], batch))
-        return LogitPosterior.mixture(parts)
+                    parts.append(_one(self.members[0], batch))
+        return torch.stack(parts, 1)
 
     def predict(
         self, ids: Sequence[Sequence[int]], *, batch_tokens: int, batch_size: int
     ) -> LogitPosterior:
-        """Return the posterior of comments, in order; one at least."""
+        """Return the posterior of comments, in order; one at least.
+
+        A device waits for nothing between the batches: results are copied from it at the end.
+        """
         order = _buckets(ids, batch_tokens, batch_size)
-        parts = [self.posterior(padded([ids[i] for i in rows], self._pad_id)) for rows in order]
-        return LogitPosterior.rows(parts, np.argsort(np.concatenate(order), kind="stable"))
+        parts = [self.logit_moments(padded([ids[i] for i in rows], self._pad_id)) for rows in order]
+        mean, variance = torch.cat(parts, 2).double().cpu().numpy()
+        back = np.argsort(np.concatenate(order), kind="stable")
+        factor = self.members[0].head.factor
+        return LogitPosterior(mean=mean[:, back], variance=variance[:, back], factor=factor)
 
     @torch.inference_mode()
     def observe(self, ids: Sequence[Sequence[int]], *, batch_tokens: int, batch_size: int) -> None:
@@ -96,14 +111,12 @@ class Predictor:
         for rows in _buckets(ids, batch_tokens, batch_size):
             batch = padded([ids[i] for i in rows], self._pad_id).to(self.device)
             for member in self.members:
-                member.head.observe(self._features(member, batch))
+                member.head.observe(member.features(batch.ids, batch.mask))
 
-    def _one(self, member: Classifier, batch: Batch) -> LogitPosterior:
-        return member.head.posterior(self._features(member, batch))
 
-    def _features(self, member: Classifier, batch: Batch) -> Tensor:
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bf16):
-            return member.features(batch.ids, batch.mask)
+def _one(member: Classifier, batch: Batch) -> Tensor:
+    """Return mean and variance (2, N) of the logits."""
+    return member.head.logit_moments(member.features(batch.ids, batch.mask))
 
 
 def _buckets(

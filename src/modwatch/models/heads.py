@@ -21,6 +21,9 @@ _MOST_JITTER = 6
 class Head(nn.Module):
     """A dense layer with GELU, common to both heads."""
 
+    #: λ of the mean-field logit; without variance it has no effect.
+    factor = 0.0
+
     def __init__(self, inputs: int, width: int, dropout: float) -> None:
         super().__init__()
         self.dense = nn.Linear(inputs, width)
@@ -42,8 +45,14 @@ class Head(nn.Module):
     def constrain(self, *, exact: bool = False) -> None:
         """Do nothing: the weights have no constraint."""
 
+    @torch.no_grad()
     def posterior(self, features: Tensor) -> LogitPosterior:
         """Return the distribution of the logits of features (N, d)."""
+        mean, variance = self.logit_moments(features).double().cpu().numpy()
+        return LogitPosterior(mean=mean[None], variance=variance[None], factor=self.factor)
+
+    def logit_moments(self, features: Tensor) -> Tensor:
+        """Return mean and variance (2, N) of the logits of features (N, d), on their device."""
         raise NotImplementedError
 
 
@@ -60,10 +69,10 @@ class DeterministicHead(Head):
         return logit
 
     @torch.no_grad()
-    def posterior(self, features: Tensor) -> LogitPosterior:
-        """Return the logits of features (N, d) with zero variance."""
-        mean = self(features).double().cpu().numpy()[None]
-        return LogitPosterior(mean=mean, variance=0 * mean)
+    def logit_moments(self, features: Tensor) -> Tensor:
+        """Return the logits of features (N, d), and zero variance."""
+        mean: Tensor = self(features)
+        return torch.stack([mean, torch.zeros_like(mean)])
 
 
 class SNGPHead(Head):
@@ -135,15 +144,11 @@ class SNGPHead(Head):
         self._root = None
 
     @torch.no_grad()
-    def posterior(self, features: Tensor) -> LogitPosterior:
-        """Return N(φᵀβ, φᵀΣφ) for features (N, d)."""
+    def logit_moments(self, features: Tensor) -> Tensor:
+        """Return φᵀβ and φᵀΣφ for features (N, d)."""
         phi = self.basis(features)
         variance = (phi @ self._covariance_root()).square().sum(-1)
-        return LogitPosterior(
-            mean=self.output(phi).squeeze(-1).double().cpu().numpy()[None],
-            variance=variance.double().cpu().numpy()[None],
-            factor=self.factor,
-        )
+        return torch.stack([self.output(phi).squeeze(-1), variance])
 
     @torch.no_grad()
     def constrain(self, *, exact: bool = False) -> None:

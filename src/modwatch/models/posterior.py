@@ -1,6 +1,6 @@
 """The posterior of a comment's logit, and the moments of its probability."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,24 +55,6 @@ class LogitPosterior:
     variance: Floats
     #: λ of the mean-field approximation, at least 0.
     factor: float = 0.0
-
-    @classmethod
-    def mixture(cls, parts: "Sequence[LogitPosterior]") -> "LogitPosterior":
-        """Return the components of all `parts`, each for the same N comments."""
-        return cls(
-            mean=np.concatenate([part.mean for part in parts]),
-            variance=np.concatenate([part.variance for part in parts]),
-            factor=parts[0].factor,
-        )
-
-    @classmethod
-    def rows(cls, parts: "Sequence[LogitPosterior]", order: NDArray[np.intp]) -> "LogitPosterior":
-        """Return the comments of `parts`, one part after another, taken in `order`."""
-        return cls(
-            mean=np.concatenate([part.mean for part in parts], axis=1)[:, order],
-            variance=np.concatenate([part.variance for part in parts], axis=1)[:, order],
-            factor=parts[0].factor,
-        )
 
     def prob(self) -> Floats:
         """Return the probabilities (N,), before calibration."""

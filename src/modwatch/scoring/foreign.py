@@ -17,9 +17,11 @@ from transformers import AutoModelForSequenceClassification
 
 from modwatch.errors import ModelError
 from modwatch.models.batches import length_buckets, padded
+from modwatch.models.bfloat16 import in_bf16
 from modwatch.models.devices import device_of
 from modwatch.models.encoder import longest_input, reading
 from modwatch.models.tokenizer import encode, pretrained_tokenizer
+from modwatch.scoring.engine import Ids, score_in_windows
 from modwatch.scoring.scorer import Predictions
 
 DEFAULT_THRESHOLD = 0.5
@@ -48,8 +50,17 @@ class HuggingFaceScorer:
         threshold: float = DEFAULT_THRESHOLD,
         device: str = "cpu",
         threads: int | None = None,
+        bf16: bool = False,
     ) -> None:
         """Load the classifier in `folder`; no code of it runs, and nothing is unpickled.
+
+        Args:
+            folder: of the classifier.
+            model_version: in the registry.
+            threshold: comments with a higher probability are flagged.
+            device: auto, cpu, cuda or cuda:n.
+            threads: torch threads of the process; None leaves them unchanged.
+            bf16: weights and activations in bfloat16.
 
         Raises:
             ModelError: the folder has no such classifier, or none of its classes is toxicity.
@@ -64,15 +75,22 @@ class HuggingFaceScorer:
                 folder, trust_remote_code=False, use_safetensors=True, local_files_only=True
             )
         self._model = model.float().eval().to(self._device)
+        if bf16:
+            self._model = in_bf16(self._model)
         self._toxic = _toxic_class(self._model.config)
         longest = longest_input(getattr(model, model.base_model_prefix, model)) or _MAX_LENGTH
         self._max_length = min(_MAX_LENGTH, longest)
 
-    @torch.inference_mode()
     def score(self, texts: Sequence[str]) -> Predictions:
         """Return predictions for `texts`, in their order."""
-        prob = np.zeros(len(texts), np.float32)
-        ids = encode(self._tokenizer, texts, max_length=self._max_length)
+        return score_in_windows(texts, tokenize=self._tokenize, predict=self._predict)
+
+    def _tokenize(self, texts: Sequence[str]) -> Ids:
+        return encode(self._tokenizer, texts, max_length=self._max_length)
+
+    @torch.inference_mode()
+    def _predict(self, ids: Ids) -> Predictions:
+        prob = np.zeros(len(ids), np.float32)
         pad_id = int(self._tokenizer.pad_token_id or 0)
         lengths = [len(sequence) for sequence in ids]
         for rows in length_buckets(lengths, token_budget=_TOKENS, most=_COMMENTS):

@@ -2,32 +2,36 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 
 from modwatch.errors import ModelError
 from modwatch.models.artifact import load
-from modwatch.models.devices import device_of
+from modwatch.models.devices import device_of, has_bf16
+from modwatch.models.memory import BatchLimits, within_memory
+from modwatch.models.posterior import LogitPosterior
 from modwatch.models.tokenizer import encode
+from modwatch.scoring.engine import Ids, score_in_windows
 from modwatch.scoring.scorer import Predictions
 
-Precision = Literal["fp32", "bf16"]
+Precision = Literal["auto", "fp32", "bf16"]
 
-#: Texts that are tokenised and batched together; bounds the memory.
-_CHUNK = 4_096
 #: Maximum of padded subwords, and of comments, in one forward pass; bounds its memory.
-_TOKENS = 8_192
-_COMMENTS = 256
+_LIMITS = {
+    "cpu": BatchLimits(batch_size=256, batch_tokens=4_096),
+    "cuda": BatchLimits(batch_size=1_024, batch_tokens=32_768),
+}
 
 
 class LocalScorer:
     """Scores comments in this process; satisfies `scoring.scorer.Scorer`.
 
-    Comments are scored in batches of similar length. The batching changes a probability by
-    rounding only (≤ 1e-6 in fp32), and the same list gives exactly the same scores. Except for the
-    three numbers per text that are returned, memory does not grow with the number of texts.
+    Comments are scored in batches of similar length, equal ones once. The batching changes a
+    probability by rounding only (≤ 1e-6 in fp32), and the same list gives exactly the same scores.
+    Except for the three numbers per text that are returned, memory does not grow with the number of
+    texts.
     """
 
     def __init__(
@@ -37,7 +41,7 @@ class LocalScorer:
         model_version: str,
         device: str = "cpu",
         threads: int | None = None,
-        precision: Precision = "fp32",
+        precision: Precision = "auto",
     ) -> None:
         """Load the artifact in `folder`.
 
@@ -46,33 +50,48 @@ class LocalScorer:
             model_version: in the registry.
             device: auto, cpu, cuda or cuda:n.
             threads: torch threads of the process; None leaves them unchanged.
-            precision: of the encoder's matrix products; the head always uses fp32.
+            precision: of the encoder; the head always uses fp32. `auto` is bfloat16 where the
+                device is faster with it, and where in training it agreed with fp32
+                (`models.agreement`).
 
         Raises:
             ModelError: the artifact is not valid, or there is no such device.
         """
-        if precision not in ("fp32", "bf16"):
-            raise ModelError(f"precision must be fp32 or bf16, got {precision!r}")
+        if precision not in get_args(Precision):
+            raise ModelError(f"precision must be auto, fp32 or bf16, got {precision!r}")
         if threads is not None:
             torch.set_num_threads(threads)
         self.model_version = model_version
-        self._model = load(folder)
-        self._predictor = self._model.predictor(device_of(device), bf16=precision == "bf16")
+        self._model, at = load(folder), device_of(device)
+        automatic = has_bf16(at) and self._model.facts.bf16_is_close
+        #: What `auto` has chosen.
+        self.precision = (
+            "bf16" if precision == "bf16" or (automatic and precision == "auto") else "fp32"
+        )
+        self._predictor = self._model.predictor(at, bf16=self.precision == "bf16")
+        self._limits = _LIMITS[at.type]
         self.threshold = self._model.threshold
         self.digest = self._model.digest
 
     def score(self, texts: Sequence[str]) -> Predictions:
-        """Return predictions for `texts`, in their order."""
-        columns = np.zeros((3, len(texts)), np.float32)
-        for start in range(0, len(texts), _CHUNK):
-            chunk = texts[start : start + _CHUNK]
-            ids = encode(self._model.tokenizer, chunk, max_length=self._model.recipe.max_length)
-            posterior = self._predictor.predict(ids, batch_tokens=_TOKENS, batch_size=_COMMENTS)
-            moments = posterior.moments(self._model.calibration)
-            columns[:, start : start + len(chunk)] = (
-                moments.prob,
-                moments.variance,
-                moments.mutual_information,
-            )
-        prob, variance, information = columns
-        return Predictions(prob=prob, model_variance=variance, mutual_information=information)
+        """Return predictions for `texts`, in their order.
+
+        Where memory runs out, batches are halved. Raises ModelError when one comment does not fit.
+        """
+        return score_in_windows(texts, tokenize=self._tokenize, predict=self._predict)
+
+    def _tokenize(self, texts: Sequence[str]) -> Ids:
+        return encode(self._model.tokenizer, texts, max_length=self._model.recipe.max_length)
+
+    def _predict(self, ids: Ids) -> Predictions:
+        def run(limits: BatchLimits) -> LogitPosterior:
+            self._limits = limits  # of later windows, too
+            return self._predictor.predict(ids, **limits.sizes())
+
+        posterior = within_memory(run, self._limits, work="scoring", device=self._predictor.device)
+        moments = posterior.moments(self._model.calibration)
+        return Predictions(
+            prob=moments.prob.astype(np.float32),
+            model_variance=moments.variance.astype(np.float32),
+            mutual_information=moments.mutual_information.astype(np.float32),
+        )

@@ -10,7 +10,7 @@ from modwatch.scoring.foreign import (
     PyfuncScorer,
     is_classifier,
 )
-from modwatch.scoring.local import LocalScorer
+from modwatch.scoring.local import LocalScorer, Precision
 from modwatch.scoring.scorer import Scorer
 
 #: What MLflow writes beside every model.
@@ -24,6 +24,7 @@ def open_scorer(
     threshold: float | None = None,
     device: str = "cpu",
     threads: int | None = None,
+    precision: Precision = "auto",
 ) -> Scorer:
     """Return a scorer for the model in `folder`: ours, a Hugging Face classifier, or a pyfunc.
 
@@ -33,6 +34,8 @@ def open_scorer(
         threshold: of a model that Modwatch did not train; None: 0.5.
         device: auto, cpu, cuda or cuda:n.
         threads: torch threads of the process; None leaves them unchanged.
+        precision: of the encoder. `auto` is fp32 for a model that Modwatch did not train: how
+            close bfloat16 comes was not measured.
 
     Raises:
         ModelError: the folder has none of them, or the model is not valid.
@@ -40,11 +43,16 @@ def open_scorer(
     where = {"model_version": model_version, "device": device, "threads": threads}
     own = _first(folder, MANIFEST)
     if own is not None:
-        return LocalScorer(own, **where)  # type: ignore[arg-type]
+        return LocalScorer(own, precision=precision, **where)  # type: ignore[arg-type]
     foreign = DEFAULT_THRESHOLD if threshold is None else threshold
     for config in sorted(folder.rglob("config.json")):
         if is_classifier(config.parent):
-            return HuggingFaceScorer(config.parent, threshold=foreign, **where)  # type: ignore[arg-type]
+            return HuggingFaceScorer(
+                config.parent,
+                threshold=foreign,
+                bf16=precision == "bf16",
+                **where,  # type: ignore[arg-type]
+            )
     pyfunc = _first(folder, _MLMODEL)
     if pyfunc is not None:
         return PyfuncScorer(pyfunc, model_version=model_version, threshold=foreign)

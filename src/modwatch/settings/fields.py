@@ -176,6 +176,11 @@ class Settings(BaseSettings):
         description="Where models are trained and applied: `auto` (the first CUDA device, or the "
         "CPU), `cpu`, `cuda` or `cuda:n`",
     )
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        "auto",
+        description="Precision of the encoder in scoring: `fp32`, `bf16`, or `auto`: bfloat16 if "
+        "the device is faster with it and the model's decisions stay the same",
+    )
     strategy: Literal["uncertainty", "toxicity", "hybrid"] = Field(
         "uncertainty",
         description="Review strategy: `uncertainty`, `toxicity` or `hybrid` (a mix of both)",

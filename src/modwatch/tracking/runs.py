@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from modwatch.cells import neutral_csv
 from modwatch.errors import MetricInputError
 from modwatch.tracking.client import (
     DESCRIPTION_TAG,
@@ -164,7 +165,7 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
             texts = [column for column in table if not is_numeric_dtype(table[column])]
             shown = table.astype(dict.fromkeys(texts, "str")).astype(dict.fromkeys(texts, object))
             client.log_table(run_id, shown, f"tables/{name}.json")
-            client.log_text(run_id, table.to_csv(index=False), f"tables/{name}.csv")
+            client.log_text(run_id, neutral_csv(table), f"tables/{name}.csv")
 
 
 def report_published(name: str, *, tracking_uri: str, experiment: str) -> bool:
@@ -214,7 +215,7 @@ def publish_report(
             log_points(client, run_id, points_of({day: dict(metrics)}, first=day), first=day)
             client.log_text(run_id, page, "report.html")
             for title, table in tables.items():
-                client.log_text(run_id, table.to_csv(index=False), f"tables/{title}.csv")
+                client.log_text(run_id, neutral_csv(table), f"tables/{title}.csv")
             for title, figure in figures.items():
                 client.log_figure(run_id, figure, f"figures/{title}.png")
     return run_id

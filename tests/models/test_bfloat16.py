@@ -1,0 +1,122 @@
+"""Encoders in bfloat16: attention in blocks is attention, and decisions stay."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
+
+from modwatch.models import bfloat16, training
+from modwatch.models.agreement import Agreement, agreement
+from modwatch.models.bfloat16 import blocked_attention, in_bf16
+from modwatch.models.recipe import Recipe
+from modwatch.models.training import train
+
+Corpus = tuple[list[str], list[int]]
+
+
+def heads(rows: int, length: int, count: int = 2) -> torch.Tensor:
+    return torch.randn(rows, count, length, 4)
+
+
+@pytest.mark.parametrize("scores", [1, 300, 1 << 20])
+@pytest.mark.parametrize("masked", [False, True])
+def test_blocks_give_the_attention_of_pytorch(
+    scores: int, masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bfloat16, "_SCORES", scores)
+    torch.manual_seed(0)
+    query, key, value = heads(5, 7), heads(5, 7), heads(5, 7)
+    kept = torch.arange(7) < torch.tensor([1, 3, 7, 2, 5])[:, None]
+    mask = kept[:, None, None].expand(5, 1, 7, 7) if masked else None
+    module = torch.nn.Module()
+    module.is_causal = False  # type: ignore[assignment]
+    found, _ = blocked_attention(module, query, key, value, mask, scaling=0.3)
+    expected = scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=0.3)
+    assert torch.allclose(found, expected.transpose(1, 2), atol=1e-6)
+
+
+def test_what_is_no_plain_attention_is_left_to_transformers() -> None:
+    torch.manual_seed(0)
+    query, key, value = heads(2, 3), heads(2, 3), heads(2, 3)
+    module = torch.nn.Module()
+    module.is_causal = True  # type: ignore[assignment]
+    found, _ = blocked_attention(module, query, key, value, None)
+    expected = scaled_dot_product_attention(query, key, value, is_causal=True)
+    assert torch.allclose(found, expected.transpose(1, 2), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        BertModel(
+            BertConfig(
+                vocab_size=50,
+                hidden_size=32,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                intermediate_size=64,
+            )
+        ),
+        DistilBertModel(
+            DistilBertConfig(vocab_size=50, dim=32, n_layers=2, n_heads=4, hidden_dim=64)
+        ),
+    ],
+    ids=["bert", "distilbert"],
+)
+def test_an_encoder_in_bf16_is_a_copy_close_to_the_original(encoder: torch.nn.Module) -> None:
+    coarse = in_bf16(encoder.eval())
+    assert {each.dtype for each in coarse.parameters()} == {torch.bfloat16}
+    assert {each.dtype for each in encoder.parameters()} == {torch.float32}
+    assert coarse.config._attn_implementation == "modwatch_blocked"
+    assert encoder.config._attn_implementation == "sdpa"
+    ids = torch.randint(1, 50, (3, 6))
+    mask = torch.tensor([[1] * 6, [1, 1, 0, 0, 0, 0], [1] * 5 + [0]])
+    with torch.inference_mode():
+        exact, near = (each(ids, attention_mask=mask)[0] for each in (encoder, coarse))
+    assert (exact - near.float())[mask.bool()].abs().max() < 0.06
+
+
+def test_agreement_counts_what_changes() -> None:
+    exact = np.linspace(0.05, 0.55, 101)
+    assert agreement(exact, exact, threshold=0.5) == Agreement(
+        comments=101, largest_difference=0.0, decisions_changed=0.0, reviewed_overlap=1.0
+    )
+    moved = exact.copy()
+    moved[91] -= 0.25  # 0.505: flagged, and among the ten that are reviewed
+    found = agreement(exact, moved, threshold=0.5)
+    assert found.largest_difference == pytest.approx(0.25)
+    assert found.decisions_changed == pytest.approx(1 / 101)
+    assert found.reviewed_overlap == 0.9
+    assert not found.close
+
+
+@pytest.mark.parametrize(
+    ("changed", "close"),
+    [
+        ({}, True),
+        ({"largest_difference": 0.0051}, False),
+        ({"decisions_changed": 0.0011}, False),
+        ({"reviewed_overlap": 0.989}, False),
+    ],
+)
+def test_one_difference_too_large_is_enough(changed: dict[str, float], close: bool) -> None:
+    within = Agreement(
+        comments=1_000, largest_difference=0.005, decisions_changed=0.001, reviewed_overlap=0.99
+    )
+    assert replace(within, **changed).close is close  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("layers", "fast"), [(1, True), (1, False), (0, True)])
+def test_training_records_the_agreement_where_bf16_is_faster(
+    layers: int, fast: bool, corpus: Corpus, tiny_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "has_bf16", lambda _: fast)
+    recipe = replace(tiny_recipe, layers=layers, max_steps=2)
+    facts = train(*corpus, recipe=recipe, seed=1).facts
+    assert bool(facts.bf16) is bool(layers and fast)
+    if facts.bf16:
+        assert facts.bf16["comments"] == facts.validation["n"]
+        assert facts.bf16["largest_difference"] < 0.05
