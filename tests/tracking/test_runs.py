@@ -3,12 +3,14 @@ import json
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from modwatch.alerts.messages import ActiveAlert
 from modwatch.errors import MetricInputError, TrackingError
 from modwatch.lake.schemas import MEASUREMENTS
+from modwatch.metrics.estimation.groups import compare_scores
 from modwatch.tracking.client import connect, experiment_id, runs_tagged
 from modwatch.tracking.facts import DayTables
 from modwatch.tracking.keys import MAX_KEYS, day_metrics, deployed_estimates
@@ -108,6 +110,24 @@ def test_the_table_holds_every_estimate(mlflow_url, publish, measure, tmp_path):
     expected = measure(DAY)
     assert list(table.columns) == MEASUREMENTS.names
     pd.testing.assert_series_equal(table["value"], expected["value"])
+
+
+def test_no_name_from_the_comments_is_a_formula(mlflow_url, experiment, measure, facts, tmp_path):
+    prob = np.linspace(0, 1, 400)
+    members = {("platform", name): prob < 0.5 for name in ("=1+1", "fine")}
+    groups = compare_scores(prob, prob > 0.7, prob > 0.9, members).assign(dt=DAY, scope="day")
+    run_id = publish_day(
+        DAY,
+        tables=DayTables(measurements=measure(DAY), comment_groups=groups),
+        facts=facts,
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    with connect(mlflow_url) as client:
+        path = client.download_artifacts(run_id, "tables/comment_groups.csv", str(tmp_path))
+    table = pd.read_csv(path)
+    assert set(table["group"]) == {"'=1+1", "fine"}
+    assert table["difference"].min() < 0, "numbers stay"
 
 
 def test_tables_are_shown_as_they_are(mlflow_url, experiment, full_tables, facts, tmp_path):

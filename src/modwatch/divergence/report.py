@@ -119,11 +119,11 @@ def group_report(
     the group's annotators are a sample, on the same items (Student's t of the linearised ratio,
     annotators as clusters, and some width where all of them are alike; of a divergence, the values
     under which it is no exception); `difference` from the value of all other grouped annotators,
-    with the interval `difference_low` to `difference_high` (Welch's t); `p_value` of a permutation test that groups do not matter, and
-    `p_holm`, corrected for all rows; `shrunk`, `shrunk_low` and `shrunk_high`, the estimate under
-    partial pooling of the groups (normal-normal, DerSimonian & Laird 1986), by which small groups
-    should be read; `annotators`, `annotations`; `reason` where there is no value. Suppressed groups
-    have a row with the reason alone.
+    with the interval `difference_low` to `difference_high` (Welch's t); `p_value` of a permutation
+    test that groups do not matter, and `p_holm`, corrected for all rows; `shrunk`, `shrunk_low` and
+    `shrunk_high`, the estimate under partial pooling of the groups (normal-normal, DerSimonian &
+    Laird 1986), by which small groups should be read; `annotators`, `annotations`; `reason` where
+    there is no value. Suppressed groups have a row with the reason alone.
 
     `uncertainty_divergence` is 0 or more, and chance alone makes it more; the test says whether it
     is more than that. It is not shrunk.
