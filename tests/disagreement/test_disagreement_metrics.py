@@ -69,6 +69,7 @@ def test_raw_is_the_metric_of_every_annotation(
             "oc_auroc": metrics.oc_auroc(**review),
             "oc_average_precision": metrics.oc_auprc(**review, interpolation="step"),
             "review_efficiency": metrics.review_efficiency(**review),
+            "review_effectiveness": metrics.review_effectiveness(**review),
         }
     for name, value in plain.items():
         wanted = np.nan if value is None else value
@@ -84,13 +85,16 @@ def truth(made: World) -> dict[str, float | None]:
         "recall": adjusted(metrics.recall, made.opinion, made.prob),
         "precision": adjusted(metrics.precision, made.opinion, made.prob),
         "average_precision": adjusted(metrics.auprc, made.opinion, made.prob, interpolation="step"),
-        "oc_auroc": adjusted(
-            metrics.oc_auroc,
-            made.opinion,
-            made.prob,
-            y_score=score[: made.prob.size],
-            review_fraction=0.1,
-        ),
+        **{
+            name: adjusted(
+                getattr(metrics, name),
+                made.opinion,
+                made.prob,
+                y_score=score[: made.prob.size],
+                review_fraction=0.1,
+            )
+            for name in ("oc_auroc", "review_effectiveness")
+        },
     }
 
 
@@ -238,7 +242,8 @@ def test_two_classes_are_two_of_three(review_fraction: float) -> None:
     other = table(replace(made.annotations, label=1 - label), 1 - prob)
     columns = ["majority", "raw"]
     three = table(replace(made.annotations, classes=(0, 1, 2)), np.c_[both, np.zeros(prob.size)])
-    alone = ["accuracy", "oc_accuracy", *(["review_efficiency"] if review_fraction else [])]
+    alone = ["accuracy", "oc_accuracy", "review_effectiveness"]
+    alone += ["review_efficiency"] if review_fraction else []
     assert np.allclose(three.loc[alone, columns], two.loc[alone, columns])
     of_classes = [name for name in two.index if name not in (*alone, "review_efficiency")]
     mean = (two.loc[of_classes, columns] + other.loc[of_classes, columns]) / 2

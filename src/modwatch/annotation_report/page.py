@@ -18,8 +18,8 @@ from modwatch.tracking.figures import style
 from modwatch.tracking.figures.style import svg_uri
 from modwatch.tracking.keys import metric_title
 
-#: Labels that are listed.
-_MOST_LABELS = 10
+#: Labels that are listed, and characters of a name in a table.
+_MOST_LABELS, _WIDEST = 10, 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,7 +286,7 @@ def _group_tables(grouping: GroupingReport) -> tuple[Table, ...]:
                 ),
                 rows=tuple(
                     (
-                        str(row["group"]),
+                        _short(row["group"]),
                         metric_title(str(row["metric"])),
                         *(_number(row[name]) for name in columns),
                         f"{row['annotators']:.0f}",
@@ -303,8 +303,8 @@ def _group_tables(grouping: GroupingReport) -> tuple[Table, ...]:
                 columns=("Group", "With", "κ", "Low", "High", "Items of both"),
                 rows=tuple(
                     (
-                        str(row["group"]),
-                        "itself" if row["group"] == row["other"] else str(row["other"]),
+                        _short(row["group"]),
+                        "itself" if row["group"] == row["other"] else _short(row["other"]),
                         *(_number(row[name]) for name in ("kappa", "low", "high")),
                         f"{row['items']:,}",
                     )
@@ -322,6 +322,11 @@ def _spoken(grouping: str) -> str:
     'gender and age'
     """
     return grouping.replace(",", " and ")
+
+
+def _short(group: object) -> str:
+    """Return the name of a group as it fits a table."""
+    return style.shortened(str(group), _WIDEST)
 
 
 def _number(value: float) -> str:

@@ -30,7 +30,8 @@ Scores = dict[str, float | None]
 #: Metrics of a model alone, and of model and moderators together.
 ADJUSTED_METRICS = (
     *("accuracy", "precision", "recall", "f1", "auroc", "average_precision"),
-    *("oc_accuracy", "oc_auroc", "oc_average_precision", "review_efficiency"),
+    *("oc_accuracy", "oc_auroc", "oc_average_precision"),
+    *("review_efficiency", "review_effectiveness"),
 )
 
 
@@ -267,6 +268,7 @@ def _overall(right: Floats, wrong: Floats, reviewed: Floats) -> Scores:
         "accuracy": share(_total(right), total),
         "oc_accuracy": share(agreed, total),
         "review_efficiency": share(caught, _total((right + wrong) * reviewed)),
+        "review_effectiveness": share(caught, _total(wrong)),
     }
 
 
