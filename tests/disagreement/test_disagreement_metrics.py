@@ -258,6 +258,31 @@ def test_accuracy_of_three_classes_needs_no_probabilities() -> None:
     assert found["raw"] < found["adjusted"] - 0.05
 
 
+def nearly_by_chance() -> Annotations:
+    """Return labels of two people of 150 items; 66 of those given again differ."""
+    rng = np.random.default_rng(0)
+    item, person = np.tile(np.arange(150), 3), np.repeat([0, 1, 0], 150)
+    label = (rng.random(450) < 0.5).astype(int)
+    label[300:] = label[:150] ^ (np.arange(150) < 66)
+    return Annotations.of(item=item, annotator=person, label=label)
+
+
+def test_flip_rates_that_may_be_those_of_chance_leave_one_end_open() -> None:
+    made = nearly_by_chance()
+    rates = estimate_flip_rates(made)
+    assert rates.rates("high").max() == 0.5
+    rng = np.random.default_rng(1)
+    table = adjusted_metrics(made, rng.random(150), rates)
+    known = table.dropna(subset="adjusted")
+    assert len(known) == len(table)
+    assert (known["low"] <= known["adjusted"] + 1e-9).all()
+    assert (known["adjusted"] <= known["high"] + 1e-9).all()
+    assert ((known["low"] == 0) | (known["high"] == 1)).all()
+    alone = adjusted_accuracy(made, np.zeros(150, int), rates)
+    assert alone["low"] <= alone["adjusted"] <= alone["high"]
+    assert alone["low"] == 0 or alone["high"] == 1
+
+
 def test_any_metric_of_label_probability_and_weight() -> None:
     def brier(label: np.ndarray, prob: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(brier_score_loss(label, prob, sample_weight=sample_weight))

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from modwatch.disagreement import Annotations, estimate_flip_rates, svd_flip_rates
+from modwatch.disagreement.factorisation import _rates
 from modwatch.errors import MetricInputError
 
 
@@ -87,3 +88,16 @@ def test_labels_simulated_with_the_same_seed_are_held_out_at_random() -> None:
     label = (item % 2 ^ flipped).astype(int)
     annotations = Annotations.of(item=item, annotator=np.tile(np.arange(each), items), label=label)
     assert svd_flip_rates(annotations, seed=0).mean == pytest.approx(0.1, abs=0.02)
+
+
+def test_a_stratum_whose_labels_are_mispredicted_by_chance_is_named() -> None:
+    made = grouped(0.1)
+    item, wrong = made.item[made.first], np.ones(int(made.first.sum()), bool)
+    with pytest.raises(MetricInputError, match=r"stratum 0: .* mispredicts 100.0% of its labels"):
+        _rates(made, item, wrong, (2, 10.0), 0.1)
+
+
+def test_labels_that_are_all_alike_are_named() -> None:
+    made = Annotations.of(item=[0, 0, 1, 1], annotator=[0, 1, 0, 1], label=[1] * 4, classes=(0, 1))
+    with pytest.raises(MetricInputError, match="all labels are alike"):
+        svd_flip_rates(made)

@@ -96,8 +96,8 @@ def svd_flip_rates(
 
     Raises:
         MetricInputError: no item with labels of two annotators, labels that are all alike, fewer
-            than five of them an annotator on average, or a factorisation that predicts no better
-            than the most frequent label.
+            than five of them an annotator on average, a factorisation that predicts no better than
+            the most frequent label, or mispredicts a stratum's labels as often as by chance.
     """
     counts = annotations.counts()
     if len(annotations.annotators) < 2 or not (counts.sum(axis=1) > 1).any():
@@ -244,14 +244,18 @@ def _rates(
     hits = np.bincount(of_item[item], wrong.astype(np.float64), strata)
     low, high = clopper_pearson(hits, size, level=0.9)
     rate = np.divide(hits, size, out=np.zeros(strata), where=size > 0)
-    most = np.nextafter(widest, 0)
+    if (rate >= widest).any():
+        raise MetricInputError(
+            f"stratum {int(rate.argmax())}: a factorisation mispredicts {rate.max():.1%} of its "
+            "labels, as many as by chance. Flip rates need retests here"
+        )
     rates = pd.DataFrame(
         {
             "retests": 0,
             "self_disagreement": np.nan,
-            "flip_rate": np.minimum(rate, most),
-            "flip_rate_low": np.minimum(low, most),
-            "flip_rate_high": np.minimum(high, most),
+            "flip_rate": rate,
+            "flip_rate_low": low,
+            "flip_rate_high": np.minimum(high, widest),
         }
     )
     reason = (

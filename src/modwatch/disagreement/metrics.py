@@ -72,7 +72,8 @@ def adjusted_metrics(
     items as p(1−p) does those of two classes.
 
     Primary labels are estimated without the bias of Eq. 2 (`signed_shares`). The bounds cover the
-    flip rates, not the choice of items or annotators.
+    flip rates, not the choice of items or annotators. Where labels of a stratum or a person may
+    differ from themselves as often as by chance, they bound nothing: that end is 0 or 1.
 
     Args:
         annotations: of K classes; of two, the last is positive.
@@ -122,8 +123,7 @@ def adjusted_metrics(
     of_majority = np.stack([label == each for each in classes], axis=1).astype(np.float64)
     (found["oracle"],) = scored([given["adjusted"]], of_majority, label)
     table = pd.DataFrame(found, index=list(ADJUSTED_METRICS), dtype=np.float64)
-    ends = np.sort(table[["low", "high"]].to_numpy(), axis=1)
-    table["low"], table["high"] = ends[:, 0], ends[:, 1]
+    table["low"], table["high"] = _ends(*table[["adjusted", "low", "high"]].to_numpy().T)
     table["normalised"] = table["adjusted"] / table["oracle"]
     return table
 
@@ -224,8 +224,25 @@ def _label_shares(
         "raw": counts / given,
         "adjusted": primary_shares(annotations, rates),
         "low": primary_shares(annotations, rates, bound="low"),
-        "high": primary_shares(annotations, rates, bound="high"),
+        "high": _of_high_rates(annotations, rates),
     }
+
+
+def _of_high_rates(annotations: Annotations, rates: FlipRates) -> Floats:
+    """Return shares (I, K) by the high flip rates; NaN if one leaves labels without information."""
+    if rates.rates("high").max() < 1 - 1 / annotations.n_classes:
+        return primary_shares(annotations, rates, bound="high")
+    return np.full_like(annotations.counts(), np.nan)
+
+
+def _ends(adjusted: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the lower and the upper end (n,) of metrics by low and by high flip rates.
+
+    Of the latter NaN where they bound nothing: that end is 0 or 1.
+    """
+    open_ended = np.where(low <= adjusted, 1.0, 0.0)
+    other = np.where(np.isnan(high) & ~np.isnan(low), open_ended, high)
+    return np.fmin(low, other), np.fmax(low, other)
 
 
 def _scores(
@@ -352,6 +369,8 @@ def adjusted_accuracy(
         return share(agreeing, float(weight.sum())) or 0.0
 
     found = {name: right(given, code) for name, given in shares.items()}
+    ends = _ends(*(np.array([found[name]]) for name in ("adjusted", "low", "high")))
+    found["low"], found["high"] = (float(end[0]) for end in ends)
     found["oracle"] = right(shares["adjusted"], label)
     found["normalised"] = found["adjusted"] / found["oracle"]
     return found
