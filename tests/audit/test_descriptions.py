@@ -1,6 +1,7 @@
 """What people read before they approve a plan or sign a result."""
 
 import re
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from modwatch.audit.descriptions import describe_forecast, describe_plan, describe_result
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay
+from modwatch.errors import AuditError
 
 
 def plan(**changes: Any) -> AuditPlan:
@@ -115,3 +117,13 @@ def test_the_words_of_a_result() -> None:
         "| prevalence unflagged | 0.8124 | 0.7000 to 0.9000 | 1,200 |\n\n"
         "All files are in `s3://lake/_audits/a`."
     )
+
+
+def test_decisions_of_the_source_are_not_said_to_follow_from_a_threshold() -> None:
+    days = tuple(replace(day, threshold=None) for day in plan().population)
+    told = describe_plan(plan(population=days))
+    assert "flagged by model 3 (as the source decided, whatever the score)." in told
+    assert "| flagged | 0 to 1 | 2,000 | 200 |" in told
+    assert "| unflagged | 0.01235 to 1 | 8,000 | 600 |" in told
+    with pytest.raises(AuditError, match="the model or its threshold changed within the period"):
+        plan(population=(days[0], plan().population[1]))

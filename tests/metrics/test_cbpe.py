@@ -148,3 +148,18 @@ def test_the_order_of_the_rows_changes_no_bit() -> None:
         for p in (prob, rng.permutation(prob))
     ]
     assert findings[0] == findings[1]
+
+
+def test_expected_performance_of_decisions_that_contradict_the_scores() -> None:
+    """Four kinds of comments, in the head: 500 each of (0.9, 0.9 unflagged, 0.1 flagged, 0.1)."""
+    prob = np.repeat([0.9, 0.9, 0.1, 0.1], 500)
+    flagged = np.repeat([True, False, True, False], 500)
+    found = expected(prob, flagged=flagged)
+    assert found["cbpe_accuracy"].value == pytest.approx(0.5)  # (0.9 + 0.1 + 0.1 + 0.9) / 4
+    assert found["cbpe_precision_flagged"].value == pytest.approx(0.5)  # (0.9 + 0.1) / 2
+    assert found["cbpe_recall_flagged"].value == pytest.approx(0.5)  # 1 of 2 expected positives
+    assert found["cbpe_auroc"].value == pytest.approx(expected(prob)["cbpe_auroc"].value)
+    other = np.random.default_rng(1).permutation(prob.size)
+    assert expected(prob[other], flagged=flagged[other]) == found
+    with pytest.raises(MetricInputError):
+        expected(prob, flagged=flagged[1:])

@@ -78,7 +78,8 @@ def route(lake: Lake, scores: DayScores, policy: RoutingPolicy = POLICY) -> pa.R
     recent = routing_rows.recent_labels(lake, [DAY])
     routed = routing_rows.routed_rows(DAY, scores, policy, routing, toxic_labels=recent)
     routed = routing_rows.as_routed_before(lake, DAY, routed)
-    lake.replace("routing_design", DAY, [routing_rows.design_rows(DAY, scores, policy, routing)])
+    design = routing_rows.design_rows(DAY, scores, policy, routing, keys)
+    lake.replace("routing_design", DAY, [design])
     lake.replace("routed", DAY, [routed])
     return routed
 

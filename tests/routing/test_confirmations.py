@@ -118,3 +118,12 @@ def test_rounds_come_after_each_other_anywhere_in_the_day():
 
 def test_an_empty_day_confirms_nothing():
     assert drawn(np.zeros((0, 2))).row.size == 0
+
+
+def test_labels_that_contradict_the_decision_are_confirmed_whatever_the_score():
+    prob = np.array([0.9, 0.9, 0.1, 0.1])
+    flagged = np.array([True, False, True, False])
+    chance = confirmation_probabilities(prob, np.ones(4, int), flagged=flagged, share=0.3)
+    assert (chance[:, 0] == 1).tolist() == flagged.tolist()
+    with pytest.raises(DesignError, match="3 decisions for 4 comments"):
+        confirmation_probabilities(prob, np.ones(4, int), flagged=flagged[1:], share=0.3)

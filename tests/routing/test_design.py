@@ -233,3 +233,45 @@ def test_the_stratum_of_every_comment_follows_from_the_stored_design(strategy, d
     assert (found[routing.row] == routing.stratum).all()
     with pytest.raises(DesignError, match="do not divide into the strata"):
         strata_of(prob[::-1] * 0.9, routing.strata, top, **options)
+
+
+def contradicting(prob: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return decisions of a rule engine: one in ten has nothing to do with the score."""
+    return np.where(rng.random(prob.size) < 0.1, rng.random(prob.size) < 0.5, prob > 0.7)
+
+
+@pytest.mark.parametrize("strategy", ["uncertainty", "toxicity", "hybrid"])
+def test_decisions_that_no_threshold_gives_have_strata_of_their_own(strategy) -> None:
+    rng = np.random.default_rng(5)
+    prob = rng.beta(0.4, 2.0, 3_000).astype(np.float32)
+    flagged = contradicting(prob, rng)
+    keys = rng.integers(0, 2**63, prob.size, dtype=np.uint64)
+    policy = RoutingPolicy(review_fraction=0.1, strategy=strategy)
+    routing = design_routing(prob, keys, policy, flagged=flagged)
+    sides = routing.strata["flagged"].to_numpy()[2:]  # after the top and what the slice replaced
+    assert set(sides) == {True, False}
+    for stratum, side in enumerate(sides, start=2):
+        assert (flagged[routing.row[routing.stratum == stratum]] == side).all()
+    top = np.isin(np.arange(prob.size), routing.row[routing.stratum == 0])
+    found = strata_of(prob, routing.strata, top, strategy=strategy, flagged=flagged)
+    assert np.bincount(found).tolist() == routing.strata["population"].tolist()
+    assert (found[routing.row] == routing.stratum).all()
+    with pytest.raises(DesignError, match="scores, decisions or the routing policy have changed"):
+        strata_of(prob, routing.strata, top, strategy=strategy, threshold=0.7)
+
+
+def test_decisions_by_a_threshold_route_what_the_threshold_routes() -> None:
+    rng = np.random.default_rng(6)
+    prob = rng.random(500)
+    keys = rng.integers(0, 2**63, prob.size, dtype=np.uint64)
+    policy = RoutingPolicy(review_fraction=0.2)
+    one = design_routing(prob, keys, policy, threshold=0.3)
+    other = design_routing(prob, keys, policy, flagged=prob > 0.3)
+    assert by_row(one) == by_row(other)
+    pd.testing.assert_frame_equal(one.strata, other.strata)
+
+
+def test_decisions_must_fit() -> None:
+    policy, keys = RoutingPolicy(review_fraction=1), np.zeros(1, np.uint64)
+    with pytest.raises(DesignError, match="one decision per comment"):
+        design_routing([0.5], keys, policy, flagged=np.zeros(2, bool))

@@ -26,8 +26,15 @@ def put_comments(lake: Lake, day: datetime.date, size: int, **columns: object) -
 
 
 def put_scores(
-    lake: Lake, day: datetime.date, prob: np.ndarray, *, version: str = "3", role: str = "champion"
+    lake: Lake,
+    day: datetime.date,
+    prob: np.ndarray,
+    *,
+    version: str = "3",
+    role: str = "champion",
+    flagged: np.ndarray | None = None,
 ) -> None:
+    """Store scores with the threshold 0.5, or with decisions that the source brought."""
     rows = batch(
         SCORES,
         len(prob),
@@ -37,8 +44,8 @@ def put_scores(
         role=role,
         prob=prob,
         uncertainty=prob * (1 - prob),
-        flagged=prob > 0.5,
-        threshold=0.5,
+        flagged=prob > 0.5 if flagged is None else flagged,
+        threshold=0.5 if flagged is None else None,
     )
     lake.replace("scores", day, [rows], role=role)
 

@@ -256,7 +256,8 @@ def _within(plan: AuditPlan, each: DrawnComment) -> bool:
     stratum = plan.strata[each.stratum]
     lower = 0 if stratum.lower is None else stratum.lower
     upper = np.inf if stratum.upper is None else stratum.upper
-    decided = (each.score > plan.threshold) == (stratum.side == "flagged")
+    threshold, flagged = plan.threshold, stratum.side == "flagged"
+    decided = threshold is None or (each.score > threshold) == flagged
     return decided and each.score <= 1 and lower <= each.score < upper
 
 

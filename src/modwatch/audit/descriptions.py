@@ -62,7 +62,7 @@ few positives to estimate it in 0.25 % of such audits.
     return "\n\n".join(
         [
             f"**{plan.first} to {plan.last}**: {comments:,} comments, {flagged:,} flagged by model "
-            f"{plan.model_version} (score above {plan.threshold:g}).",
+            f"{plan.model_version} ({_decided(plan)}).",
             "\n".join(["| decided | score | comments | to label |", "|---|---|---:|---:|", *rows]),
             f"{_stages(plan, wanted)} {_further(plan)}: {_effort(plan, wanted)}. Deadline: "
             f"{plan.deadline_days} days{' per stage' if plan.stages > 1 else ''}. Confidence "
@@ -168,9 +168,18 @@ def bound_text(estimate: Mapping[str, Any]) -> str:
     return f"{words} {estimate[end]:.4f}"
 
 
-def _range(stratum: PlannedStratum, threshold: float) -> str:
+def _decided(plan: AuditPlan) -> str:
+    """Return what was flagged."""
+    if plan.threshold is None:
+        return "as the source decided, whatever the score"
+    return f"score above {plan.threshold:g}"
+
+
+def _range(stratum: PlannedStratum, threshold: float | None) -> str:
     """Return the range of scores; an open end is the threshold, 0 or 1."""
-    least, most = (threshold, 1) if stratum.side == "flagged" else (0, threshold)
+    least, most = 0.0, 1.0
+    if threshold is not None:
+        least, most = (threshold, 1) if stratum.side == "flagged" else (0, threshold)
     lower = least if stratum.lower is None else stratum.lower
     upper = most if stratum.upper is None else stratum.upper
     return f"{lower:.4g} to {upper:.4g}"

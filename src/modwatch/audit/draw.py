@@ -98,7 +98,10 @@ def day_digest(parts: Iterable[Scored]) -> str:
     >>> day_digest([part("a", "b")]) == day_digest([part("b"), part("a")])
     True
     """
-    rows = [_row_digests(part) for part in parts]
+    return _joined_digest([_row_digests(part) for part in parts])
+
+
+def _joined_digest(rows: Sequence[NDArray[np.bytes_]]) -> str:
     digests = np.concatenate([np.empty(0, f"S{_DIGEST_BYTES}"), *rows])
     digests.sort()
     return hashlib.sha256(digests.tobytes()).hexdigest()
@@ -169,10 +172,11 @@ class ScoreHistogram:
 def strata_of(plan: AuditPlan, part: Scored) -> Ints:
     """Return the index of the stratum (n,) of each comment.
 
-    AuditError for decisions that do not follow from the plan's threshold, and for comments on a
-    side that had none.
+    AuditError for decisions that do not follow from the plan's threshold, if it has one, and for
+    comments on a side that had none.
     """
-    if ((part.prob.astype(np.float64) > plan.threshold) != part.flagged).any():
+    threshold = plan.threshold
+    if threshold is not None and ((part.prob.astype(np.float64) > threshold) != part.flagged).any():
         raise AuditError(
             f"audit {plan.audit!r}: decisions of {part.day} do not follow from the threshold of "
             "the plan; they changed since planning"
@@ -233,7 +237,8 @@ def draw(
     """Return the comments with the smallest keys of each stratum, in the order of their keys.
 
     `labels` (H,) is the number per stratum, including earlier stages; for `seed` see `keys_of`.
-    Memory is bounded by the sample and one batch. AuditError when the stream differs from the
+    Memory is bounded by the sample and one batch, and 32 bytes per comment of a plan without a
+    threshold. AuditError when the stream differs from the
     population of the plan.
     """
     pools = [_Smallest(size) for size in labels]
@@ -266,6 +271,10 @@ class _StreamCounts:
         self._plan = plan
         self._days = Counter[tuple[date, bool]]()
         self._strata = np.zeros(len(plan.strata), dtype=np.int64)
+        #: Digests of the comments of each day, where no threshold tells whether decisions changed.
+        self._rows: dict[date, list[NDArray[np.bytes_]]] | None = (
+            {} if plan.threshold is None else None
+        )
         #: Comments by column, value and stratum.
         self.traits = Counter[tuple[str, str, int]]()
 
@@ -273,6 +282,8 @@ class _StreamCounts:
         flagged = int(part.flagged.sum())
         self._days.update({(part.day, True): flagged, (part.day, False): len(stratum) - flagged})
         self._strata += np.bincount(stratum, minlength=self._strata.size)
+        if self._rows is not None:
+            self._rows.setdefault(part.day, []).append(_row_digests(part))
         for column, values in part.traits.items():
             pairs = zip(values, stratum.tolist(), strict=True)
             self.traits.update(
@@ -280,13 +291,26 @@ class _StreamCounts:
             )
 
     def verify(self) -> None:
-        """Raise AuditError unless days and strata have as many comments as planned."""
+        """Raise AuditError unless days and strata have the planned comments.
+
+        Their number suffices where decisions follow from the scores.
+        """
         days = {day.day: (day.flagged, day.comments - day.flagged) for day in self._plan.population}
         for day in sorted(days.keys() | {day for day, _ in self._days}):
             now = (self._days[day, True], self._days[day, False])
             self._compare(str(day), now, days.get(day, (0, 0)))
         for number, stratum in enumerate(self._plan.strata):
             self._compare(f"stratum {number}", int(self._strata[number]), stratum.population)
+        if self._rows is not None:
+            self._verify_decisions(self._rows)
+
+    def _verify_decisions(self, rows: Mapping[date, Sequence[NDArray[np.bytes_]]]) -> None:
+        for planned in self._plan.population:
+            if _joined_digest(rows.get(planned.day, [])) != planned.digest:
+                raise AuditError(
+                    f"audit {self._plan.audit!r}: scores or decisions of {planned.day} changed "
+                    "since planning"
+                )
 
     def _compare(self, where: str, now: object, planned: object) -> None:
         if now != planned:

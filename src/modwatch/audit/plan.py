@@ -58,8 +58,9 @@ class PopulationDay:
     comments: int
     flagged: int
     model_version: str
-    #: A comment is flagged when prob > threshold.
-    threshold: float
+    #: A comment is flagged when prob > threshold; None: the source brought the decisions,
+    #: which need not follow from the scores.
+    threshold: float | None
     #: SHA-256 over id, score and decision of all comments in any order; see `draw.day_digest`.
     digest: str
     #: SHA-256 over id and texts of all comments in any order; see `draw.texts_digest`. Empty in
@@ -161,8 +162,8 @@ class AuditPlan:
         return next(day.model_version for day in self.population if day.comments)
 
     @property
-    def threshold(self) -> float:
-        """A comment of the period is flagged when prob > threshold."""
+    def threshold(self) -> float | None:
+        """A comment of the period is flagged when prob > threshold; None: as the source decided."""
         return next(day.threshold for day in self.population if day.comments)
 
     @property
@@ -298,7 +299,8 @@ def _period_problems(plan: AuditPlan) -> Iterator[str]:
         yield "the model or its threshold changed within the period; audit each part separately"
     if plan.format > 1 and any(day.comments and not day.texts for day in plan.population):
         yield "a day has no digest of its texts"
-    if any(not 0 <= day.threshold <= 1 for day in plan.population):
+    thresholds = [day.threshold for day in plan.population if day.threshold is not None]
+    if any(not 0 <= threshold <= 1 for threshold in thresholds):
         yield "the threshold must be in [0, 1]"
 
 

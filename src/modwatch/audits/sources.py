@@ -88,7 +88,7 @@ class _CountedDay:
         self._day, self._batches = day, batches
         self._histograms = (flagged, unflagged)
         self._comments = self._flagged = 0
-        self._models: set[tuple[str, float]] = set()
+        self._models: set[tuple[str, float | None]] = set()
 
     def __iter__(self) -> Iterator[Scored]:
         for batch in self._batches:

@@ -97,19 +97,18 @@ def _cells(measured: pd.DataFrame, truth: pd.DataFrame, at: Resources) -> list[s
 
 def _measured(at: Resources, days: Sequence[LabelledDay]) -> pd.DataFrame:
     """Return the metrics of some days together, at the strategy and α in use."""
-    first = at.lake.days("scores")[0]
     return measure_days(
         days,
         review_fractions=[at.settings.review_fraction],
         strategies=[at.settings.strategy],
-        threshold=day_scores(at.lake, first).threshold,
     )
 
 
 def _truth(at: Resources, day: datetime.date) -> LabelledDay:
     """Return the day with the labels of the source."""
     scores, comments = _scored(at, day)
-    return fully_labelled(comments["label"].to_numpy(np.int8), scores.prob.astype(np.float64))
+    label = comments["label"].to_numpy(np.int8)
+    return fully_labelled(label, scores.prob.astype(np.float64), flagged=scores.flagged)
 
 
 def _scored(

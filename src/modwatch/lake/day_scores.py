@@ -18,10 +18,11 @@ class DayScores:
     comment_id: pa.ChunkedArray
     #: (N,) in [0, 1].
     prob: NDArray[np.float32]
-    #: (N,) prob > threshold.
+    #: (N,) the automated decisions.
     flagged: NDArray[np.bool_]
-    #: The model's; 0.5 without scores.
-    threshold: float
+    #: The model's, which flags prob > threshold; None where the source brought the decisions, and
+    #: 0.5 without scores.
+    threshold: float | None
     #: The version that scored the day; empty without scores.
     model_version: str
 

@@ -67,7 +67,8 @@ QUARANTINE = pa.schema(
 )
 
 #: One prediction. `prob` is the posterior mean of p(y=1|x); `uncertainty` is p(1−p);
-#: `model_variance` is Var_W p(y=1|x,W); `flagged` is prob > threshold of that model version.
+#: `model_variance` is Var_W p(y=1|x,W); `flagged` is the automated decision: prob > threshold of
+#: that model version, or the decision that the source brought, and then `threshold` is null.
 SCORES = pa.schema(
     [
         *_required(pa.date32(), "dt"),
@@ -76,7 +77,7 @@ SCORES = pa.schema(
         *_required(pa.float32(), "prob", "uncertainty"),
         *_columns(pa.float32(), "model_variance", "mutual_information"),
         *_required(pa.bool_(), "flagged"),
-        ("threshold", pa.float64()),  # of that model version
+        ("threshold", pa.float64()),  # of that model version; null: of the source
     ]
 )
 
@@ -96,6 +97,8 @@ ROUTING_DESIGN = pa.schema(
         *_columns(pa.bool_(), "flagged"),
         *_required(pa.int64(), "population"),  # N_h
         *_required(pa.int64(), "sample"),  # n_h
+        # Hash of the day's scores and decisions; null: routed before 0.5.
+        ("scores_digest", pa.string()),
     ]
 )
 

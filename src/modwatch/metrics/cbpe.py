@@ -33,6 +33,7 @@ def expected_performance(
     strategy: str = "uncertainty",
     toxic_share: float = 0.5,
     threshold: float = 0.5,
+    flagged: NDArray[np.bool_] | None = None,
 ) -> Iterator[Finding]:
     """Yield the expected accuracy, precision, recall, AUROC, OC-Acc and RE of n comments.
 
@@ -46,6 +47,7 @@ def expected_performance(
         strategy: the deployed one of `STRATEGIES`.
         toxic_share: of the strategy `hybrid`, in [0, 1].
         threshold: in [0, 1]; a comment is flagged if its probability is above.
+        flagged: (n,) the decisions, where they are not y_prob > threshold.
 
     Raises:
         MetricInputError: an argument out of range.
@@ -54,16 +56,19 @@ def expected_performance(
     >>> [round(finding.value, 3) for finding in findings]
     [0.85, 0.8, 0.889, 0.854, 0.87, 0.2]
     """
-    p = np.sort(inputs.probabilities(y_prob))  # sums do not depend on the order of the rows
-    flagged = (p > inputs.fraction("threshold", threshold)).astype(np.float64)
+    p = inputs.probabilities(y_prob)
+    decided = p > inputs.fraction("threshold", threshold) if flagged is None else flagged
+    inputs.same_length(y_prob=p, flagged=decided)
+    order = np.lexsort((decided, p))  # sums do not depend on the order of the rows
+    p, flags = p[order], decided[order].astype(np.float64)
     alpha = inputs.fraction("review_fraction", review_fraction)
     score = review_scores(p, strategy, toxic_share=toxic_share)
     (review,) = reviews(score, [alpha], np.ones(p.size))
     reviewed = review.reviewed(score)
-    right = np.where(flagged > 0, p, 1 - p)
+    right = np.where(flags > 0, p, 1 - p)
     yield _mean("accuracy", p, right)
-    yield _mean("precision_flagged", p, p, part=flagged)
-    yield _recall(p, flagged)
+    yield _mean("precision_flagged", p, p, part=flags)
+    yield _recall(p, flags)
     yield _auroc(p)
     yield _mean("oc_accuracy", p, reviewed + (1 - reviewed) * right, unsure=1 - reviewed)
     yield _mean("review_efficiency", p, 1 - right, part=reviewed)

@@ -46,13 +46,12 @@ def compare_window(lake: Lake, window: Window, policy: RoutingPolicy) -> int:
 class _Pair:
     """A day that both models scored, without the ids of its comments."""
 
-    #: With the champion's probabilities.
+    #: With the champion's probabilities and decisions.
     labelled: LabelledDay
-    champion_threshold: float
     champion_version: str
-    #: (N,) the challenger's probabilities of the same comments.
+    #: (N,) the challenger's probabilities of the same comments, and its decisions.
     prob: NDArray[np.float32]
-    threshold: float
+    flagged: NDArray[np.bool_]
     challenger_version: str
 
 
@@ -65,12 +64,12 @@ def _pair(lake: Lake, day: datetime.date) -> _Pair | None:
     place = pc.index_in(champion.comment_id.combine_chunks(), ids)
     if place.null_count:
         return None
+    at = place.to_numpy(zero_copy_only=False)
     return _Pair(
         labelled=tables.labelled_day(lake, day, champion),
-        champion_threshold=champion.threshold,
         champion_version=champion.model_version,
-        prob=challenger.prob[place.to_numpy(zero_copy_only=False)],
-        threshold=challenger.threshold,
+        prob=challenger.prob[at],
+        flagged=challenger.flagged[at],
         challenger_version=challenger.model_version,
     )
 
@@ -80,12 +79,13 @@ def _compared(
 ) -> pd.DataFrame:
     *_, last = pairs.values()
     labelled = [pair.labelled for pair in pairs.values()]
-    champion = ModelDays(days=labelled, threshold=last.champion_threshold)
-    prob = [pair.prob for pair in pairs.values()]
+    champion = ModelDays(days=labelled)
     strategy, fraction = tables.deployed(lake, max(pairs))
     table = compare_days(
         champion,
-        champion.scored_by(prob, threshold=last.threshold),
+        champion.scored_by(
+            [pair.prob for pair in pairs.values()], [pair.flagged for pair in pairs.values()]
+        ),
         Setting(
             review_fraction=fraction,
             strategy=strategy,

@@ -57,7 +57,7 @@ def compare_window(lake: Lake, window: Window, policy: RoutingPolicy, terms: Ter
     made = lake.table("comment_groups", window.last, columns=["digest"], scope="window").column(0)
     if len(made) and made[0].as_py() == digest:
         return
-    days, found, threshold = [], [], 0.5
+    days, found = [], []
     for day in window.days:
         scores = day_scores(lake, day)
         try:
@@ -66,10 +66,9 @@ def compare_window(lake: Lake, window: Window, policy: RoutingPolicy, terms: Ter
             continue
         days.append(grouped)
         found.append(_groups(lake, day, scores, terms))
-        threshold = scores.threshold
     members = ((group, [day.mask(group) for day in found]) for group in _largest(found))
     known = gold_answers(lake, window.days)
-    table = measure_groups(days, members, threshold=threshold, known=known)
+    table = measure_groups(days, members, known=known)
     _replace(lake, window.last, "window", table, digest=digest)
 
 

@@ -62,7 +62,7 @@ def day_findings(
         review_fraction=policy.review_fraction,
         strategy=policy.strategy,
         toxic_share=policy.toxic_share,
-        threshold=scores.threshold,
+        flagged=scores.flagged,
     )
     yield from _queue_findings(engine, day)
 

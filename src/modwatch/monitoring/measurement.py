@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from modwatch.lake.day_scores import DayScores, day_scores
+from modwatch.lake.day_scores import day_scores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import LABEL_ERRORS, RELIABILITY, as_batch
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
@@ -34,11 +34,9 @@ def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
     digest = tables.labels_digest(lake, day)  # before the labels: newer ones are measured again
     strategy, fraction = tables.deployed(lake, day)
     strategies = tuple(dict.fromkeys(("uncertainty", "toxicity", policy.strategy, strategy)))
-    labelled, scores = _labelled(lake, [day])
+    labelled = _labelled(lake, [day])
     known = gold_answers(lake, [day]) + tables.error_evidence(lake, day - datetime.timedelta(1))
-    table = _estimates(
-        labelled, scores, policy, strategies=strategies, fraction=fraction, known=known
-    )
+    table = _estimates(labelled, policy, strategies=strategies, fraction=fraction, known=known)
     lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])
 
 
@@ -50,12 +48,11 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
         for name in ("reliability", "label_errors", "window_measurements"):
             lake.replace(name, window.last, [])
         return
-    labelled, scores = _labelled(lake, window.days)
+    labelled = _labelled(lake, window.days)
     strategy, fraction = tables.deployed(lake, window.last)
     gold = gold_answers(lake, window.days)
     table = _estimates(
         labelled,
-        scores,
         policy,
         strategies=STRATEGIES,
         fraction=fraction,
@@ -66,7 +63,6 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
         labelled,
         review_fraction=fraction,
         strategy=strategy,
-        threshold=scores.threshold,
         toxic_share=policy.toxic_share,
         known=gold,
         gold=gold,
@@ -109,23 +105,18 @@ def window_plan(
     (measured,) = windows(lake, [window])
     if not measured.days:
         return plan_labels([], policy, **wanted)
-    labelled, scores = _labelled(lake, measured.days)
+    labelled = _labelled(lake, measured.days)
     known = gold_answers(lake, measured.days)
-    return plan_labels(labelled, policy, threshold=scores.threshold, known=known, **wanted)
+    return plan_labels(labelled, policy, known=known, **wanted)
 
 
-def _labelled(lake: Lake, days: Sequence[datetime.date]) -> tuple[list[LabelledDay], DayScores]:
-    """Return the days with their labels, and the scores of the last."""
-    labelled = []
-    for day in days:
-        scores = day_scores(lake, day)
-        labelled.append(tables.labelled_day(lake, day, scores))
-    return labelled, scores
+def _labelled(lake: Lake, days: Sequence[datetime.date]) -> list[LabelledDay]:
+    """Return the days with their decisions and labels."""
+    return [tables.labelled_day(lake, day, day_scores(lake, day)) for day in days]
 
 
 def _estimates(
     labelled: Sequence[LabelledDay],
-    scores: DayScores,
     policy: RoutingPolicy,
     *,
     strategies: Sequence[str],
@@ -141,7 +132,6 @@ def _estimates(
         labelled,
         review_fractions=sorted({*REVIEW_FRACTIONS, policy.review_fraction, fraction}),
         strategies=strategies,
-        threshold=scores.threshold,
         toxic_share=policy.toxic_share,
         groups=groups,
         known=known,

@@ -46,8 +46,8 @@ class LabelledComments:
     """The labels of a period, of comments that have a score and several labels."""
 
     annotations: Annotations
-    #: (I,) in [0, 1].
-    y_prob: NDArray[np.float64]
+    #: (I,) in [0, 1]; None where the source brought decisions that no threshold of it gives.
+    y_prob: NDArray[np.float64] | None
     #: (I,) 1 / probability that the comment was routed and its first label confirmed; 1 where it
     #: was not routed by a design, 0 where all labels are of one person.
     weight: NDArray[np.float64]
@@ -67,7 +67,8 @@ def labels_between(
         return None
     labels = pd.concat(batches, ignore_index=True).sort_values("decided_at", kind="stable")
     columns = ["comment_id", "inclusion_probability", *CONFIRMATION_PROBABILITIES]
-    parts, threshold = [], 0.5
+    parts = []
+    thresholds: list[float | None] = [0.5]
     for day, of_day in labels.groupby("comment_dt")["comment_id"]:
         scores = day_scores(lake, day)
         # A day has millions of comments, and labels of hundreds.
@@ -76,11 +77,13 @@ def labels_between(
             {
                 "comment_id": scores.comment_id.filter(labelled).to_pandas(),
                 "prob": scores.prob[labelled.to_numpy()],
+                "flagged": scores.flagged[labelled.to_numpy()],
             }
         )
         chances = lake.table("routed", day, columns=columns).to_pandas()
         parts.append(known.merge(chances, on="comment_id", how="left").assign(comment_dt=day))
-        threshold = scores.threshold if len(scores.prob) else threshold
+        if len(scores.prob):
+            thresholds.append(scores.threshold)
     labels = labels.merge(pd.concat(parts, ignore_index=True), on=_ITEM)
     of_comment = labels.groupby(_ITEM)["annotator"]
     labels = labels.assign(people=of_comment.transform("nunique"))
@@ -94,12 +97,28 @@ def labels_between(
         item=item, annotator=labels["annotator"], label=labels["label"], classes=(0, 1)
     )
     of_items = labels.assign(item=item).drop_duplicates("item")
+    prob = of_items["prob"].to_numpy(np.float64)
+    threshold = thresholds[-1]
+    if None in thresholds:
+        threshold = _threshold_of(prob, of_items["flagged"].to_numpy(bool))
     return LabelledComments(
         annotations=annotations,
-        y_prob=of_items["prob"].to_numpy(np.float64),
+        y_prob=None if threshold is None else prob,
         weight=(of_items["people"] > 1) / _probability(of_items),
-        threshold=threshold,
+        threshold=0.5 if threshold is None else threshold,
     )
+
+
+def _threshold_of(prob: NDArray[np.float64], flagged: NDArray[np.bool_]) -> float | None:
+    """Return a threshold that gives these decisions (I,); None if there is none.
+
+    >>> _threshold_of(np.array([0.2, 0.4, 0.6]), np.array([False, False, True]))
+    0.4
+    >>> _threshold_of(np.array([0.2, 0.6]), np.array([True, False])) is None
+    True
+    """
+    highest = float(prob[~flagged].max(initial=0.0))
+    return highest if highest < prob[flagged].min(initial=np.inf) else None
 
 
 def _probability(first: pd.DataFrame) -> NDArray[np.float64]:

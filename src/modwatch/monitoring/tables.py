@@ -55,6 +55,7 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
         labelled=labelled,
         population=design.column("population").to_numpy(),
         sample=design.column("sample").to_numpy(),
+        flagged=scores.flagged,
         confirmations=_confirmations(lake, day, scores, labels),
     )
 
@@ -77,7 +78,7 @@ def grouped_day(
         labelled.stratum == 0,
         strategy=strategy,
         toxic_share=toxic_share,
-        threshold=scores.threshold,
+        flagged=scores.flagged,
     )
     return GroupedDay(labelled=labelled, stratum=stratum, routed=labelled.stratum >= 0)
 
@@ -153,7 +154,7 @@ def labels_digest(lake: Lake, day: datetime.date) -> str:
     """Return a hash of all that measurements take of a day: design, routed rows, answers."""
     digest = hashlib.sha256()
     for table, columns in (
-        ("routing_design", ["model_version", "stratum", "population", "sample"]),
+        ("routing_design", ["model_version", "stratum", "population", "sample", "scores_digest"]),
         ("routed", ["comment_id", "stratum"]),
         ("labels", ["comment_id", "label", "first_label", "first_moderator"]),
         ("confirmations", ["comment_id", "round", "label", "moderator"]),

@@ -1,6 +1,7 @@
 """The rows that routing writes: the sampling design, the routed comments, and their queue items."""
 
 import datetime
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -57,8 +58,24 @@ def sampling_keys(
     return np.concatenate([np.zeros(0, np.uint64), *parts])
 
 
+def scores_digest(scores: DayScores, keys: NDArray[np.uint64]) -> str:
+    """Return a hash of a day's scores and decisions that does not depend on their order.
+
+    `keys` (N,) stand for the ids: the smallest come first.
+    """
+    order = np.argsort(keys, kind="stable")
+    digest = hashlib.sha256()
+    for column in (keys, scores.prob, scores.flagged):
+        digest.update(column[order].tobytes())
+    return digest.hexdigest()
+
+
 def design_rows(
-    day: datetime.date, scores: DayScores, policy: RoutingPolicy, routing: Routing
+    day: datetime.date,
+    scores: DayScores,
+    policy: RoutingPolicy,
+    routing: Routing,
+    keys: NDArray[np.uint64],
 ) -> pa.RecordBatch:
     """Return the day's sampling design as rows of ROUTING_DESIGN."""
     frame = routing.strata.assign(
@@ -66,6 +83,7 @@ def design_rows(
         model_version=scores.model_version,
         strategy=policy.strategy,
         review_fraction=policy.review_fraction,
+        scores_digest=scores_digest(scores, keys),
     )
     return as_batch(frame, ROUTING_DESIGN)
 
@@ -85,7 +103,7 @@ def routed_rows(
     chance = confirmation_probabilities(
         scores.prob[routing.row].astype(np.float64),
         routing.stratum,
-        threshold=scores.threshold,
+        flagged=scores.flagged[routing.row],
         share=policy.confirmation_share,
         toxic_labels=toxic_labels,
     )

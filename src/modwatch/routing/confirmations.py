@@ -44,21 +44,23 @@ def confirmation_probabilities(
     y_prob: NDArray[np.floating],
     stratum: NDArray[np.integer],
     *,
-    threshold: float,
     share: float,
+    threshold: float = 0.5,
+    flagged: NDArray[np.bool_] | None = None,
     toxic_labels: tuple[float | None, float | None] = (None, None),
 ) -> Floats:
     """Return the probability (r, 2) that a first label of 0, and of 1, is confirmed.
 
-    Of the random slice every toxic label is confirmed, and every label that contradicts the model:
-    each stands for as many comments as a slice label does. What remains of the expected budget of
-    `share` × r labels goes to other labels, most of it to toxic ones of the top.
+    Of the random slice every toxic label is confirmed, and every label that contradicts the
+    automated decision: each stands for as many comments as a slice label does. What remains of the
+    expected budget of `share` × r labels goes to other labels, most of it to toxic ones of the top.
 
     Args:
         y_prob: (r,) probabilities of the routed comments, in [0, 1].
         stratum: (r,) of theirs; 0 is the top.
-        threshold: the model flags y_prob > threshold.
         share: expected confirmations over routed comments, in [0, 1]; 0 confirms nothing.
+        threshold: in [0, 1]; the model flags y_prob > threshold.
+        flagged: (r,) the decisions, where they are not y_prob > threshold.
         toxic_labels: share of toxic labels among recent ones of the top, and of the slice; by
             default what `y_prob` says.
 
@@ -75,18 +77,21 @@ def confirmation_probabilities(
         raise DesignError(f"got {stratum.size} strata for {y_prob.size} comments; pass one each")
     if not 0 <= share <= 1:  # NaN fails too
         raise DesignError(f"the share of confirmations must be in [0, 1], got {share!r}")
+    decided = y_prob > threshold if flagged is None else flagged
+    if decided.shape != y_prob.shape:
+        raise DesignError(f"got {decided.size} decisions for {y_prob.size} comments; pass one each")
     if not share or not y_prob.size:
         return np.zeros((y_prob.size, 2))
     found = np.full((y_prob.size, 2), min(_LEAST, share))
-    top, flagged = stratum == 0, y_prob > threshold
+    top = stratum == 0
     found[~top, 1] = 1
-    found[~top & flagged, 0] = 1
+    found[~top & decided, 0] = 1
     expected = _expected_labels(top, y_prob, toxic_labels)
     budget = share * y_prob.size / _COST - float((found * expected).sum())
     wanted = [
         (top, 1, _TOP_TOXIC),
         (top, 0, _TOP_OTHER),
-        (~top & ~flagged, 0, _SLICE_OTHER),
+        (~top & ~decided, 0, _SLICE_OTHER),
     ]
     while wanted and budget > 1e-9:
         whole, spent = sum(part for *_, part in wanted), 0.0

@@ -56,6 +56,7 @@ def design_routing(
     policy: RoutingPolicy,
     *,
     threshold: float = 0.5,
+    flagged: NDArray[np.bool_] | None = None,
 ) -> Routing:
     """Return the routed comments: ⌊αn⌋ of n, of which a share ρ is the random slice.
 
@@ -68,9 +69,10 @@ def design_routing(
         policy: α is its review fraction, ρ its slice share.
         threshold: in [0, 1]; the model flags y_prob > threshold. Flagged comments outside the top
             have strata of their own, so precision and recall have labels among them.
+        flagged: (n,) the decisions, where they are not y_prob > threshold.
 
     Raises:
-        DesignError: not one key per comment.
+        DesignError: not one key, or not one decision, per comment.
         MetricInputError: probabilities outside [0, 1].
 
     >>> routing = design_routing(np.linspace(0, 1, 100), np.arange(100, dtype=np.uint64),
@@ -85,13 +87,14 @@ def design_routing(
         raise DesignError(
             f"got {keys.size} keys for {score.size} comments; pass one key per comment"
         )
+    decided = _decisions(y_prob, threshold, flagged)
     capacity = slots(policy.review_fraction, score.size)
     top = capacity - _slice_size(capacity, policy.slice_share)
     order = np.lexsort((keys, -score))  # descending score, ties by key
     prob = np.asarray(y_prob, dtype=np.float64)
-    rest, flagged = order[top:], prob > threshold
+    rest = order[top:]
     measure = _size_measure(prob[rest])
-    parts = _parts(score[rest], measure, flagged[rest], capacity - top, policy)
+    parts = _parts(score[rest], measure, decided[rest], capacity - top, policy)
     population = np.array([part.size for part in parts], np.int64)
     masses = np.array([measure[part].sum() for part in parts])
     sample = allocate(masses, population, capacity - top, minimum=policy.minimum)
@@ -99,7 +102,7 @@ def design_routing(
         _draw(rest[part], keys, size) for part, size in zip(parts, sample.tolist(), strict=True)
     ]
     strata = [order[:top], *(rest[part] for part in parts)]
-    table = _table(score, flagged, strata, np.append(top, sample))
+    table = _table(score, decided, strata, np.append(top, sample))
     return _routing(score, keys, policy.strategy, strata[0], drawn, table)
 
 
@@ -111,6 +114,7 @@ def strata_of(
     strategy: str,
     toxic_share: float = 0.5,
     threshold: float = 0.5,
+    flagged: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
     """Return the stratum (n,) of every comment of a day, routed or not.
 
@@ -119,9 +123,11 @@ def strata_of(
         strata: `Routing.strata` of the day, as stored.
         top: (n,) whether a comment was routed as one of the top.
         strategy: of the day; `toxic_share` and `threshold` as in the day's policy and model.
+        flagged: (n,) the decisions, where they are not y_prob > threshold.
 
     Raises:
-        DesignError: the strata do not have the sizes of the design; score or policy have changed.
+        DesignError: the strata do not have the sizes of the design: scores, decisions or policy
+            have changed.
 
     >>> prob = np.linspace(0, 1, 100)
     >>> keys = np.arange(100, dtype=np.uint64)
@@ -132,20 +138,20 @@ def strata_of(
     True
     """
     score = review_scores(y_prob, strategy, toxic_share=toxic_share)
-    flagged = np.asarray(y_prob, dtype=np.float64) > threshold
+    decided = _decisions(y_prob, threshold, flagged)
     found = np.where(top, 0, -1).astype(np.int64)
     for row in strata.sort_values("stratum").to_dict("records")[1:]:
         if not row["population"]:
             continue
         inside = (found < 0) & (row["lower"] <= score) & (score <= row["upper"])
         if not pd.isna(row["flagged"]):
-            inside &= flagged == row["flagged"]
+            inside &= decided == row["flagged"]
         found[inside] = row["stratum"]
     sizes = np.bincount(found[found >= 0], minlength=len(strata))
     if sizes.sum() != found.size or not np.array_equal(sizes, strata["population"]):
         raise DesignError(
-            "the comments do not divide into the strata that were routed: scores or the routing "
-            "policy have changed since; route the day again"
+            "the comments do not divide into the strata that were routed: scores, decisions or the "
+            "routing policy have changed since; route the day again"
         )
     return found
 
@@ -170,6 +176,20 @@ def allocate(mass: Floats, population: Ints, total: int, *, minimum: int) -> Int
             given[np.argmax(share)] = 1
         sizes = sizes + given
     return sizes
+
+
+def _decisions(
+    y_prob: ArrayLike, threshold: float, flagged: NDArray[np.bool_] | None
+) -> NDArray[np.bool_]:
+    """Return whether each comment (n,) is flagged; by the threshold unless decisions are given."""
+    prob = np.asarray(y_prob, dtype=np.float64)
+    if flagged is None:
+        return prob > threshold
+    if flagged.shape != prob.shape:
+        raise DesignError(
+            f"got {flagged.size} decisions for {prob.size} comments; pass one decision per comment"
+        )
+    return flagged
 
 
 def _slice_size(capacity: int, share: float) -> int:

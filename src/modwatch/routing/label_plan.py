@@ -205,7 +205,7 @@ class _Window:
         probability = confirmation_probabilities(
             sample.prob,
             (~top).astype(np.int64),
-            threshold=self.threshold,
+            flagged=sample.flagged(self.threshold).part > 0,
             share=share,
             toxic_labels=(recent[0], recent[1]),
         )

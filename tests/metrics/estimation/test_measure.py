@@ -299,3 +299,51 @@ def test_an_area_that_may_lie_anywhere_is_not_told(make_community, review):
     row = cell(measure_days([day]), "auroc")
     assert row["status"] == "insufficient"
     assert "more labels" in row["reason"]
+
+
+def test_decisions_are_taken_as_they_are_and_curves_by_the_scores():
+    """Six comments, in the head: three decisions contradict prob > 0.5."""
+    prob = np.array([0.9, 0.75, 0.7, 0.3, 0.25, 0.1])
+    flagged = np.array([True, False, False, True, False, False])
+    label = np.array([1, 1, 0, 1, 0, 0])
+    day = fully_labelled(label, prob, flagged=flagged)
+    table = measure_days([day], review_fractions=[1 / 6], strategies=["toxicity"])
+    assert cell(table, "accuracy")["value"] == pytest.approx(5 / 6)  # only 0.75 is wrong
+    assert cell(table, "precision_flagged")["value"] == 1
+    assert cell(table, "recall_flagged")["value"] == pytest.approx(2 / 3)
+    assert cell(table, "auroc")["value"] == pytest.approx(8 / 9)  # 0.3 loses against 0.7
+    # 0.9 is reviewed: it was right, so nothing is gained.
+    assert cell(table, "oc_accuracy", "toxicity", 1 / 6)["value"] == pytest.approx(5 / 6)
+    assert cell(table, "review_efficiency", "toxicity", 1 / 6)["value"] == 0
+    # The wrong decision is that on 0.75, as uncertain as 0.25 and more than 0.9 and 0.1.
+    assert cell(table, "calibration_auroc")["value"] == pytest.approx(2.5 / 5)
+    by_threshold = measure_days([fully_labelled(label, prob)], review_fractions=[1 / 6])
+    assert cell(by_threshold, "accuracy")["value"] == pytest.approx(4 / 6)
+
+
+def test_equal_scores_with_different_decisions_are_told_apart():
+    prob, flagged = np.full(40, 0.4), np.arange(40) % 4 == 0
+    label = flagged.astype(int)
+    table = measure_days([fully_labelled(label, prob, flagged=flagged)], review_fractions=[0.1])
+    for metric in ("accuracy", "precision_flagged", "recall_flagged"):
+        assert cell(table, metric)["value"] == 1
+
+
+def test_an_estimate_of_contradicting_decisions_covers_the_truth(make_community, review):
+    """From a slice of a day on which a tenth of the decisions are those of a rule engine."""
+    rng = np.random.default_rng(11)
+    covered = dict.fromkeys(("accuracy", "precision_flagged", "recall_flagged"), 0)
+    for _ in range(60):
+        prob, label = make_community(rng, 3000, 0.1)
+        flagged = np.where(rng.random(3000) < 0.1, rng.random(3000) < 0.5, prob > 0.5)
+        truth = {
+            "accuracy": (flagged == label).mean(),
+            "precision_flagged": label[flagged].mean(),
+            "recall_flagged": flagged[label == 1].mean(),
+        }
+        day = replace(review(rng, prob, label), flagged=flagged)
+        table = measure_days([day], review_fractions=[0.05], strategies=["uncertainty"])
+        for metric in covered:
+            row = cell(table, metric)
+            covered[metric] += bool(row["low"] <= truth[metric] <= row["high"])
+    assert all(count >= 52 for count in covered.values()), covered  # 95 % of 60, less 2.9 σ

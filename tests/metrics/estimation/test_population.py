@@ -15,7 +15,7 @@ PROBS = st.lists(st.integers(0, 20), min_size=1, max_size=40).map(lambda k: np.a
 
 def population(prob, rows):
     """Return a day whose top is every third comment."""
-    return Population(prob, np.arange(prob.size) % 3 == 0, prob[rows])
+    return Population(prob, np.arange(prob.size) % 3 == 0, rows)
 
 
 @given(PROBS, st.floats(0, 1), st.sampled_from(["uncertainty", "toxicity", "hybrid"]))
@@ -63,7 +63,7 @@ def test_flagged_and_bins_part_the_day():
 
 
 def test_intervals_of_probability_are_closed_above():
-    day = Population(np.array([0.2, 0.5, 0.7]), np.zeros(3, bool), np.array([0.5]))
+    day = Population(np.array([0.2, 0.5, 0.7]), np.zeros(3, bool), np.array([1]))
     assert day.between(np.array([0.5]), top=False).tolist() == [2, 1]
     assert day.between(np.array([0.5]), top=True).tolist() == [0, 0]
 

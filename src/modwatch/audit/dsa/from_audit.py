@@ -252,7 +252,7 @@ def qualitative(
         end=plan.last,
         description=(
             f"A statistical model, version {plan.model_version}, scores each comment from 0 to 1 "
-            f"automatically. Comments with a score above {plan.threshold:.4g} are flagged. People "
+            f"automatically. {_flagged(plan.threshold)} People "
             "review some of the comments; their decision replaces that of the model."
         ),
         accuracy=" ".join(_accuracy(plan, result)),
@@ -263,6 +263,13 @@ def qualitative(
         ),
         safeguards=" ".join(_safeguards(plan, result, measures)),
     )
+
+
+def _flagged(threshold: float | None) -> str:
+    """Return in a sentence which comments are flagged."""
+    if threshold is None:
+        return "Which comments are flagged need not follow from one threshold of the score."
+    return f"Comments with a score above {threshold:.4g} are flagged."
 
 
 def _accuracy(plan: AuditPlan, result: Mapping[str, Any]) -> list[str]:

@@ -221,6 +221,17 @@ def score(value: float) -> str:
     return np.format_float_positional(value, precision=4, fractional=False, trim="-")
 
 
+def decision(threshold: float | None) -> str:
+    """Return what was flagged, by a threshold or, without one, by the source.
+
+    >>> decision(0.5)
+    'flagged when the score is above 0.5'
+    """
+    if threshold is None:
+        return "none: comments are flagged as the source decided, whatever the score"
+    return f"flagged when the score is above {score(threshold)}"
+
+
 def at(time: str) -> str:
     """Return a time in ISO 8601 in a readable form; AuditError for anything else.
 

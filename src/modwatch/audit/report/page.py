@@ -112,7 +112,7 @@ def _facts(plan: AuditPlan, result: Result, service: str) -> list[tuple[str, str
         ("Service", formatting.name(service)),
         ("Comments", f"{result['comments']:,}, of which {result['flagged']:,} flagged"),
         ("Model version", formatting.name(result["model_version"])),
-        ("Threshold", f"flagged when the score is above {formatting.score(result['threshold'])}"),
+        ("Threshold", formatting.decision(result["threshold"])),
         ("Labels", f"{formatting.noun(result['labelled'], 'comment')}, labelled by {people}"),
         ("Four eyes", "" if result.get("four_eyes", True) else ONE_PERSON),
     ]

@@ -334,7 +334,7 @@ def of_history(
             formatting.name(each["audit"]) + (" (this audit)" if each is result else ""),
             f"{each['first_day']} to {each['last_day']}",
             formatting.name(each["model_version"]),
-            formatting.score(each["threshold"]),
+            "none" if each["threshold"] is None else formatting.score(each["threshold"]),
             formatting.whole(each["labelled"]),
             *(
                 _with_ends(of_metric(each["figures"], metric), interval)

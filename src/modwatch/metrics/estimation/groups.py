@@ -157,7 +157,8 @@ def measure_groups(
     Args:
         days: of the window.
         members: name of each group, and which comments of each day belong to it.
-        threshold: in [0, 1]; the model flags prob > threshold.
+        threshold: in [0, 1]; the model flags prob > threshold, except on days with decisions
+            (`LabelledDay.flagged`).
         known: further evidence of people's error rates, such as answers to gold items.
         seed: of the draws behind the intervals.
 
@@ -187,7 +188,9 @@ def _group_rows(
             raise MetricInputError(
                 f"got {inside.size} memberships for {day.stratum.size} comments; pass one each"
             )
-    sides = [_side(days, member), _side(days, [~inside for inside in member])]
+    sides = [
+        _side(days, each, threshold=threshold) for each in (member, [~inside for inside in member])
+    ]
     samples = [Sample([side]) for side in sides]
     part = np.repeat([0, 1], [sample.prob.size for sample in samples])
     # Labels tell of error rates what people do in both; of true labels, only those of one's own.
@@ -232,7 +235,8 @@ def _all_rows(
     days: Sequence[GroupedDay], *, known: KnownAnswers | None, seed: int
 ) -> list[dict[str, Any]]:
     """Return the rows of the prediction sets of all comments together."""
-    sample = Sample([_side(days, [np.ones(day.stratum.shape, np.bool_) for day in days])])
+    everyone = [np.ones(day.stratum.shape, np.bool_) for day in days]
+    sample = Sample([_side(days, everyone, threshold=0.5)])
     labels = sample.true_labels(known, seed=seed)
     sets = crossed_sets(sample, sample.label if labels is None else labels.mean, seed=seed)
     estimator = Estimator(sample, threshold=0.5, seed=seed, labels=labels)
@@ -284,17 +288,20 @@ def _absolute(one: Estimate, other: Estimate) -> tuple[float, float]:
     return max(low, -high, 0.0), max(high, -low)
 
 
-def _side(days: Sequence[GroupedDay], member: Members) -> LabelledDay:
+def _side(days: Sequence[GroupedDay], member: Members, *, threshold: float) -> LabelledDay:
     """Return the members of all days as one day with a design of its own.
 
     A group may have no label on a day, or in a stratum: the strata of all days are taken together,
     and those without any label join the nearest one that has some.
     """
     columns = [
-        (day.labelled.prob, day.labelled.label, day.labelled.labelled, day.stratum, day.routed)
+        (
+            *(day.labelled.prob, day.labelled.label, day.labelled.labelled),
+            *(day.stratum, day.routed, day.labelled.decisions(threshold)),
+        )
         for day in days
     ]
-    prob, label, labelled, stratum, routed = (
+    prob, label, labelled, stratum, routed, flagged = (
         np.concatenate([values[inside] for values, inside in zip(parts, member, strict=True)])
         for parts in zip(*columns, strict=True)
     )
@@ -311,6 +318,7 @@ def _side(days: Sequence[GroupedDay], member: Members) -> LabelledDay:
         labelled=labelled,
         population=np.bincount(stratum, minlength=size),
         sample=np.bincount(stratum[routed], minlength=size),
+        flagged=flagged,
         confirmations=_confirmations(days, member),
     )
 

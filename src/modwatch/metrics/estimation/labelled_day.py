@@ -47,6 +47,8 @@ class LabelledDay:
     population: NDArray[np.integer]
     #: (H,) n_h of every stratum.
     sample: NDArray[np.integer]
+    #: (N,) the automated decisions; None if they are prob > threshold.
+    flagged: NDArray[np.bool_] | None = None
     #: Further labels of labelled comments, by people who err as the first did; None if `label` is
     #: the truth, as in research data.
     confirmations: Confirmations | None = None
@@ -56,6 +58,8 @@ class LabelledDay:
         size = inputs.same_length(
             prob=self.prob, stratum=self.stratum, label=self.label, labelled=self.labelled
         )
+        if self.flagged is not None:
+            inputs.same_length(prob=self.prob, flagged=self.flagged)
         inputs.same_length(population=self.population, sample=self.sample)
         inputs.labels(self.label[self.labelled], name="label")
         if int(self.population.sum()) != size:
@@ -83,6 +87,16 @@ class LabelledDay:
                 "stratum 0 differs in size from the design; pass it for the whole top"
             )
 
+    def decisions(self, threshold: float) -> NDArray[np.bool_]:
+        """Return which comments (N,) are flagged: as decided, or where prob > threshold.
+
+        >>> fully_labelled([0, 1], [0.2, 0.9]).decisions(0.5).tolist()
+        [False, True]
+        """
+        if self.flagged is not None:
+            return self.flagged
+        return np.asarray(self.prob, np.float64) > threshold
+
     @property
     def count(self) -> Ints:
         """(H,) labelled comments of each stratum."""
@@ -108,8 +122,12 @@ class LabelledDay:
         return np.repeat(rows, times[self.stratum[rows]])
 
 
-def fully_labelled(y_true: ArrayLike, y_prob: ArrayLike) -> LabelledDay:
+def fully_labelled(
+    y_true: ArrayLike, y_prob: ArrayLike, *, flagged: NDArray[np.bool_] | None = None
+) -> LabelledDay:
     """Return a day on which every comment is labelled, as in replayed research data.
+
+    `flagged` (N,) are the decisions, where they are not prob > threshold.
 
     >>> fully_labelled([1], [0.5]).population.tolist()
     [1]
@@ -123,4 +141,5 @@ def fully_labelled(y_true: ArrayLike, y_prob: ArrayLike) -> LabelledDay:
         labelled=np.ones(len(prob), dtype=bool),
         population=size,
         sample=size,
+        flagged=flagged,
     )

@@ -65,7 +65,8 @@ def measure_days(
         days: each with its own design and capacity; strata are day × stratum.
         review_fractions: in [0, 1].
         strategies: see `review_scores`.
-        threshold: in [0, 1]; the model flags prob > threshold.
+        threshold: in [0, 1]; the model flags prob > threshold, except on days with decisions
+            (`LabelledDay.flagged`).
         toxic_share: of the strategy `hybrid`, in [0, 1].
         groups: (N,) from 0, group of each comment of a day. With two groups or more, a strategy
             `conformal` is compared, too: comments come by their prediction sets, which each group

@@ -41,14 +41,30 @@ _FLOATS = ("champion", "challenger", "value", "low", "high")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDays:
-    """A window of days with the probabilities of one model; the model flags prob > threshold."""
+    """A window of days with the probabilities of one model.
+
+    It flags prob > threshold, except on days that have decisions of their own.
+    """
 
     days: Sequence[LabelledDay]
-    threshold: float
+    threshold: float = 0.5
 
-    def scored_by(self, prob: Sequence[NDArray[np.floating]], *, threshold: float) -> "ModelDays":
-        """Return the same days and labels with the probabilities, (N,) a day, of another model."""
-        days = [replace(day, prob=each) for day, each in zip(self.days, prob, strict=True)]
+    def scored_by(
+        self,
+        prob: Sequence[NDArray[np.floating]],
+        flagged: Sequence[NDArray[np.bool_]] | None = None,
+        *,
+        threshold: float = 0.5,
+    ) -> "ModelDays":
+        """Return the same days and labels with the probabilities, (N,) a day, of another model.
+
+        `flagged` (N,) a day are its decisions, where they are not prob > threshold.
+        """
+        decisions = [None] * len(prob) if flagged is None else flagged
+        days = [
+            replace(day, prob=each, flagged=decided)
+            for day, each, decided in zip(self.days, prob, decisions, strict=True)
+        ]
         return ModelDays(days=days, threshold=threshold)
 
     @cached_property
@@ -59,7 +75,7 @@ class ModelDays:
     @cached_property
     def flagged(self) -> NDArray[np.bool_]:
         """(N,) whether the model flags each comment of all days."""
-        return self.prob > self.threshold
+        return np.concatenate([day.decisions(self.threshold) for day in self.days])
 
     def reviewed(self, setting: "Setting") -> Floats:
         """Return the part (N,) of each comment that is reviewed; each day has its own capacity."""

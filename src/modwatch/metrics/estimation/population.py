@@ -54,12 +54,25 @@ class Ranks:
 class Population:
     """The N comments of one day by ascending probability, and its labelled rows among them."""
 
-    def __init__(self, prob: NDArray[np.floating], in_top: NDArray[np.bool_], seen: Floats) -> None:
+    def __init__(
+        self,
+        prob: NDArray[np.floating],
+        in_top: NDArray[np.bool_],
+        rows: Ints,
+        flagged: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """`rows` (m,) are positions of labelled comments; `flagged` (N,) decisions that are given.
+
+        Rows are found among the sorted comments by their positions.
+        """
         order = np.argsort(prob, kind="stable")
         #: (N,) ascending; in the given precision, since a day may have millions.
         self.prob = np.asarray(prob)[order]
         self._in_top = in_top[order]
-        self._rows: Ints = np.searchsorted(self.prob, seen)  # where each row is
+        self._flagged = None if flagged is None else flagged[order]
+        place = np.empty(order.size, np.intp)
+        place[order] = np.arange(order.size)
+        self._rows: Ints = place[rows]
 
     @property
     def size(self) -> int:
@@ -80,7 +93,9 @@ class Population:
         return Domain(part=part[self._rows], top=top, rest=float(part.sum()) - top)
 
     def flagged(self, threshold: float) -> Domain:
-        """Return the comments with prob > threshold."""
+        """Return the flagged comments: as decided, or those with prob > threshold."""
+        if self._flagged is not None:
+            return self.domain(self._flagged.astype(np.float64))
         return self.domain((self.prob.astype(np.float64) > threshold).astype(np.float64))
 
     def bins(self, value: Callable[[Floats], Floats], bins: int) -> list[tuple[float, Domain]]:

@@ -62,9 +62,14 @@ class Sample:
         )
         self._top = float(sum(int(day.population[0]) for day in days if len(day.population)))
         self._days = [
-            Population(day.prob, day.stratum == 0, np.asarray(day.prob[row], np.float64))
+            Population(day.prob, day.stratum == 0, row, day.flagged)
             for day, row in zip(days, rows, strict=True)
         ]
+        #: (m,) whether the row is flagged; None where that follows from its score.
+        self._decided: Ints | None = None
+        if any(_decided_apart(day) for day in days):
+            decided = [day.decisions(0.5)[row] for day, row in zip(days, rows, strict=True)]
+            self._decided = _join(decided).astype(np.int64)
         cells, self._missing = _cells(days)
         weight = _join(
             [
@@ -94,12 +99,14 @@ class Sample:
         """Return what the labels tell of the true ones; None if they are the true ones.
 
         `part` (m,) from 0 divides top and rest further, into groups that differ at the same score.
+        Decisions that do not follow from the scores do so, too.
         """
         if not self._errors or not self.label.size:
             return None
         group = (~self.top).astype(np.int64)
-        if part is not None:
-            _, group = np.unique(2 * part + group, return_inverse=True)
+        for further in (part, self._decided):
+            if further is not None:
+                _, group = np.unique(group + further * (group.max() + 1), return_inverse=True)
         labels = GivenLabels(prob=self.prob, group=group, given=self._given, toxic=self._toxic)
         return true_labels(labels, known, seed=seed)
 
@@ -169,7 +176,7 @@ class Sample:
         )
 
     def flagged(self, threshold: float) -> Domain:
-        """Return the comments with prob > threshold."""
+        """Return the flagged comments: as decided, or those with prob > threshold."""
         return pool_domains([day.flagged(threshold) for day in self._days])
 
     def bins(self, value: Callable[[Floats], Floats], bins: int) -> Iterator[tuple[float, Domain]]:
@@ -297,6 +304,13 @@ class Sample:
         """Return the mass of the domain's top or rest that has no label."""
         unseen = mass - float(domain.part[inside].sum())
         return unseen if unseen > _ROUNDING * self.size else 0.0
+
+
+def _decided_apart(day: LabelledDay) -> bool:
+    """Return whether no threshold of the score gives the decisions of a day."""
+    if day.flagged is None or day.flagged.all() or not day.flagged.any():
+        return False
+    return bool(day.prob[~day.flagged].max() >= day.prob[day.flagged].min())
 
 
 def _spread(whole: Floats, evident: Floats) -> float:
