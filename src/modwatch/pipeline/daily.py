@@ -77,7 +77,7 @@ def plan_shards(resources: "Resources", day: datetime.date) -> list[Shard]:
     """
     from modwatch.scoring.shards import shard_count
 
-    version = resources.champion_version()
+    version = resources.planned_version()
     shards = shard_count(resources.lake.count("comments", day), resources.settings.shard_rows)
     resources.lake.replace("staged_scores", day, [])
     return [Shard(model_version=version, shard=k, shards=shards) for k in range(shards)]

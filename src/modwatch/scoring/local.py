@@ -70,6 +70,8 @@ class LocalScorer:
         )
         self._predictor = self._model.predictor(at, bf16=self.precision == "bf16")
         self._limits = _LIMITS[at.type]
+        #: Subwords that were scored so far.
+        self.subwords = 0
         self.threshold = self._model.threshold
         self.digest = self._model.digest
 
@@ -88,6 +90,7 @@ class LocalScorer:
             self._limits = limits  # of later windows, too
             return self._predictor.predict(ids, **limits.sizes())
 
+        self.subwords += sum(map(len, ids))
         posterior = within_memory(run, self._limits, work="scoring", device=self._predictor.device)
         moments = posterior.moments(self._model.calibration)
         return Predictions(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import uvicorn
 from sqlalchemy import Engine
 
+from modwatch.connections import LimitedProtocol
 from modwatch.errors import StackError
 from modwatch.review.console.app import create_app
-from modwatch.review.console.connections import LimitedProtocol
 from modwatch.review.console.request_context import ConsoleOptions
 
 #: Time for running requests to finish at shutdown.

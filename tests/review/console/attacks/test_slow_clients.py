@@ -11,7 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from modwatch.review.console import connections
+from modwatch import connections
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.console.server import listen, server
 

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 #: Seconds from the connection, or from the last response, to the end of a request's headers.
 HEADER_SECONDS = 10.0
 
-#: Seconds for the body of a request, of which `middleware.BODY_LIMIT` allows a megabyte.
+#: Seconds for the body of a request, of which an application allows some megabytes.
 BODY_SECONDS = 30.0
 
 #: Seconds in which a client reads some of a response that it has fallen behind with.

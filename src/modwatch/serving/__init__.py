@@ -1,0 +1,1 @@
+"""Serves a model over HTTP by the Open Inference Protocol, version 2."""

@@ -1,0 +1,175 @@
+"""The HTTP application: the Open Inference Protocol V2 over a `ServedModel`."""
+
+import asyncio
+import hmac
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
+
+from modwatch.errors import ModwatchError, NoChampionError
+from modwatch.installed import version as installed_version
+from modwatch.serving import v2
+from modwatch.serving.batching import OverloadedError
+from modwatch.serving.models import ServedModel
+from modwatch.serving.telemetry import Telemetry
+from modwatch.serving.v2 import RequestError
+
+logger = logging.getLogger(__name__)
+
+#: Most bytes and texts of a request.
+BODY_LIMIT = 8_000_000
+MOST_TEXTS = 10_000
+
+#: Between two looks at the alias.
+_FOLLOW_SECONDS = 10.0
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def create_app(model: ServedModel, telemetry: Telemetry, *, token: str | None = None) -> FastAPI:
+    """Return the application.
+
+    Args:
+        model: what is served; its first version is loaded when the application starts.
+        telemetry: its metrics, which `/metrics` shows.
+        token: that requests must bear, except for health; None: all are allowed.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        following = asyncio.create_task(model.follow(_FOLLOW_SECONDS))
+        yield
+        following.cancel()
+        await model.close()
+
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    _add_health(app, model)
+    _add_model(app, model, telemetry, _bearing(token))
+    app.exception_handler(RequestError)(_refused)
+    app.exception_handler(HTTPException)(_as_v2)
+    return app
+
+
+def _add_health(app: FastAPI, model: ServedModel) -> None:
+    @app.get("/v2/health/live")
+    async def live() -> dict[str, bool]:
+        return {"live": True}
+
+    @app.get("/v2/health/ready")
+    async def ready() -> Response:
+        return JSONResponse({"ready": model.version is not None}, 200 if model.version else 503)
+
+    @app.get("/v2")
+    async def server() -> dict[str, Any]:
+        extensions = ["binary_tensor_data"]
+        return {"name": "modwatch", "version": installed_version(), "extensions": extensions}
+
+
+def _add_model(
+    app: FastAPI, model: ServedModel, telemetry: Telemetry, allow: Callable[[Request], None]
+) -> None:
+    async def ready(request: Request) -> Response:
+        _named(request, model)
+        wanted = request.path_params.get("version", model.version)
+        loaded = wanted is not None and wanted in model.versions
+        return JSONResponse({"name": model.name, "ready": loaded}, 200 if loaded else 503)
+
+    async def metadata(request: Request) -> Response:
+        _named(request, model)
+        wanted = request.path_params.get("version")
+        try:
+            await model.get(wanted)
+        except NoChampionError as exc:
+            raise RequestError(str(exc), 404 if wanted else 503) from exc
+        return JSONResponse(v2.metadata(model.name, model.versions))
+
+    async def infer(request: Request) -> Response:
+        _named(request, model)
+        began = time.perf_counter()
+        body = await _body(request)
+        wanted = v2.parse_request(body, request.headers.get(v2.JSON_LENGTH), most=MOST_TEXTS)
+        try:
+            version, batcher = await model.get(request.path_params.get("version"))
+            found = await batcher.score(wanted.texts)
+        except NoChampionError as exc:
+            raise RequestError(str(exc), 404 if "version" in request.path_params else 503) from exc
+        except OverloadedError as exc:
+            telemetry.refused.inc()
+            headers = {"Retry-After": str(exc.seconds)}
+            return JSONResponse({"error": str(exc)}, 429, headers=headers)
+        content, headers = v2.response(
+            wanted,
+            found,
+            model=model.name,
+            version=version,
+            threshold=batcher.scorer.threshold,
+        )
+        telemetry.latency.observe(time.perf_counter() - began)
+        return Response(content, headers=headers)
+
+    async def metrics(_: Request) -> Response:
+        return Response(generate_latest(telemetry.registry), media_type=CONTENT_TYPE_LATEST)
+
+    def guarded(handler: Handler) -> Handler:
+        async def guard(request: Request) -> Response:
+            allow(request)
+            try:
+                return await handler(request)
+            except ModwatchError as exc:
+                telemetry.failed.inc()
+                logger.error("A request failed: %s", exc, extra={"event": "request_failed"})  # noqa: TRY400
+                raise RequestError("the model failed; see the log of the server", 500) from exc
+
+        return guard
+
+    for place in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
+        app.add_route(place, guarded(metadata), ["GET"])
+        app.add_route(f"{place}/ready", guarded(ready), ["GET"])
+        app.add_route(f"{place}/infer", guarded(infer), ["POST"])
+    app.add_route("/metrics", guarded(metrics), ["GET"])
+
+
+def _bearing(token: str | None) -> Callable[[Request], None]:
+    """Return a check that raises RequestError unless a request bears the token."""
+
+    def check(request: Request) -> None:
+        if token is None:
+            return
+        given = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+            raise RequestError("a token is missing or wrong; send Authorization: Bearer …", 401)
+
+    return check
+
+
+def _named(request: Request, model: ServedModel) -> None:
+    if request.path_params["model"] != model.name:
+        raise RequestError(f"the model is called {model.name}", 404)
+
+
+async def _body(request: Request) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > BODY_LIMIT:
+            raise RequestError(f"the request is larger than {BODY_LIMIT:,} bytes; send less", 413)
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _refused(_: Request, exc: Exception) -> Response:
+    status = exc.status if isinstance(exc, RequestError) else 500
+    return JSONResponse({"error": str(exc)}, status)
+
+
+async def _as_v2(_: Request, exc: Exception) -> Response:
+    """Return an error of the framework in the protocol's form."""
+    status = exc.status_code if isinstance(exc, HTTPException) else 500
+    return JSONResponse({"error": str(getattr(exc, "detail", "internal error"))}, status)

@@ -1,0 +1,164 @@
+"""Common batches: order, turns, refusals, failures, cancellations."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+from model_servers import LengthScorer
+
+from modwatch.errors import ModelError
+from modwatch.serving.batching import Batcher, OverloadedError
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(work, timeout=60))
+
+
+def lengths(texts: list[str]) -> list[float]:
+    return pytest.approx([len(text) / 1_000 for text in texts])  # type: ignore[return-value]
+
+
+async def begun(scorer: LengthScorer) -> None:
+    """Wait until the scorer is held up."""
+    await asyncio.to_thread(scorer.begun.wait, 30)
+
+
+def test_requests_share_a_batch_and_get_their_own_texts_back() -> None:
+    async def work() -> None:
+        scorer = LengthScorer("1")
+        batcher = Batcher(scorer, most_waiting=1_000)
+        scorer.go.clear()
+        first = asyncio.create_task(batcher.score(["first"]))
+        await begun(scorer)
+        requests = [["a" * k] * k for k in range(1, 6)]
+        tasks = [asyncio.create_task(batcher.score(each)) for each in requests]
+        await asyncio.sleep(0)
+        assert batcher.waiting == 15
+        scorer.go.set()
+        found = await asyncio.gather(first, *tasks)
+        assert found[0].prob.tolist() == lengths(["first"])
+        for texts, each in zip(requests, found[1:], strict=True):
+            assert each.prob.tolist() == lengths(texts)
+            assert each.model_variance.tolist() == pytest.approx(each.prob / 10)
+            assert each.mutual_information.tolist() == pytest.approx(each.prob / 5)
+        assert len(scorer.batches) == 2
+        assert batcher.waiting == 0
+
+    run(work())
+
+
+def test_a_large_request_does_not_hold_up_a_small_one() -> None:
+    async def work() -> None:
+        scorer = LengthScorer("1")
+        batcher = Batcher(scorer, most_waiting=10_000)
+        scorer.go.clear()
+        large = asyncio.create_task(batcher.score(["x" * 500] * 5_000))
+        await begun(scorer)
+        small = asyncio.create_task(batcher.score(["y"]))
+        await asyncio.sleep(0)
+        scorer.go.set()
+        assert (await small).prob.tolist() == lengths(["y"])
+        assert not large.done()
+        assert len(scorer.batches) <= 3
+        assert (await large).prob.tolist() == lengths(["x" * 500] * 5_000)
+
+    run(work())
+
+
+def test_no_texts_no_batch() -> None:
+    async def work() -> None:
+        batcher = Batcher(LengthScorer("1"), most_waiting=10)
+        assert (await batcher.score([])).prob.tolist() == []
+        await batcher.close()
+
+    run(work())
+
+
+def test_too_many_waiting_texts_are_refused_until_they_are_scored() -> None:
+    async def work() -> None:
+        scorer = LengthScorer("1")
+        batcher = Batcher(scorer, most_waiting=10)
+        scorer.go.clear()
+        first = asyncio.create_task(batcher.score(["a"]))
+        await begun(scorer)
+        second = asyncio.create_task(batcher.score(["b"] * 8))
+        await asyncio.sleep(0)
+        with pytest.raises(OverloadedError) as refused:
+            await batcher.score(["c"] * 3)
+        assert refused.value.seconds >= 1
+        scorer.go.set()
+        await asyncio.gather(first, second)
+        assert len((await batcher.score(["c"] * 3)).prob) == 3
+
+    run(work())
+
+
+def test_a_request_alone_may_be_larger_than_what_may_wait() -> None:
+    async def work() -> None:
+        batcher = Batcher(LengthScorer("1"), most_waiting=10)
+        assert len((await batcher.score(["a"] * 100)).prob) == 100
+
+    run(work())
+
+
+def test_a_failure_is_that_of_its_batch_alone() -> None:
+    async def work() -> None:
+        scorer = LengthScorer("1")
+        batcher = Batcher(scorer, most_waiting=1_000)
+        with pytest.raises(ModelError, match="broken"):
+            await batcher.score(["broken"] + ["x" * 2_000] * 200)
+        assert batcher.waiting == 0 or (await batcher.score(["a"])).prob.size == 1
+        assert (await batcher.score(["fine"])).prob.tolist() == lengths(["fine"])
+        assert batcher.waiting == 0
+
+    run(work())
+
+
+def test_texts_that_nobody_waits_for_any_more_are_not_scored() -> None:
+    async def work() -> None:
+        scorer = LengthScorer("1")
+        batcher = Batcher(scorer, most_waiting=1_000)
+        scorer.go.clear()
+        first = asyncio.create_task(batcher.score(["first"]))
+        await begun(scorer)
+        left = asyncio.create_task(batcher.score(["left"] * 5))
+        await asyncio.sleep(0)
+        left.cancel()
+        await asyncio.sleep(0)
+        scorer.go.set()
+        await first
+        await batcher.score(["last"])
+        assert not any("left" in batch for batch in scorer.batches)
+        assert batcher.waiting == 0
+
+    run(work())
+
+
+def test_closing_waits_for_what_was_accepted() -> None:
+    async def work() -> None:
+        scorer = LengthScorer("1")
+        batcher = Batcher(scorer, most_waiting=1_000)
+        scorer.go.clear()
+        asked = asyncio.create_task(batcher.score(["a"]))
+        await begun(scorer)
+        closing = asyncio.create_task(batcher.close())
+        await asyncio.sleep(0.05)
+        assert not closing.done()
+        scorer.go.set()
+        await closing
+        assert (await asked).prob.size == 1
+
+    run(work())
+
+
+def test_batches_are_reported() -> None:
+    async def work() -> None:
+        reports = list[tuple[int, int, float]]()
+        batcher = Batcher(LengthScorer("1"), most_waiting=9, report=lambda *a: reports.append(a))
+        await batcher.score(["a", "bcd"])
+        ((texts, subwords, seconds),) = reports
+        assert (texts, subwords) == (2, 4)
+        assert seconds >= 0
+
+    run(work())

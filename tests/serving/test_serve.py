@@ -1,0 +1,105 @@
+"""`modwatch serve`, a process of its own: a day scored by it, killed and started again."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import httpx
+import numpy as np
+import pytest
+from installation import MONDAY, Installation
+
+from modwatch.lake.day_scores import day_scores
+from modwatch.resources import open_resources
+from modwatch.serving.server import listen
+
+RUN = "from modwatch.cli.main import program; program()"
+TOKEN = "open-sesame"
+
+pytestmark = [
+    pytest.mark.usefixtures("services"),
+    pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated"),
+]
+
+Install = Callable[..., Installation]
+
+
+@pytest.fixture
+def port() -> int:
+    with listen("127.0.0.1", 0) as listener:
+        number: int = listener.getsockname()[1]
+    return number
+
+
+@contextmanager
+def serving(home: Installation, port: int, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    environment = {name: os.environ[name] for name in os.environ if "MODWATCH" not in name}
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN, "serve", "--port", str(port), *more],
+        env=environment | home.env,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def until_ready(port: int) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/v2/health/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError("the server is not ready")
+
+
+def test_a_day_is_scored_by_a_server_that_is_killed_meanwhile(install: Install, port: int) -> None:
+    local = install("local")
+    local.run("ingest", "check_comments", "score", "check_scores")
+    remote = install("remote", scorer=f"http://127.0.0.1:{port}", scorer_token=TOKEN)
+    remote.run("ingest", "check_comments")
+    with serving(remote, port) as server:
+        until_ready(port)
+        scored = threading.Thread(target=remote.run, args=("score",))
+        server.send_signal(signal.SIGSTOP)  # the requests wait
+        scored.start()
+        time.sleep(2)
+        server.kill()
+    assert scored.is_alive()
+    with serving(remote, port) as server:
+        scored.join(timeout=120)
+        assert not scored.is_alive()
+        remote.run("check_scores")
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(timeout=60) == -signal.SIGTERM
+    with open_resources(local.settings) as here, open_resources(remote.settings) as there:
+        expected, found = (day_scores(at.lake, MONDAY) for at in (here, there))
+        assert found.model_version == expected.model_version
+        assert found.comment_id.to_pylist() == expected.comment_id.to_pylist()
+        assert np.abs(found.prob - expected.prob).max() < 1e-5
+
+
+def test_others_may_reach_it_only_with_a_token(install: Install, port: int) -> None:
+    home = install()
+    with serving(home, port, "--host", "0.0.0.0") as server:
+        assert server.wait(timeout=60) == 1
+        assert server.stderr is not None
+        assert b"MODWATCH_SCORER_TOKEN" in server.stderr.read()
+
+
+def test_a_taken_port_is_named(install: Install) -> None:
+    with listen("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        with serving(install(), port) as server:
+            assert server.wait(timeout=60) == 1
+            assert server.stderr is not None
+            assert f"127.0.0.1:{port}".encode() in server.stderr.read()
