@@ -1,7 +1,7 @@
 """Coverage of the figures of groups of comments where few comments have labels, and people err.
 
     python benchmarks/comment_groups.py [--repetitions 63] [--comments 2000] [--processes 2]
-                                        [--no-additional-event]
+                                        [--no-additional-event] [--inferred once]
 
 Each repetition simulates two weeks as `coverage.py` does. A part of the comments belongs to a
 group, in which toxicity is twice as frequent (cell `differs`), or which is drawn at random (cell
@@ -11,6 +11,9 @@ Printed by cell, metric and size of the group: coverage of the 95 % intervals of
 its difference, bias in standard errors, the width in units of the error's standard deviation, how
 often there is a figure, and how often a difference is called significant (Holm) that is none. With
 `--no-additional-event` intervals assume no event beyond those observed, to show what that costs.
+The part of a total that labels do not show is inferred from the part that they do, and varies with
+it: `--inferred once` leaves out what the sampling error and the posterior both count of that, and
+`--inferred apart` takes the two parts as independent.
 """
 
 import argparse
@@ -24,6 +27,7 @@ from coverage import DAYS, ERRORS, POLICY, THRESHOLD, Team, comments
 
 from modwatch import metrics
 from modwatch.divergence import bnsp_auc, bpsn_auc
+from modwatch.metrics.estimation import sample as sampling
 from modwatch.metrics.estimation.groups import GroupedDay, _side, measure_groups
 from modwatch.metrics.estimation.prediction_sets import _halves, _predicted
 from modwatch.metrics.estimation.sample import Sample
@@ -94,7 +98,21 @@ def without_additional_event(total, event):
     return (_beta_points(rate, total._variance(event)),) * 2
 
 
-def repetition(seed, size, cell, additional=True):
+def once(whole, evident, spread=sampling._spread):
+    """Return the factor of the sampling error without the variance of the inferred part alone."""
+    return (2 * spread(whole, evident) - 1) ** 0.5
+
+
+def apart(_whole, _evident):
+    """Return the factor of the sampling error of the evident part alone."""
+    return 1.0
+
+
+INFERRED = {"with": sampling._spread, "once": once, "apart": apart}
+
+
+def repetition(seed, size, cell, additional=True, inferred="with"):
+    sampling._spread = INFERRED[inferred]
     if not additional:
         PartialTotal._bounds = without_additional_event
     rng = np.random.default_rng(seed)
@@ -143,12 +161,19 @@ def main():
     parser.add_argument("--comments", type=int, default=2_000)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--no-additional-event", action="store_true")
+    parser.add_argument("--inferred", choices=INFERRED, default="with")
     asked = parser.parse_args()
     frames = []
     with ProcessPoolExecutor(asked.processes) as pool:
         for cell in CELLS:
             additional = not asked.no_additional_event
-            run = partial(repetition, size=asked.comments, cell=cell, additional=additional)
+            run = partial(
+                repetition,
+                size=asked.comments,
+                cell=cell,
+                additional=additional,
+                inferred=asked.inferred,
+            )
             frames += pool.map(run, range(asked.repetitions), chunksize=5)
     frame = pd.concat(frames, ignore_index=True)
     frame["held"] = covered(frame, ("low", "high"), "truth")
