@@ -65,7 +65,8 @@ def exact(prob, label):
 
 def true_sets(days, inside, truth, seed):
     """Return the true values of prediction sets, by side: those of the sample, of all comments."""
-    sides = [_side(days, inside), _side(days, [~each for each in inside])]
+    both = (inside, [~each for each in inside])
+    sides = [_side(days, member, threshold=THRESHOLD) for member in both]
     pooled = Sample(sides)
     part = np.repeat([0, 1], [int(side.labelled.sum()) for side in sides])
     labels = pooled.true_labels(seed=seed, part=part)
