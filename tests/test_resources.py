@@ -7,12 +7,14 @@ from pathlib import Path
 import psutil
 import pytest
 from installation import MONDAY, TUESDAY, Installation
+from pydantic import ValidationError
 from sqlalchemy import text
 
 from modwatch.alerts.channels import MailChannel, WebhookChannel
 from modwatch.errors import SettingsError, SourceError
 from modwatch.ingest.community import Community, Drift
 from modwatch.ingest.files import FileSource
+from modwatch.ingest.own_scores import OwnScores
 from modwatch.ingest.replay import ReplaySource
 from modwatch.ingest.sql import SqlSource
 from modwatch.resources import open_channels, open_resources, open_source
@@ -51,6 +53,21 @@ def test_sql_is_opened_with_its_secret() -> None:
     source = open_source(Settings(source={"kind": "sql", "url": url, "query": query}))
     assert source == SqlSource(url=url, query=query)
     assert "hunter2" not in repr(source)
+
+
+def test_sources_of_scores_are_opened_with_what_they_leave_out() -> None:
+    own = {"own_scores": True, "own_threshold": 0.7, "own_model_version": "rules-1"}
+    settings = Settings(source={"kind": "files", "path": "in.csv", **own})
+    scores = OwnScores(threshold=0.7, model_version="rules-1")
+    assert open_source(settings) == FileSource(path="in.csv", own_scores=scores)
+    assert settings.own_scores
+    query = {"url": "sqlite://", "query": "SELECT 1 WHERE t >= :start AND t < :end"}
+    settings = Settings(source={"kind": "sql", **query, "own_scores": True})
+    assert open_source(settings) == SqlSource(**query, own_scores=OwnScores())
+    assert not Settings(source={"kind": "files", "path": "in.csv"}).own_scores
+    assert not Settings().own_scores
+    with pytest.raises(ValidationError, match="own_model_version"):
+        Settings(source={"kind": "files", "path": "in.csv", "own_model_version": "a b"})
 
 
 def test_a_community_is_opened_with_its_drift() -> None:

@@ -20,6 +20,7 @@ from modwatch.errors import SettingsError
 from modwatch.ingest import corpora
 from modwatch.ingest.community import Community, Drift
 from modwatch.ingest.files import FileSource
+from modwatch.ingest.own_scores import OwnScores
 from modwatch.ingest.replay import ReplaySource
 from modwatch.ingest.sources import Source
 from modwatch.lake.delta import Lake
@@ -46,9 +47,16 @@ if TYPE_CHECKING:
     from modwatch.review.embedded import EmbeddedServer
     from modwatch.review.log.witnesses import Authority
     from modwatch.review.queue.lanes import Lanes
+    from modwatch.scoring.remote import RemoteScorer
     from modwatch.scoring.scorer import Scorer
 
 _log = logging.getLogger(__name__)
+
+#: Settings of a source that are not fields of it.
+_OWN = ("own_scores", "own_threshold", "own_model_version")
+
+#: Value of the setting `scorer` by which tasks score themselves.
+_LOCAL = "local"
 
 
 @dataclass(frozen=True)
@@ -183,7 +191,25 @@ class Resources:
         """Return the version with the alias challenger, which is scored in shadow; None: none."""
         return challenger_version(self.settings.model_name, self.settings.mlflow_url)
 
+    def planned_version(self) -> str:
+        """Return the version that scores a day: the champion, or what the model server names.
+
+        Raises NoChampionError when there is no champion, ModelError when the server has no model.
+        """
+        if self.settings.scorer == _LOCAL:
+            return self.champion_version()
+        return self._remote_scorer(None).model_version
+
     def scorer(self, version: str) -> "Scorer":
+        """Return the scorer of `version`: on a model server, or in this process.
+
+        For the latter it is fetched from the registry at most once.
+        """
+        if self.settings.scorer != _LOCAL:
+            return self._remote_scorer(version)
+        return self.local_scorer(version)
+
+    def local_scorer(self, version: str) -> "Scorer":
         """Return the in-process scorer of `version`, fetched from the registry at most once."""
         from modwatch.scoring.opening import open_scorer
 
@@ -200,6 +226,22 @@ class Resources:
             device=self.settings.device,
             threads=self.settings.torch_threads,
             precision=self.settings.precision,
+        )
+
+    def _remote_scorer(self, version: str | None) -> "RemoteScorer":
+        from modwatch.scoring.remote import RemoteScorer
+
+        settings = self.settings
+        token = settings.scorer_token
+        return self._exit.enter_context(
+            RemoteScorer(
+                settings.scorer,
+                model=settings.scorer_model or settings.model_name,
+                model_version=version,
+                threshold=settings.scorer_threshold,
+                token=None if token is None else token.get_secret_value(),
+                concurrency=settings.scorer_requests,
+            )
         )
 
     @cached_property
@@ -244,12 +286,14 @@ def open_source(settings: Settings) -> Source:
     """Return the source that the settings name."""
     match settings.source:
         case FileSourceSettings() as files:
-            return FileSource(**files.model_dump(exclude={"kind"}))
+            given = files.model_dump(exclude={"kind", *_OWN})
+            return FileSource(**given, own_scores=_own_scores(files))
         case SqlSourceSettings() as sql:
             from modwatch.ingest.sql import SqlSource
 
             url = sql.url.get_secret_value()
-            return SqlSource(url=url, **sql.model_dump(exclude={"kind", "url"}))
+            given = sql.model_dump(exclude={"kind", "url", *_OWN})
+            return SqlSource(url=url, **given, own_scores=_own_scores(sql))
         case ReplaySourceSettings() as replay:
             corpus = corpora.load(replay.corpus, replay.path)
             if corpus.left_out:
@@ -262,6 +306,13 @@ def open_source(settings: Settings) -> Source:
         case CommunitySourceSettings() as community:
             drift = Drift(start=community.drift_from) if community.drift_from else None
             return Community(drift=drift, **community.model_dump(exclude={"kind", "drift_from"}))
+
+
+def _own_scores(source: FileSourceSettings | SqlSourceSettings) -> OwnScores | None:
+    """Return what stands for columns of scores that the source lacks; None: it brings no scores."""
+    if not source.own_scores:
+        return None
+    return OwnScores(threshold=source.own_threshold, model_version=source.own_model_version)
 
 
 def open_channels(settings: Settings) -> tuple[Channel, ...]:

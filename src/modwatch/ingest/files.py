@@ -21,6 +21,7 @@ from modwatch.ingest.landing import (
     landed_row,
     source_columns,
 )
+from modwatch.ingest.own_scores import SCORE_COLUMNS, OwnScores
 from modwatch.ingest.readers import FORMATS, Record, column_names, file_format, read_records
 from modwatch.ingest.timestamps import Moment, read_moment, zone
 
@@ -41,7 +42,8 @@ class FileSource:
 
     Rows that cannot be read are returned with `problem` set: `malformed_record` (its raw text
     in `text`), `undecodable_text`, `unreadable_timestamp`, `timestamp_without_zone`,
-    `unreadable_label`. An empty file is an empty day.
+    `unreadable_label`, `unreadable_probability`, `unreadable_decision`. An empty file is an empty
+    day.
 
     >>> FileSource(path="incoming/{dt}.csv").name
     'file:incoming/{dt}.csv'
@@ -60,9 +62,11 @@ class FileSource:
     encoding: str = "utf-8"
     #: Platform of rows without one.
     platform: str | None = None
+    #: The files bring scores, in columns `prob`, `model_version` and `flagged`; None: they do not.
+    own_scores: OwnScores | None = None
 
     def __post_init__(self) -> None:
-        check_columns(self.columns)
+        check_columns(self.columns, self.own_scores)
         zone(self.assume_timezone)
         try:
             codecs.lookup(self.encoding)
@@ -84,9 +88,10 @@ class FileSource:
         return batches(day, self._rows(day))
 
     def _rows(self, day: dt.date) -> Iterator[LandedRow]:
+        columns: dict[Path, frozenset[str]] = {}
         for path in self._files(day):
             problems: Counter[str] = Counter()
-            for row in self._file_rows(path, day):
+            for row in self._file_rows(path, day, columns):
                 problems.update([row.problem] if row.problem else [])
                 yield row
             if problems:
@@ -95,7 +100,13 @@ class FileSource:
                     extra={"event": "rows_with_problems", "file": str(path), **problems},
                 )
 
-    def _file_rows(self, path: Path, day: dt.date) -> Iterator[LandedRow]:
+    def _file_rows(
+        self, path: Path, day: dt.date, columns: dict[Path, frozenset[str]]
+    ) -> Iterator[LandedRow]:
+        """Yield the rows of the day in a file; `columns` gets its columns of scores, if it has any.
+
+        Files of one day that bring scores have the same: half a day is not decided by a threshold.
+        """
         names = self._names(path)
         if names is None:
             return
@@ -104,6 +115,9 @@ class FileSource:
         for record, moment in self._records(path):
             current = moment.day or current
             if dated or current == day:
+                if path not in columns:
+                    columns[path] = frozenset(names) & frozenset(SCORE_COLUMNS)
+                    _raise_on_mixed_columns(day, columns)
                 yield self._row(path, record, moment, names)
 
     def _files(self, day: dt.date) -> list[Path]:
@@ -126,18 +140,35 @@ class FileSource:
 
     def _names(self, path: Path) -> dict[str, str] | None:
         """Return the file's column of each Modwatch column it has; None for an empty file."""
-        available = column_names(path, encoding=self.encoding)
+        available = self._available(path)
         if not available and next(read_records(path, encoding=self.encoding), None) is None:
             return None
         # JSON omits null values, so only the other formats must have every mapped column.
-        omitted = set(self.columns) - {"comment_id", "text"}
+        omitted = set(self.columns) - {"comment_id", "text", *SCORE_COLUMNS}
         return source_columns(
             self.columns,
             available,
             timestamp_column=self.timestamp_column,
+            own_scores=self.own_scores,
             optional=omitted if file_format(path) == "jsonl" else (),
             missing=lambda column: _missing_column(path, column, available, self.encoding),
         )
+
+    def _available(self, path: Path) -> tuple[str, ...]:
+        """Return the columns of a file.
+
+        Records of JSON lines may leave out what is null: a column of scores that the first do not
+        have is looked for in all of them.
+        """
+        available = column_names(path, encoding=self.encoding)
+        if self.own_scores is None or file_format(path) != "jsonl":
+            return available
+        wanted = {self.columns.get(name, name) for name in SCORE_COLUMNS} - set(available)
+        found: set[str] = set()
+        if wanted:
+            for record in read_records(path, encoding=self.encoding):
+                found |= wanted & record.values.keys()
+        return (*available, *sorted(found))
 
     def _records(self, path: Path) -> Iterator[tuple[Record, Moment]]:
         assume = zone(self.assume_timezone)
@@ -165,7 +196,14 @@ class FileSource:
         if record.problem:
             text = decodable(record.raw or "")[0]
             return LandedRow(origin=origin, values={"text": text}, problem=record.problem)
-        return landed_row(origin, record.values, names, moment, platform=self.platform)
+        return landed_row(
+            origin,
+            record.values,
+            names,
+            moment,
+            platform=self.platform,
+            own_scores=self.own_scores,
+        )
 
 
 def _is_data(path: Path) -> bool:
@@ -179,6 +217,16 @@ def _is_data(path: Path) -> bool:
             extra={"event": "file_passed_over", "file": str(path)},
         )
     return known
+
+
+def _raise_on_mixed_columns(day: dt.date, columns: Mapping[Path, frozenset[str]]) -> None:
+    (first, known), *_ = columns.items()
+    for path, these in columns.items():
+        if differing := sorted(known ^ these):
+            raise SourceError(
+                f"The files of {day} have different columns of scores: {first} and {path} differ "
+                f"in {', '.join(differing)}; write the same columns into each of them."
+            )
 
 
 def _missing_column(

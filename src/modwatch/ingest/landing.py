@@ -6,11 +6,13 @@ No row is dropped: a value that cannot be read becomes null, and `problem` says 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from modwatch.errors import SourceError
+from modwatch.ingest.own_scores import SCORE_COLUMNS, OwnScores
 from modwatch.ingest.timestamps import Moment
 from modwatch.lake.schemas import LANDED
 
@@ -43,7 +45,7 @@ class LandedRow:
     origin: str
     #: UTC; None when it could not be read.
     created_at: dt.datetime | None = None
-    #: Converted values by the names of FILLABLE.
+    #: Converted values by the names of FILLABLE and SCORE_COLUMNS.
     values: Mapping[str, Any] = field(repr=False)
     #: Why the row could not be read, or None.
     problem: str | None = None
@@ -81,9 +83,18 @@ def column_batch(
     return pa.RecordBatch.from_arrays(arrays, schema=LANDED)
 
 
-def check_columns(columns: Mapping[str, str]) -> None:
-    """Raise SourceError when `columns` maps something that is no column of `landed`."""
-    unknown = sorted(set(columns) - set(FILLABLE))
+def check_columns(columns: Mapping[str, str], own_scores: OwnScores | None) -> None:
+    """Raise SourceError when `columns` maps something that is no column of `landed`.
+
+    Without `own_scores` nor may it map the columns of scores.
+    """
+    unknown = sorted(set(columns) - set(FILLABLE) - set(SCORE_COLUMNS))
+    scores = sorted(set(columns) & set(SCORE_COLUMNS))
+    if scores and own_scores is None:
+        raise SourceError(
+            f"`columns` maps {', '.join(scores)}, but a model scores the comments; set "
+            "MODWATCH_SOURCE__OWN_SCORES=true to take the scores of the source."
+        )
     if unknown:
         raise SourceError(
             f"`columns` maps {', '.join(unknown)}, which Modwatch does not have; it may map "
@@ -96,19 +107,24 @@ def source_columns(
     available: Collection[str],
     *,
     timestamp_column: str,
+    own_scores: OwnScores | None = None,
     optional: Collection[str] = (),
     missing: Callable[[str], SourceError],
 ) -> dict[str, str]:
     """Return the source's column of each Modwatch column that it has.
 
-    Required are the columns of id, text and time, and those in `columns` but not in `optional`.
+    Required are the columns of id, text and time, of the probability if the source brings scores,
+    and those in `columns` but not in `optional`.
 
     Raises:
         SourceError: `missing(column)`, for the first required column that is not available.
     """
-    names = {name: columns.get(name, name) for name in FILLABLE}
+    fillable = FILLABLE if own_scores is None else (*FILLABLE, *SCORE_COLUMNS)
+    names = {name: columns.get(name, name) for name in fillable}
     required = {"comment_id", "text", *columns} - set(optional)
-    for column in (*(names[name] for name in FILLABLE if name in required), timestamp_column):
+    if own_scores is not None:
+        required.add("prob")
+    for column in (*(names[name] for name in fillable if name in required), timestamp_column):
         if column not in available:
             raise missing(column)
     return {name: column for name, column in names.items() if column in available}
@@ -121,6 +137,7 @@ def landed_row(
     moment: Moment,
     *,
     platform: str | None,
+    own_scores: OwnScores | None = None,
 ) -> LandedRow:
     """Return a record as a row; `names` are as from `source_columns`, `platform` is the default."""
     values, problems = {}, [moment.problem]
@@ -129,6 +146,8 @@ def landed_row(
         problems.append(problem)
     if values.get("platform") is None:
         values["platform"] = platform
+    if own_scores is not None:
+        values |= own_scores.left_out(values, available=names)
     problem = next(filter(None, problems), None)
     return LandedRow(origin=origin, created_at=moment.created_at, values=values, problem=problem)
 
@@ -139,7 +158,7 @@ def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatc
         "created_at": [row.created_at for row in rows],
         "problem": [row.problem for row in rows],
     }
-    for name in FILLABLE:
+    for name in (*FILLABLE, *SCORE_COLUMNS):
         columns[name] = [row.values.get(name) for row in rows]
     return column_batch(day, first, columns)
 
@@ -153,6 +172,8 @@ def convert(name: str, value: object) -> tuple[Any, str | None]:
     (('17', None), (None, None))
     >>> convert("groups", "bakers|shepherds")
     (['bakers', 'shepherds'], None)
+    >>> convert("prob", "0.25"), convert("prob", "0,25"), convert("flagged", "true")
+    ((0.25, None), (None, 'unreadable_probability'), (True, None))
     """
     if value is None:
         return None, None
@@ -160,6 +181,10 @@ def convert(name: str, value: object) -> tuple[Any, str | None]:
         return _label(value)
     if name == "groups":
         return _groups(value)
+    if name == "prob":
+        return _probability(value)
+    if name == "flagged":
+        return _decision(value)
     if value == "" and name != "text":  # the only null of a CSV file
         return None, None
     return _string(value)
@@ -195,6 +220,22 @@ def _label(value: object) -> tuple[int | None, str | None]:
     if written not in _LABELS:
         return None, "unreadable_label"
     return _LABELS[written], None
+
+
+def _probability(value: object) -> tuple[float | None, str | None]:
+    if isinstance(value, str) and not value.strip():
+        return None, None
+    if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
+        try:
+            return float(value), None
+        except (ValueError, OverflowError):
+            pass
+    return None, "unreadable_probability"
+
+
+def _decision(value: object) -> tuple[bool | None, str | None]:
+    label, problem = _label(value)
+    return None if label is None else label == 1, problem and "unreadable_decision"
 
 
 def _groups(value: object) -> tuple[list[str] | None, str | None]:

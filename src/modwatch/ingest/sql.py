@@ -17,6 +17,7 @@ from modwatch.ingest.landing import (
     landed_row,
     source_columns,
 )
+from modwatch.ingest.own_scores import OwnScores
 from modwatch.ingest.timestamps import read_moment, zone
 
 #: Rows fetched from the server at a time.
@@ -56,9 +57,11 @@ class SqlSource:
     assume_timezone: str | None = None
     #: Platform of rows without one.
     platform: str | None = None
+    #: The query brings scores, in columns `prob`, `model_version` and `flagged`; None: it does not.
+    own_scores: OwnScores | None = None
 
     def __post_init__(self) -> None:
-        check_columns(self.columns)
+        check_columns(self.columns, self.own_scores)
         zone(self.assume_timezone)
         self._parsed_url()
         for name in ("start", "end"):
@@ -109,13 +112,21 @@ class SqlSource:
                 self.columns,
                 available,
                 timestamp_column=self.timestamp_column,
+                own_scores=self.own_scores,
                 missing=lambda column: self._missing_column(column, available),
             )
             for number, row in enumerate(result.mappings(), start=1):
                 record = {str(key): value for key, value in row.items()}
                 moment = read_moment(record[self.timestamp_column], assume)
                 origin = f"{self.name}:{number}"
-                yield landed_row(origin, record, names, moment, platform=self.platform)
+                yield landed_row(
+                    origin,
+                    record,
+                    names,
+                    moment,
+                    platform=self.platform,
+                    own_scores=self.own_scores,
+                )
 
     def _statement(self) -> TextClause:
         aware = DateTime(timezone=self.assume_timezone is None)

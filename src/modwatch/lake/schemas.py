@@ -28,6 +28,14 @@ _CONTEXT = [
     pa.field("label", pa.int8()),
 ]
 
+#: The score of a source that brings scores: its probability, the version that gave it, and the
+#: decision. Null on days that a model scores.
+_OWN_SCORE = [
+    ("prob", pa.float64()),
+    ("model_version", pa.string()),
+    ("flagged", pa.bool_()),
+]
+
 #: A row of the source.
 _SOURCE_ROW = [
     ("row", pa.int64()),  # ordinal within the day, from 0, in source order
@@ -36,6 +44,7 @@ _SOURCE_ROW = [
     ("created_at", _UTC),
     ("text", pa.string()),
     *_CONTEXT,
+    *_OWN_SCORE,
 ]
 
 #: A value and its 95 % interval; null without enough data.
@@ -53,6 +62,7 @@ COMMENTS = pa.schema(
         *_required(_UTC, "created_at"),
         *_required(pa.string(), "text"),
         *_CONTEXT,
+        *_OWN_SCORE,
     ]
 )
 

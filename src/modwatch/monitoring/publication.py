@@ -187,7 +187,7 @@ def _histogram(
     prob: NDArray[np.float32],
     references: Sequence[Reference],
     *,
-    threshold: float,
+    threshold: float | None,
     model_version: str,
 ) -> ScoreHistogram:
     """Return the day's scores, and those of its references as far as the same model scored them."""

@@ -48,6 +48,8 @@ def ingest(resources: "Resources", day: datetime.date) -> int:
 def check_comments(resources: "Resources", day: datetime.date) -> int:
     """Split the landed rows into comments and quarantine; return how many comments are valid.
 
+    If the source brings scores, these are validated, too, and every comment needs one.
+
     Raises:
         DayRejectedError: validation of the day failed; no table was changed.
     """
@@ -61,6 +63,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         earlier_ids=quality.earlier_ids(lake, day),
         trailing=quality.trailing_profiles(lake, checks, day, thresholds),
         thresholds=thresholds,
+        own_scores=resources.settings.own_scores,
     )
     quality.publish_result(checks, validated.result)
     quality.save_profile(lake, day, comments=validated.profile)
@@ -70,30 +73,42 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
 
 
 def plan_shards(resources: "Resources", day: datetime.date) -> list[Shard]:
-    """Return the day's shards and the model that scores all of them.
+    """Return the day's shards and the model that scores all of them, or scored them at the source.
 
     Raises:
-        NoChampionError: no model is registered.
+        NoChampionError: the source brought no scores, and no model is registered.
     """
+    from modwatch.scoring.own import own_version
     from modwatch.scoring.shards import shard_count
 
-    version = resources.planned_version()
-    shards = shard_count(resources.lake.count("comments", day), resources.settings.shard_rows)
-    resources.lake.replace("staged_scores", day, [])
-    return [Shard(model_version=version, shard=k, shards=shards) for k in range(shards)]
+    lake, settings = resources.lake, resources.settings
+    shards = shard_count(lake.count("comments", day), settings.shard_rows)
+    version = own_version(lake.read("comments", day, columns=["model_version"]))
+    if version is None and (shards or not settings.own_scores):
+        version = resources.planned_version()
+    lake.replace("staged_scores", day, [])
+    return [Shard(model_version=version or "", shard=k, shards=shards) for k in range(shards)]
 
 
 def score_shard(
     resources: "Resources", day: datetime.date, *, model_version: str, shard: int, shards: int
 ) -> int:
-    """Score one shard of the day; return how many comments it holds."""
+    """Score one shard of the day; return how many comments it holds.
+
+    Scores that the source brought are taken as they are.
+    """
+    from modwatch.scoring import own
     from modwatch.scoring.shards import in_shard, score_rows, staged
 
-    scorer = resources.scorer(model_version)
-    texts = resources.lake.read("comments", day, columns=["comment_id", "text"])
-    mine = (in_shard(batch, shard, shards) for batch in texts)
-    scored = (staged(score_rows(batch, scorer, day=day), shard) for batch in mine)
-    return resources.lake.replace("staged_scores", day, scored, shard=shard)
+    lake = resources.lake
+    if own.own_version(lake.read("comments", day, columns=["model_version"])) is None:
+        columns = ["comment_id", "text"]
+        score_batch = partial(score_rows, scorer=resources.scorer(model_version), day=day)
+    else:
+        columns, score_batch = [*own.COLUMNS], partial(own.own_scores, day=day)
+    mine = (in_shard(batch, shard, shards) for batch in lake.read("comments", day, columns=columns))
+    scored = (staged(score_batch(batch), shard) for batch in mine)
+    return lake.replace("staged_scores", day, scored, shard=shard)
 
 
 def score(resources: "Resources", day: datetime.date) -> int:
@@ -170,7 +185,7 @@ def score_challenger(resources: "Resources", day: datetime.date) -> int:
     """Score the day with the challenger, for comparison only; return how many comments.
 
     Nothing is routed by these scores. Without a challenger, or if it scored the day as champion,
-    there are none.
+    there are none. It is compared with the scores of the source where that brought them.
 
     Raises:
         ModelError: the challenger cannot be loaded, or returns no probabilities.
@@ -179,7 +194,8 @@ def score_challenger(resources: "Resources", day: datetime.date) -> int:
     from modwatch.scoring.shards import probabilities_only, score_rows
 
     lake, version = resources.lake, resources.challenger_version()
-    if version in (None, day_scores(lake, day).model_version):
+    champion = day_scores(lake, day)
+    if version is None or (version == champion.model_version and champion.threshold is not None):
         return lake.replace("scores", day, [], role="challenger")
     scorer = resources.scorer(version)
     texts = lake.read("comments", day, columns=["comment_id", "text"])

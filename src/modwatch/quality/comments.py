@@ -54,6 +54,7 @@ def validate_comments(
     earlier_ids: Iterable[pa.Array] = (),
     trailing: Sequence[Profile] = (),
     thresholds: Thresholds | None = None,
+    own_scores: bool = False,
 ) -> ValidatedComments:
     """Validate a day's landed rows, then the profile of the valid ones.
 
@@ -64,22 +65,28 @@ def validate_comments(
         earlier_ids: comment ids that earlier days published, in chunks; streamed once.
         trailing: profiles of the days to compare with, from `trailing_profiles`.
         thresholds: the bounds; None stands for the defaults.
+        own_scores: the source brings scores; then every row needs one. So it does if any row of the
+            day has one.
 
     Raises:
         CheckError: `row` does not number the rows 0…N−1, they changed between the calls, or Great
             Expectations could not evaluate a rule.
     """
     bounds = thresholds or Thresholds()
-    facts = row_facts(landed(), day=day, earlier_ids=earlier_ids)
+    facts = row_facts(landed(), day=day, earlier_ids=earlier_ids, own_scores=own_scores)
     invalid, row_results = _validate_rows(facts, bounds)
     profile = profile_comments(landed(columns=["row", *OPTIONAL_COLUMNS]), invalid)
     measures = _measures(profile, facts.schema_faults, trailing, bounds)
+    day_rules = comment_day_rules(bounds, own_scores=facts.own_scores)
+    if facts.own_scores:
+        versions = np.unique(facts.version[invalid.reason == 0]).size
+        measures["several_model_versions"] = Measure(value=versions, observed=f"{versions:,}")
     result = ValidationResult(
         suite="comments",
         day=day,
         rows=profile.landed,
         valid=profile.comments,
-        results=(*validate_day(measures, comment_day_rules(bounds)), *row_results),
+        results=(*validate_day(measures, day_rules), *row_results),
         quarantined=invalid.counts(),
     )
     log.info(result.summary, extra={"event": "comments_checked", "status": result.status})
@@ -90,7 +97,8 @@ def _validate_rows(
     facts: RowFacts, bounds: Thresholds
 ) -> tuple[InvalidRows, tuple[RuleResult, ...]]:
     """Validate each row alone, then the ids of those that passed; an invalid row takes no id."""
-    alone_rules, id_rules = comment_row_rules(bounds), comment_id_rules()
+    alone_rules = comment_row_rules(bounds, own_scores=facts.own_scores)
+    id_rules = comment_id_rules()
     first, alone_results = validate_rows(facts.frame, alone_rules)
     good = np.flatnonzero(first == 0)
     first_of_ids, id_results = validate_rows(_id_frame(facts, good), id_rules)

@@ -26,8 +26,16 @@ _VISIBLE = (
 # The shape of a BCP 47 tag (RFC 5646): a language and subtags.
 _LANGUAGE = r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,8}$"
 _PROBLEM = r"^[a-z][a-z0-9_]{0,47}$"
+# Of a version that a source names: short and without blanks, so that no comment's text passes.
+_VERSION = r"^[A-Za-z0-9._:@/+-]{1,100}$"
 # Strings that are stored on, in PostgreSQL among others, which cannot hold a NUL.
 _STORED = [f.name for f in LANDED if f.type == pa.string() and f.name not in ("origin", "problem")]
+
+#: Rules on the scores that a source brings.
+_OF_SCORES = (
+    *("missing_probability", "probability_out_of_range"),
+    *("missing_decision", "malformed_model_version"),
+)
 
 _Columns = dict[str, NDArray[Any]]
 
@@ -47,6 +55,10 @@ class RowFacts:
     id_group: NDArray[np.int64]
     #: (N,) bool: a comment of an earlier day has this comment_id.
     on_earlier_day: NDArray[np.bool_]
+    #: Whether the source brought scores; `frame` then has the columns of the rules on them.
+    own_scores: bool
+    #: (N,) int32: equal for rows with the same model version, −1 without one.
+    version: NDArray[np.int32]
     #: A sentence for each missing or mistyped column.
     schema_faults: tuple[str, ...]
 
@@ -56,15 +68,17 @@ def row_facts(
     *,
     day: date,
     earlier_ids: Iterable[pa.Array] = (),
+    own_scores: bool = False,
 ) -> RowFacts:
     """Return flags and numbers of one landed day, from one pass over its batches.
 
-    Memory is about 100 bytes a row beside the batch at hand; no text is kept.
+    Memory is about 120 bytes a row beside the batch at hand; no text is kept.
 
     Args:
         batches: rows of `schemas.LANDED`, in any order.
         day: the UTC day that they belong to.
         earlier_ids: comment ids that earlier days published, in chunks; streamed once.
+        own_scores: the source brings scores. A day of which any row has one is such a day, too.
 
     Raises:
         CheckError: `row` does not number the rows 0…N−1.
@@ -73,6 +87,7 @@ def row_facts(
     ()
     """
     problems: dict[str, int] = {}
+    versions: dict[str, int] = {}
     faults: tuple[str, ...] = ()
     ids: list[pa.Array] = []
     parts: list[_Columns] = []
@@ -81,7 +96,7 @@ def row_facts(
         columns = columns_of(batch, LANDED)
         faults = faults or schema_faults(batch.schema, LANDED)
         ids.append(columns["comment_id"])
-        parts.append(_of_batch(columns, day, problems))
+        parts.append(_of_batch(columns, day, problems, versions))
     facts = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     index = IdIndex.of(ids)
     facts["id_group"] = np.concatenate([index.positions(chunk) for chunk in ids])
@@ -91,9 +106,28 @@ def row_facts(
     earlier[-1] = False  # the position of ids that are not of this day
     facts["on_earlier_day"] = earlier[facts["id_group"]]
     facts = _in_row_order(facts, day)
-    named = {name: facts.pop(name) for name in ("problem", "id_group", "on_earlier_day")}
-    frame = pd.DataFrame({"unreadable": named["problem"] > 0, **facts})
-    return RowFacts(day=day, frame=frame, problems=tuple(problems), schema_faults=faults, **named)
+    names = ("problem", "id_group", "on_earlier_day", "version")
+    named = {name: facts.pop(name) for name in names}
+    own_scores = own_scores or bool(facts.pop("scored").any())
+    if not own_scores:
+        facts = {name: fact for name, fact in facts.items() if name not in _OF_SCORES}
+    return RowFacts(
+        day=day,
+        frame=pd.DataFrame({"unreadable": named["problem"] > 0, **facts}),
+        problems=tuple(problems),
+        own_scores=own_scores,
+        schema_faults=faults,
+        **named,
+    )
+
+
+def _version_codes(version: pa.Array, versions: dict[str, int]) -> NDArray[np.int32]:
+    """Return (k,) int32: the number of the version, which `versions` keeps; −1 for a null."""
+    encoded = pc.dictionary_encode(version)
+    names = encoded.dictionary.to_pylist()
+    codes = [versions.setdefault(name, len(versions)) for name in names]
+    indices = pc.fill_null(encoded.indices, len(codes)).to_numpy()
+    return np.asarray(np.array([*codes, -1], dtype=np.int32)[indices])
 
 
 def _problem_codes(problem: pa.Array, problems: dict[str, int]) -> NDArray[np.int16]:
@@ -106,7 +140,9 @@ def _problem_codes(problem: pa.Array, problems: dict[str, int]) -> NDArray[np.in
     return np.asarray(np.array([*codes, 0], dtype=np.int16)[indices])
 
 
-def _of_batch(columns: dict[str, pa.Array], day: date, problems: dict[str, int]) -> _Columns:
+def _of_batch(
+    columns: dict[str, pa.Array], day: date, problems: dict[str, int], versions: dict[str, int]
+) -> _Columns:
     """Return what one row shows by itself: its number, lengths, problem and flags."""
     readable = bools(columns["problem"].is_null())
     return {
@@ -114,6 +150,9 @@ def _of_batch(columns: dict[str, pa.Array], day: date, problems: dict[str, int])
         "long_text": _lengths(columns["text"]) * readable,
         "long_id": _lengths(columns["comment_id"]) * readable,
         "problem": _problem_codes(columns["problem"], problems),
+        "scored": ~bools(pc.and_(columns["prob"].is_null(), columns["flagged"].is_null())),
+        "version": _version_codes(columns["model_version"], versions),
+        "probability_out_of_range": _probabilities(columns["prob"], readable),
         **{name: flag & readable for name, flag in _flags(columns, day).items()},
     }
 
@@ -127,7 +166,20 @@ def _flags(columns: dict[str, pa.Array], day: date) -> dict[str, NDArray[np.bool
         "time_outside_day": _outside(columns["created_at"], day),
         "blank_text": ~_visible(columns["text"]),
         "malformed_language": ~_tagged(columns["language"]),
+        "missing_probability": bools(columns["prob"].is_null(nan_is_null=True)),
+        "missing_decision": bools(columns["flagged"].is_null()),
+        "malformed_model_version": ~_named(columns["model_version"]),
     }
+
+
+def _probabilities(prob: pa.Array, readable: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return (k,) the probabilities of readable rows; NaN, which every range skips, elsewhere."""
+    values = pc.fill_null(prob, float("nan")).to_numpy()
+    return np.where(readable, values, np.nan)
+
+
+def _named(version: pa.Array) -> NDArray[np.bool_]:
+    return bools(pc.match_substring_regex(version, _VERSION))
 
 
 def _lengths(strings: pa.Array) -> NDArray[np.int32]:

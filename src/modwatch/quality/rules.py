@@ -38,8 +38,13 @@ _critical = partial(_rule, "day", "critical")
 _warning = partial(_rule, "day", "warning")
 
 
-def comment_row_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
-    """Return the rules for each landed row alone. The first that a row fails is its reason."""
+def comment_row_rules(
+    bounds: Thresholds, *, own_scores: bool = False
+) -> tuple[ValidationRule, ...]:
+    """Return the rules for each landed row alone. The first that a row fails is its reason.
+
+    With `own_scores`, also those for the scores that the source brings.
+    """
     return (
         _flag("unreadable", "the record of the source can be read", _SOURCE),
         _flag("missing_id", "comment_id is present and not blank", _SOURCE),
@@ -54,6 +59,20 @@ def comment_row_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
         _flag("blank_text", "the text has at least one visible character", _SOURCE),
         _at_most("long_text", bounds.max_text_length, "text", _SOURCE),
         _flag("malformed_language", "language is empty or a BCP 47 tag", _SOURCE),
+        *(_own_score_rules() if own_scores else ()),
+    )
+
+
+def _own_score_rules() -> tuple[ValidationRule, ...]:
+    return (
+        _flag("missing_probability", "prob, the score of the source, is a number", _SOURCE),
+        _row("probability_out_of_range", (0, 1), "0 to 1", "prob is in [0, 1]", _SOURCE),
+        _flag("missing_decision", "flagged, the decision of the source, is present", _SOURCE),
+        _flag(
+            "malformed_model_version",
+            "model_version is 1 to 100 letters, digits or any of . _ : @ / + -",
+            _SOURCE,
+        ),
     )
 
 
@@ -73,8 +92,18 @@ def comment_id_rules() -> tuple[ValidationRule, ...]:
     )
 
 
-def comment_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
+def comment_day_rules(
+    bounds: Thresholds, *, own_scores: bool = False
+) -> tuple[ValidationRule, ...]:
     """Return the rules for the day's comments as a whole."""
+    one_version = _critical(
+        "several_model_versions",
+        (None, 1),
+        "one version",
+        "the source names one model version for the whole day",
+        "Let the source name one version a day: switch models at midnight UTC, or name a version "
+        "that stands for all rules and models of the day.",
+    )
     return (
         _schema("landed", "Ingest the day again with this version of Modwatch."),
         *_volume_rules(bounds),
@@ -87,6 +116,7 @@ def comment_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
             "Look for a new community, a changed language detection or a missing feed.",
         ),
         *(_missing_share(column, bounds) for column in VALIDATED_COLUMNS),
+        *((one_version,) if own_scores else ()),
     )
 
 

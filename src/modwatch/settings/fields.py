@@ -22,6 +22,31 @@ class _SourceSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+_OwnScores = Annotated[
+    bool,
+    Field(
+        description="The source brings scores, in the columns `prob` and, as far as it has them, "
+        "`model_version` and `flagged`; then no model scores its comments"
+    ),
+]
+_OwnThreshold = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=1,
+        description="Of a source of scores without a column `flagged`: comments with a higher "
+        "`prob` are flagged",
+    ),
+]
+_OwnModelVersion = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9._:@/+-]{1,100}$",
+        description="Of a source of scores without a column `model_version`: the version that "
+        "gave them",
+    ),
+]
+
 #: The value of `database_url` that stands for an embedded server.
 EMBEDDED = "embedded"
 
@@ -41,6 +66,9 @@ class FileSourceSettings(_SourceSettings):
         default_factory=dict,
         description="The file's name of each Modwatch column that it names differently, as JSON",
     )
+    own_scores: _OwnScores = False
+    own_threshold: _OwnThreshold = 0.5
+    own_model_version: _OwnModelVersion = "own"
 
 
 class SqlSourceSettings(_SourceSettings):
@@ -60,6 +88,9 @@ class SqlSourceSettings(_SourceSettings):
         default_factory=dict,
         description="The query's name of each Modwatch column that it names differently, as JSON",
     )
+    own_scores: _OwnScores = False
+    own_threshold: _OwnThreshold = 0.5
+    own_model_version: _OwnModelVersion = "own"
 
 
 class ReplaySourceSettings(_SourceSettings):
@@ -167,6 +198,28 @@ class Settings(BaseSettings):
         None,
         description="File of the words by which a comment mentions an identity, for comments whose "
         "source names no `groups`; default: a list of English words",
+    )
+    scorer: str = Field(
+        "local",
+        pattern=r"^(local|https?://\S+)$",
+        description="What scores comments: `local` (the task itself), or the URL of a server with "
+        "the Open Inference Protocol V2, such as `modwatch serve`",
+    )
+    scorer_model: str | None = Field(
+        None, description="Name of the model on that server; default: `MODWATCH_MODEL_NAME`"
+    )
+    scorer_threshold: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Comments with a higher probability from that server are flagged; default: "
+        "what the server says, or else 0.5",
+    )
+    scorer_token: SecretStr | None = Field(
+        None, description="Token that the server asks for, and that `modwatch serve` asks for"
+    )
+    scorer_requests: int = Field(
+        4, ge=1, le=64, description="Requests to the server at a time, of each scoring task"
     )
     shard_rows: int = Field(50_000, ge=1, description="Number of comments per scoring task")
     torch_threads: int = Field(2, ge=1, description="CPU threads per scoring task")
@@ -326,6 +379,14 @@ class Settings(BaseSettings):
                 "root certificates of the authority, to verify its answers"
             )
         return self
+
+    @property
+    def own_scores(self) -> bool:
+        """Whether the source brings scores, so that no model scores its comments."""
+        match self.source:
+            case FileSourceSettings() | SqlSourceSettings() as source:
+                return source.own_scores
+        return False
 
     @property
     def lake_root(self) -> str:

@@ -29,7 +29,7 @@ class DayFacts:
     comments: int
     #: Rows rejected by a row-level rule.
     quarantined: int
-    #: Comments with prob > threshold of the model.
+    #: Comments that were flagged.
     flagged: int
     #: Comments sent to moderators.
     routed: int
@@ -80,8 +80,8 @@ class ScoreHistogram:
     edges: NDArray[np.float64]
     #: (B,) comments per bin.
     counts: NDArray[np.int64]
-    #: The model's threshold: a comment is flagged when prob > threshold.
-    threshold: float
+    #: The model's threshold: a comment is flagged when prob > threshold. None: the source decided.
+    threshold: float | None
     #: (B,) comments per bin of each reference, by name: `fixed`, `trailing`.
     references: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
@@ -90,7 +90,7 @@ class ScoreHistogram:
         cls,
         prob: NDArray[np.floating],
         *,
-        threshold: float,
+        threshold: float | None,
         bins: int = 50,
         references: Mapping[str, NDArray[np.int64]] = MappingProxyType({}),
     ) -> "ScoreHistogram":

@@ -34,7 +34,8 @@ def score_histogram(scores: ScoreHistogram, *, title: str) -> Figure:
         label = f"{title_of} ({int(counts.sum()):,})"
         shares = _shares(counts)
         axes.stairs(shares, scores.edges, color=colour, linestyle=line, linewidth=1.5, label=label)
-    _threshold(axes, scores.threshold)
+    if scores.threshold is not None:
+        _threshold(axes, scores.threshold)
     axes.set(
         xlim=(0, 1),
         yscale="log",

@@ -1,0 +1,346 @@
+"""A day whose scores and decisions the source brings: no model, and everything else as ever."""
+
+import datetime
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from feed import MARK, good, quarantined, refused, write_json
+from installation import (
+    FROM_THE_QUEUE,
+    MONDAY,
+    TO_THE_QUEUE,
+    TUESDAY,
+    Installation,
+    assert_same,
+    files_with,
+    picture_of,
+    review,
+)
+from mlflow import MlflowClient
+from small_audits import plan_audit
+
+from conftest import Registry
+from modwatch.audits.request import AuditRequest
+from modwatch.errors import DayRejectedError, NoChampionError
+from modwatch.ingest.community import Community
+from modwatch.lake.day_scores import day_scores
+from modwatch.pipeline import daily
+from modwatch.pipeline.audit import open_audit
+from modwatch.resources import open_resources
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+SIZE = 600
+COLUMNS = {"prob": "score", "model_version": "engine", "flagged": "action"}
+Home = Callable[..., Installation]
+
+
+def toxic(number: int) -> int:
+    return int(number % 20 == 0)
+
+
+def scored(number: int, day: datetime.date = MONDAY, **fields: object) -> dict[str, object]:
+    """Return a comment with a score of its own; decisions are those of a rule engine.
+
+    One comment in twenty is toxic, with a score of 0.6 or more; others have one below 0.4. Of the
+    toxic ones every other decision contradicts prob > 0.5, and of the others every tenth or so.
+    """
+    prob = round(0.6 + 0.39 * number / SIZE if toxic(number) else 0.4 * number / SIZE, 6)
+    flagged = (prob > 0.5) ^ (number % 10 == 3) ^ (number % 40 == 20)
+    own = {"score": prob, "engine": "rules-7", "action": bool(flagged), "label": toxic(number)}
+    return {**good(number, day), **own, **fields}
+
+
+@pytest.fixture
+def home(install: Callable[..., Installation], incoming: Path, unmanned: Registry) -> Home:
+    """Return a function that makes an installation without any model; its source brings scores."""
+
+    def make(rows: list[dict[str, object]] | None = None, **changes: object) -> Installation:
+        write_json(incoming / f"{MONDAY}.jsonl", rows or map(scored, range(SIZE)))
+        source = {
+            "kind": "files",
+            "path": str(incoming / "{dt}.jsonl"),
+            "columns": COLUMNS,
+            "own_scores": True,
+            **changes,
+        }
+        url = unmanned.copy(incoming.parent / "mlflow")
+        return install(source=source, mlflow_url=url)
+
+    return make
+
+
+def truth() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return score, decision and label (SIZE,) of Monday."""
+    rows = pd.DataFrame([scored(number) for number in range(SIZE)])
+    return rows["score"].to_numpy(), rows["action"].to_numpy(bool), rows["label"].to_numpy()
+
+
+def test_the_invented_decisions_contradict_every_threshold() -> None:
+    prob, flagged, _ = truth()
+    assert (flagged != (prob > 0.5)).sum() == 75
+    assert prob[flagged].min() < prob[~flagged].max()
+
+
+def test_a_day_from_the_source_to_mlflow(home: Home) -> None:
+    installed = home()
+    landed, good_rows, scored_rows, published, queued, shadow = installed.run(*TO_THE_QUEUE)
+    assert landed == good_rows == scored_rows == published == SIZE
+    assert queued == math.floor(0.1 * SIZE)
+    assert shadow == 0
+    prob, flagged, _ = truth()
+    with open_resources(installed.settings) as at:
+        scores = at.lake.table("scores", MONDAY).to_pandas().set_index("comment_id")
+        routed = at.lake.table("routed", MONDAY).to_pandas()
+        design = at.lake.table("routing_design", MONDAY).to_pandas().set_index("stratum")
+    scores = scores.loc[[f"{MONDAY}/{number}" for number in range(SIZE)]]
+    assert scores.index.is_unique
+    assert np.allclose(scores["prob"], prob)
+    assert (scores["flagged"].to_numpy() == flagged).all()
+    assert set(scores["model_version"]) == {"rules-7"}
+    assert scores["threshold"].isna().all()
+    assert np.allclose(scores["uncertainty"], prob * (1 - prob))
+    assert not scores[["model_variance", "mutual_information"]].any(axis=None)
+    # The top is that of the scores; strata outside it are divided by the decisions as they are.
+    top = routed.loc[routed["stratum"] == 0, "comment_id"]
+    most_uncertain = scores["uncertainty"].sort_values(ascending=False)[: len(top)]
+    assert set(top) == set(most_uncertain.index)
+    sides = design["flagged"].dropna()
+    assert set(sides[sides.index > 1]) == {True, False}
+    for row in routed[routed["stratum"].isin(sides.index)].itertuples():
+        assert scores.loc[row.comment_id, "flagged"] == sides[row.stratum]
+    review(installed)
+    installed.run(*FROM_THE_QUEUE)
+    client = MlflowClient(installed.settings.mlflow_url)
+    experiment = client.get_experiment_by_name("modwatch")
+    (run,) = client.search_runs([experiment.experiment_id], f"attributes.run_name = '{MONDAY}'")
+    text = run.data.tags["mlflow.note.content"]
+    assert f"{int(flagged.sum()):,} flagged" in text
+    assert "Model rules-7 (deterministic: uncertainty p(1−p)); " in text
+
+
+def test_where_all_is_reviewed_the_figures_are_those_of_the_decisions(home: Home) -> None:
+    """α = 1 and no confirmations: every label is known, and every figure follows by hand."""
+    installed = home().but(review_fraction=1.0, slice_share=0.0, confirmation_share=0.0)
+    installed.run(*TO_THE_QUEUE)
+    review(installed)
+    installed.run(*FROM_THE_QUEUE)
+    prob, flagged, label = truth()
+    # Of the 30 toxic comments 15 are flagged: a number in forty takes the decision back. Of the 570
+    # others the rule engine flags 60.
+    assert (flagged & (label == 1)).sum() == 15
+    assert (flagged & (label == 0)).sum() == 60
+    by_hand = {
+        "accuracy": 1 - (15 + 60) / SIZE,
+        "precision_flagged": 15 / 75,
+        "recall_flagged": 15 / 30,
+        "prevalence": 30 / SIZE,
+        "auroc": 1.0,  # every toxic comment has a higher score than every other
+    }
+    with open_resources(installed.settings) as at:
+        table = at.lake.table("measurements", MONDAY).to_pandas()
+        drift = at.lake.table("drift", MONDAY).to_pandas().set_index("metric")
+        groups = at.lake.table("comment_groups", MONDAY).to_pandas()
+        assert daily.compare_groups(at, MONDAY) == len(set(groups["group"]))
+    found = table[table["strategy"].isna()].set_index("metric")
+    errors = table.set_index(["metric", "strategy", "alpha"])
+    for metric, value in by_hand.items():
+        low, high = found.loc[metric, ["low", "high"]]
+        assert low - 0.005 <= value <= high + 0.005, metric
+        assert found.loc[metric, "value"] == pytest.approx(value, abs=0.02), metric
+    # Reviewed at 10 %: the 60 most uncertain by prob; their wrong decisions count, whatever prob.
+    wrong = flagged != (label == 1)
+    reviewed = np.argsort(-prob * (1 - prob), kind="stable")[:60]
+    caught = errors.loc[("review_efficiency", "uncertainty", 0.1)]
+    assert caught["value"] == pytest.approx(wrong[reviewed].mean(), abs=0.03)
+    # Expected performance: by hand, from scores and decisions alone.
+    assert drift.loc["cbpe_accuracy", "value"] == pytest.approx(
+        np.where(flagged, prob, 1 - prob).mean(), abs=1e-6
+    )
+    assert drift.loc["flagged_share", "value"] == pytest.approx(75 / SIZE)
+
+
+def test_decisions_that_change_are_measured_again_with_the_same_scores(
+    home: Home, incoming: Path
+) -> None:
+    installed = home()
+    installed.run(*TO_THE_QUEUE)
+    review(installed)
+    assert installed.run("collect_labels", "measure") == [60, 1]
+    assert installed.run("measure") == [0]
+    with open_resources(installed.settings) as at:
+        accuracy = _accuracy(at.lake.table("measurements", MONDAY).to_pandas())
+    rows = [scored(number) for number in range(SIZE)]
+    for row in rows:
+        row["action"] = row["score"] > 0.5  # a person corrected the rule engine
+    write_json(incoming / f"{MONDAY}.jsonl", rows)
+    installed.run(*TO_THE_QUEUE)
+    assert installed.run("collect_labels", "measure")[1] == 1
+    with open_resources(installed.settings) as at:
+        assert _accuracy(at.lake.table("measurements", MONDAY).to_pandas()) > accuracy
+
+
+def _accuracy(measurements: pd.DataFrame) -> float:
+    return float(measurements.set_index("metric").loc["accuracy", "value"])
+
+
+def test_an_audit_is_planned_and_drawn_by_the_decisions(home: Home) -> None:
+    installed = home()
+    installed.run(*TO_THE_QUEUE)
+    request = AuditRequest(audit="own", first=MONDAY, last=MONDAY, labels=120)
+    with open_resources(installed.settings) as at:
+        plan = plan_audit(at, request, actor="eva")
+        assert plan.threshold is None
+        assert plan.model_version == "rules-7"
+        assert [day.flagged for day in plan.population] == [75]
+        sides = {
+            side: sum(each.population for each in plan.strata if each.side == side)
+            for side in ("flagged", "unflagged")
+        }
+        assert sides == {"flagged": 75, "unflagged": SIZE - 75}
+        audit = open_audit(at, "own")
+        audit.approve(actor="eve")
+        assert audit.draw() == 120
+        assert audit.verify() == []
+
+
+def test_defects_are_named_counted_and_kept(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [scored(number) for number in range(SIZE)]
+    defects = {
+        3: {"score": None},
+        4: {"score": "NaN"},
+        5: {"score": 1.01},
+        6: {"score": f"a remark, {MARK}"},
+        7: {"action": None},
+        8: {"action": "perhaps"},
+        9: {"engine": f"{MARK} and blanks"},
+    }
+    for number, change in defects.items():
+        rows[number] |= change
+    installed = home(rows)
+    installed.run(*TO_THE_QUEUE)
+    assert quarantined(installed) == sorted(
+        [
+            *("missing_probability", "missing_probability", "probability_out_of_range"),
+            *("unreadable_probability", "missing_decision", "unreadable_decision"),
+            "malformed_model_version",
+        ]
+    )
+    assert MARK not in caplog.text
+    checks = Path(installed.settings.checks_root)
+    assert files_with(MARK, [checks]) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"engine": "rules-8"}, "several_model_versions"),
+        ({"score": None}, "quarantined_most"),
+        ({"score": 2}, "quarantined_most"),
+    ],
+)
+def test_a_day_of_two_versions_or_without_scores_is_rejected(
+    home: Home, change: dict[str, object], rule: str
+) -> None:
+    rows = [scored(number, **(change if number % 2 else {})) for number in range(SIZE)]
+    installed = home(rows)
+    installed.run("ingest")
+    before = picture_of(installed)
+    refused(lambda: installed.run("check_comments"), DayRejectedError, rule)
+    before.pop("checks")
+    after = picture_of(installed)
+    after.pop("checks")
+    assert_same(before, after)
+
+
+def test_without_decisions_and_version_the_settings_count(home: Home) -> None:
+    rows = [scored(number) for number in range(SIZE)]
+    for row in rows:
+        del row["engine"], row["action"]
+    columns = {"prob": "score"}
+    installed = home(rows, columns=columns, own_threshold=0.3, own_model_version="vendor-2")
+    installed.run(*TO_THE_QUEUE)
+    with open_resources(installed.settings) as at:
+        scores = day_scores(at.lake, MONDAY)
+    assert scores.model_version == "vendor-2"
+    prob, _, _ = truth()
+    assert scores.flagged.sum() == (prob > 0.3).sum()
+
+
+def test_every_step_twice_leaves_the_same_and_no_comment_is_scored_twice(home: Home) -> None:
+    installed = home()
+    for step in TO_THE_QUEUE:
+        once = installed.run(step), picture_of(installed)
+        twice = installed.run(step), picture_of(installed)
+        assert once[0] == twice[0]
+        assert_same(once[1], twice[1])
+    with open_resources(installed.settings) as at:
+        ids = at.lake.table("scores", MONDAY).column("comment_id").to_pylist()
+    assert len(ids) == len(set(ids)) == SIZE
+
+
+def test_an_empty_day_needs_no_model_either(home: Home, incoming: Path) -> None:
+    installed = home()
+    (incoming / f"{TUESDAY}.jsonl").write_text("")
+    assert installed.run(*TO_THE_QUEUE[:4], day=TUESDAY) == [0, 0, 0, 0]
+
+
+def test_the_scores_of_a_source_that_is_not_said_to_bring_them_are_not_taken(home: Home) -> None:
+    installed = home(own_scores=False, columns={})
+    installed.run("ingest", "check_comments")
+    with pytest.raises(NoChampionError):
+        installed.run("score")
+
+
+def test_a_day_stays_what_it_was_ingested_as(home: Home) -> None:
+    """The source is changed after the day was ingested: what came with it still counts."""
+    installed = home()
+    installed.run("ingest")
+    source = {**installed.values["source"], "own_scores": False, "columns": {}}
+    changed = installed.but(source=source)
+    changed.run(*TO_THE_QUEUE[1:])
+    with open_resources(changed.settings) as at:
+        assert day_scores(at.lake, MONDAY).model_version == "rules-7"
+
+
+def test_a_challenger_may_score_the_same_day_in_shadow(
+    home: Home, install: Callable[..., Installation]
+) -> None:
+    """A model of one's own beside the source: even one whose version has the same name."""
+    rows = [scored(number, engine="1") for number in range(SIZE)]
+    installed = home(rows).but(mlflow_url=install("trained").values["mlflow_url"])
+    client = MlflowClient(installed.settings.mlflow_url)
+    client.set_registered_model_alias("toxicity", "challenger", "1")
+    assert installed.run(*TO_THE_QUEUE)[-1] == SIZE
+    review(installed)
+    installed.run("collect_labels", "measure", "compare_challenger")
+    _, flagged, _ = truth()
+    with open_resources(installed.settings) as at:
+        other = day_scores(at.lake, MONDAY, role="challenger")
+        table = at.lake.table("challenger", MONDAY).to_pandas().set_index("metric")
+        own = day_scores(at.lake, MONDAY)
+    at_own = pd.Series(own.flagged, own.comment_id.to_pylist())
+    at_other = pd.Series(other.flagged, other.comment_id.to_pylist())
+    assert table.loc["same_decision", "value"] == pytest.approx(
+        (at_own == at_other[at_own.index]).mean()
+    )
+    assert at_own.sum() == flagged.sum()
+
+
+def test_no_text_of_a_source_of_scores_is_logged(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The column of versions is that of texts by mistake: the day is rejected, and no text told."""
+    corpus = Community(seed=9).training_comments(50).texts
+    rows = [scored(number, engine=f"{MARK} {text}") for number, text in enumerate(corpus)]
+    installed = home(rows)
+    installed.run("ingest")
+    refused(lambda: installed.run("check_comments"), DayRejectedError, "quarantined_most")
+    assert MARK not in caplog.text
+    assert MARK not in json.dumps([record.__dict__ for record in caplog.records], default=str)
