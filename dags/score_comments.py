@@ -3,7 +3,8 @@
 
 Ingests the comments of a day, validates them, scores them with the champion model, and sends the
 top stratum and a random slice of the rest to the review queue. If a model has the alias
-`challenger`, it scores the comments too, in shadow: nothing is routed by its scores.
+`challenger`, it scores the comments too, in shadow: nothing is routed by its scores. If the source
+brings scores of its own, these are taken as they are, and no champion is needed.
 
 **Schedule:** daily after midnight UTC, for the day before. Every task can be cleared and run again:
 it replaces the rows of its day only.
@@ -29,7 +30,8 @@ compares a day with the days before it.
   table was changed. Open the validation page in the message, correct the source or the model, and
   clear the failed task and its downstream tasks.
 - **`plan_shards` fails with NoChampionError**: no model has the alias `champion`. Run
-  `modwatch train`, or set the alias in MLflow.
+  `modwatch train`, or set the alias in MLflow. If the source brings scores, set
+  `MODWATCH_SOURCE__OWN_SCORES` and clear `ingest` and its downstream tasks.
 - **`score_shard` fails for one map index**: clear that map index only.
 - **`route` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried
   automatically; if the retries fail, check the server and clear the task.
