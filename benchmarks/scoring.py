@@ -1,12 +1,18 @@
 """Comments a second of the in-process scorer, as a ratio to the plain Hugging Face pipeline.
 
     python benchmarks/scoring.py [--comments 4000] [--large-comments 48] [--threads 2] [--methods]
+    python benchmarks/scoring.py --encoder FOLDER [--data FOLDER] [--comments 1000] [--threads 2]
 
 Both run in the same process on the same weights, tokenizer and texts: the pipeline
 `text-classification` in fp32, once at its default batch of one and once at 32 in the given order,
 against `LocalScorer` in fp32 and in bf16. Two encoders: the offline default, and a randomly
 initialised BERT of base size. Texts are drawn from a vocabulary of invented words with the lengths
 of real comments (log-normal, median 30 words). Times are the best of three, taken in turns.
+
+`--encoder` compares both with a pre-trained encoder, SNGP on it, and real comments of Wikipedia
+Talk (`jigsaw2018`, a random sample; without the data, invented ones), at most 512 subwords of each,
+and prints how much of the machine's own rate of large bfloat16 matrix products the scorer reaches,
+from strings to scores. Times are those of the processor, medians of five, taken in turns.
 
 `--methods` compares the five uncertainty methods instead, with the same encoder (six layers, 384
 wide) on the same tokenised batches, as ratios to the deterministic model: at most 1.05 for SNGP, S
@@ -17,18 +23,22 @@ the processor, without that of other processes; `--threads 1` counts no waiting 
 """
 
 import argparse
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import transformers
 from transformers import BertConfig, BertForSequenceClassification
 
+from modwatch.models.agreement import agreement
 from modwatch.models.artifact import save
 from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.tokenizer import encode
@@ -105,6 +115,66 @@ def compare(title: str, recipe: Recipe, n: int, *, corpus: int, threads: int, re
           f"decisions changed {changed:.2%}")  # fmt: skip
 
 
+def real_texts(folder: Path, n: int) -> list[str]:
+    path = folder / "jigsaw2018" / "train.parquet"
+    if not path.exists():
+        print(f"{path} is not there: invented comments")
+        return invented_texts(n, seed=2)
+    frame = pd.read_parquet(path, columns=["text"])
+    return [str(text) for text in frame["text"].sample(n, random_state=0)]
+
+
+def operations(config: Any, lengths: list[int]) -> float:
+    """Return the floating-point operations of the matrix products of a BERT, without padding."""
+    width, inner, tokens = config.hidden_size, config.intermediate_size, np.array(lengths, float)
+    linear = (8 * width**2 + 4 * width * inner) * tokens
+    return float(config.num_hidden_layers * (linear + 4 * width * tokens**2).sum())
+
+
+def product(size: int = 1_536) -> tuple[Timed, float]:
+    """Return a large matrix product in bfloat16, and its operations."""
+    one, other = (torch.randn(size, size).to(torch.bfloat16) for _ in range(2))
+    return (lambda: one @ other), 2.0 * size**3
+
+
+def with_encoder(encoder: str, data: Path, n: int, *, threads: int, repeats: int = 5) -> None:
+    """Print rates of the pipeline and the scorer, and how close bfloat16 comes to fp32."""
+    texts = real_texts(data, n)
+    recipe = Recipe(encoder=encoder, max_length=512, max_steps=30, batch_size=8, held_out=0.3)
+    sample = invented_texts(400, seed=1)
+    model = train(sample, [int(len(text) % 2) for text in sample], recipe=recipe, seed=0)
+    lengths = [len(ids) for ids in encode(model.tokenizer, texts, max_length=512)]
+    multiply, per_product = product()
+    with tempfile.TemporaryDirectory() as scratch:
+        save(model, Path(scratch) / "artifact")
+        one = {"model_version": "0", "threads": threads}
+        ours = {
+            precision: LocalScorer(Path(scratch) / "artifact", precision=precision, **one)  # type: ignore[arg-type]
+            for precision in ("fp32", "bf16")
+        }
+        batched = pipeline(model, 32)
+        runs: dict[str, Timed] = {
+            "pipeline, batch 32": lambda: batched(texts),
+            "LocalScorer fp32": lambda: ours["fp32"].score(texts),
+            "LocalScorer bf16": lambda: ours["bf16"].score(texts),
+            "bf16 product": multiply,
+        }
+        ours["bf16"].score(texts[:100])
+        taken = processor_seconds(runs, dict.fromkeys(runs, 1) | {"bf16 product": 40}, repeats)
+        exact, coarse = (each.score(texts).prob.astype(float) for each in ours.values())
+    seconds = {name: float(np.median(each)) for name, each in taken.items()}
+    total = operations(model.members[0].encoder.config, lengths)
+    peak = per_product / seconds.pop("bf16 product")
+    print(f"\n{encoder}: {n} comments, mean {np.mean(lengths):.0f} subwords, median "
+          f"{np.median(lengths):.0f}, {threads} threads; bf16 products {peak / 1e9:.0f} GFLOP/s "
+          "of processor time")  # fmt: skip
+    base = seconds["pipeline, batch 32"]
+    for name, each in seconds.items():
+        print(f"  {name:20} {n / each:7.1f} comments/s  {base / each:6.2f} × pipeline  "
+              f"{total / each / peak:6.1%} of the bf16 products")  # fmt: skip
+    print(f"  bf16 against fp32: {agreement(exact, coarse, threshold=model.threshold)}")
+
+
 def methods(n: int, *, members: int, passes: int, repeats: int) -> bool:
     """Print the time of each method over that of the deterministic model; return whether all hold.
 
@@ -168,6 +238,8 @@ def main() -> None:
     parser.add_argument("--large-comments", type=int, default=48)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--methods", action="store_true")
+    parser.add_argument("--encoder", help="a pre-trained encoder")
+    parser.add_argument("--data", type=Path, default=os.environ.get("MODWATCH_DATA", "."))
     parser.add_argument("--members", type=int, default=5)
     parser.add_argument("--passes", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=5)
@@ -177,6 +249,9 @@ def main() -> None:
     if given.methods:
         at = {"members": given.members, "passes": given.passes, "repeats": given.repeats}
         sys.exit(0 if methods(given.large_comments * 4, **at) else 1)
+    if given.encoder:
+        with_encoder(given.encoder, given.data, given.comments, threads=given.threads)
+        return
     compare(
         "offline default",
         offline_recipe(epochs=1),
