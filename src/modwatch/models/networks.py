@@ -173,7 +173,7 @@ def _fit_one(job: _Job, number: int, device: torch.device, progress: OnStep, log
         )
         within_memory(
             lambda limits: predictor.observe(job.train.ids, **limits.sizes()),
-            limits_of(made).without_gradients(),
+            limits_of(made).without_gradients(device),
             work="the posterior of the SNGP head",
             device=device,
         )

@@ -245,7 +245,7 @@ class _Trainer(Trainer):  # type: ignore[misc]
         predictor = Predictor(
             [self.model], recipe, pad_id=self._pad_id, seed=0, bf16=self.args.bf16
         )
-        limits = limits_of(recipe).without_gradients()
+        limits = limits_of(recipe).without_gradients(predictor.device)
         found = predictor.predict(self._held.ids, **limits.sizes())
         precision = average_precision_score(self._held.target > 0.5, found.mean[0])
         metrics = {"eval_average_precision": float(precision)}

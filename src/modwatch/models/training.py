@@ -106,7 +106,7 @@ class TrainedModel:
         )
         return within_memory(
             lambda limits: predictor.predict(ids, **limits.sizes()),
-            fitted.without_gradients(),
+            fitted.without_gradients(predictor.device),
             work="prediction",
             device=predictor.device,
         )
