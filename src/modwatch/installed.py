@@ -64,8 +64,8 @@ def missing_extra(error: ImportError, command: str) -> str | None:
     names = [each.name for each in causes if isinstance(each, ModuleNotFoundError)]
     package = next((name.split(".")[0] for name in names if name), None)
     extra = _EXTRA_OF.get(package or "")
-    if extra == "console" and command == "serve":
-        extra = "serving"
+    if command == "serve" and (extra or package in _SHARED):
+        return "serving"
     if package in _SHARED:
         extra = "console" if command in _CONSOLE_COMMANDS else "pipeline"
     return "demo" if extra and command == "demo" else extra

@@ -44,6 +44,7 @@ def command(extras: list[str], *arguments: str) -> "tuple[int, str, str]":
         ("pipeline", ["ingest", "quality"]),
         ("mlflow", ["tracking"]),
         ("models,mlflow,pipeline", ["models", "scoring"]),
+        ("serving", ["scoring", "serving", "cli.serve"]),
         ("airflow,pipeline", ["orchestration"]),
     ],
 )
@@ -67,6 +68,7 @@ def test_without_extras_the_command_line_works(arguments: list[str]) -> None:
         ([], ["run", "ingest", "2026-01-05"], "pipeline"),
         ([], ["audit", "list"], "pipeline"),
         ([], ["queue", "verify-log"], "console"),
+        (["console"], ["serve"], "serving"),
         ([], ["demo", "--once"], "demo"),
         (["pipeline"], ["demo", "--once"], "demo"),
     ],
