@@ -22,7 +22,7 @@ HEADER = """\
 # Written by `make lock`; edit pyproject.toml instead.
 """
 #: Come with some builds of torch and not with others; pinning them would break the CPU build.
-HARDWARE = ("nvidia-", "cuda-", "triton")
+HARDWARE = re.compile(r"nvidia-|cuda-|triton$")
 
 
 def main(upgrade: list[str]) -> None:
@@ -36,7 +36,7 @@ def main(upgrade: list[str]) -> None:
         if name in kept and not each.specifier.contains(kept[name], prereleases=True):
             del kept[name]
     resolved = resolve([str(each) for each in wanted], kept)
-    lines = sorted(f"{n}=={v}" for n, v in resolved.items() if not n.startswith(HARDWARE))
+    lines = sorted(f"{n}=={v}" for n, v in resolved.items() if not HARDWARE.match(n))
     LOCK.write_text("\n".join([HEADER, *lines, ""]))
 
 

@@ -44,7 +44,7 @@ def command(extras: list[str], *arguments: str) -> "tuple[int, str, str]":
         ("pipeline", ["ingest", "quality"]),
         ("mlflow", ["tracking"]),
         ("models,mlflow,pipeline", ["models", "scoring"]),
-        ("serving", ["scoring", "serving", "cli.serve"]),
+        ("serving", ["scoring", "serving", "models"]),
         ("airflow,pipeline", ["orchestration"]),
     ],
 )

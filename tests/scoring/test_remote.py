@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+import tritonclient.http as triton
 from model_servers import THRESHOLD, Registry, running
 
 from modwatch.errors import ModelError
@@ -349,9 +350,8 @@ def test_long_texts_are_sent_in_several_requests() -> None:
 
 
 def test_triton_s_client_drives_modwatch_s_server(registry: Registry) -> None:
-    http = pytest.importorskip("tritonclient.http")
     with running(registry) as url:
-        client = http.InferenceServerClient(url.removeprefix("http://"))
+        client = triton.InferenceServerClient(url.removeprefix("http://"))
         try:
             assert client.is_server_live()
             assert client.is_server_ready()
@@ -360,19 +360,19 @@ def test_triton_s_client_drives_modwatch_s_server(registry: Registry) -> None:
             assert client.get_server_metadata()["name"] == "modwatch"
             texts = np.array(["abc", "", "שלום 🙂"], dtype=object)
             for binary in (True, False):
-                given = http.InferInput("text", [3], "BYTES")
+                given = triton.InferInput("text", [3], "BYTES")
                 given.set_data_from_numpy(texts, binary_data=binary)
                 wanted = [
-                    http.InferRequestedOutput(name, binary_data=binary)
+                    triton.InferRequestedOutput(name, binary_data=binary)
                     for name in ("prob", "uncertainty")
                 ]
                 for outputs in (wanted, None):
                     found = client.infer("toxicity", [given], outputs=outputs, request_id="7")
                     assert found.as_numpy("prob").tolist() == pytest.approx([0.003, 0, 0.006])
                     assert found.get_response()["id"] == "7"
-            wrong = http.InferInput("comment", [1], "BYTES")
+            wrong = triton.InferInput("comment", [1], "BYTES")
             wrong.set_data_from_numpy(np.array(["a"], dtype=object))
-            with pytest.raises(http.InferenceServerException, match="name `text`"):
+            with pytest.raises(triton.InferenceServerException, match="name `text`"):
                 client.infer("toxicity", [wrong])
         finally:
             client.close()
