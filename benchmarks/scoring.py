@@ -2,6 +2,7 @@
 
     python benchmarks/scoring.py [--comments 4000] [--large-comments 48] [--threads 2] [--methods]
     python benchmarks/scoring.py --encoder FOLDER [--data FOLDER] [--comments 1000] [--threads 2]
+    python benchmarks/scoring.py --attention [--threads 2]
 
 Both run in the same process on the same weights, tokenizer and texts: the pipeline
 `text-classification` in fp32, once at its default batch of one and once at 32 in the given order,
@@ -13,6 +14,9 @@ of real comments (log-normal, median 30 words). Times are the best of three, tak
 Talk (`jigsaw2018`, a random sample; without the data, invented ones), at most 512 subwords of each,
 and prints how much of the machine's own rate of large bfloat16 matrix products the scorer reaches,
 from strings to scores. Times are those of the processor, medians of five, taken in turns.
+
+`--attention` compares attention in blocks with PyTorch's fused kernel, in bfloat16, 12 heads of 32,
+for batches of 2,048 subwords: processor time, medians of fifteen, taken in turns.
 
 `--methods` compares the five uncertainty methods instead, with the same encoder (six layers, 384
 wide) on the same tokenised batches, as ratios to the deterministic model: at most 1.05 for SNGP, S
@@ -37,9 +41,11 @@ import pandas as pd
 import torch
 import transformers
 from transformers import BertConfig, BertForSequenceClassification
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from modwatch.models.agreement import agreement
 from modwatch.models.artifact import save
+from modwatch.models.bfloat16 import blocked_attention
 from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.tokenizer import encode
 from modwatch.models.training import TrainedModel, train
@@ -175,6 +181,26 @@ def with_encoder(encoder: str, data: Path, n: int, *, threads: int, repeats: int
     print(f"  bf16 against fp32: {agreement(exact, coarse, threshold=model.threshold)}")
 
 
+def attention(repeats: int = 15) -> None:
+    """Print the time of the fused kernel over that of attention in blocks, by length."""
+    plain = torch.nn.Module()
+    plain.is_causal = False  # type: ignore[assignment]
+    for length in (16, 32, 64, 128, 256, 512):
+        query, key, value = (
+            torch.randn(2_048 // length, length, 12, 32).to(torch.bfloat16).transpose(1, 2)
+            for _ in range(3)
+        )
+        runs: dict[str, Timed] = {
+            "fused": partial(sdpa_attention_forward, plain, query, key, value, None),
+            "blocks": partial(blocked_attention, plain, query, key, value, None),
+        }
+        with torch.inference_mode():
+            taken = processor_seconds(runs, dict.fromkeys(runs, 5), repeats)
+        fused, blocks = (float(np.median(taken[name])) for name in runs)
+        print(f"  {length:4} subwords: fused {fused * 1e3:6.2f} ms, blocks {blocks * 1e3:6.2f} ms, "
+              f"ratio {fused / blocks:.2f}")  # fmt: skip
+
+
 def methods(n: int, *, members: int, passes: int, repeats: int) -> bool:
     """Print the time of each method over that of the deterministic model; return whether all hold.
 
@@ -238,6 +264,7 @@ def main() -> None:
     parser.add_argument("--large-comments", type=int, default=48)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--methods", action="store_true")
+    parser.add_argument("--attention", action="store_true")
     parser.add_argument("--encoder", help="a pre-trained encoder")
     parser.add_argument("--data", type=Path, default=os.environ.get("MODWATCH_DATA", "."))
     parser.add_argument("--members", type=int, default=5)
@@ -249,6 +276,9 @@ def main() -> None:
     if given.methods:
         at = {"members": given.members, "passes": given.passes, "repeats": given.repeats}
         sys.exit(0 if methods(given.large_comments * 4, **at) else 1)
+    if given.attention:
+        attention()
+        return
     if given.encoder:
         with_encoder(given.encoder, given.data, given.comments, threads=given.threads)
         return

@@ -1,6 +1,7 @@
 """Encoders with weights in bfloat16, and an attention for them that fits the caches of a CPU."""
 
 import copy
+from itertools import product
 from typing import Any
 
 import torch
@@ -59,13 +60,14 @@ def blocked_attention(
     rows, heads, length, width = query.shape
     scale = width**-0.5 if scaling is None else scaling
     output = query.new_empty(rows, length, heads, width)
-    step = max(1, _SCORES // (heads * length * length))
-    for start in range(0, rows, step):
-        block = slice(start, start + step)
+    some = min(heads, max(1, _SCORES // length**2))  # heads of a block, and comments
+    step = max(1, _SCORES // (heads * length**2))
+    for row, head in product(range(0, rows, step), range(0, heads, some)):
+        block = slice(row, row + step), slice(head, head + some)
         scores = (query[block] @ key[block].transpose(2, 3)).mul_(scale)
         if attention_mask is not None:
-            scores.masked_fill_(~attention_mask[block], float("-inf"))
-        output[block] = (scores.softmax(-1) @ value[block]).transpose(1, 2)
+            scores.masked_fill_(~attention_mask[block[0]], float("-inf"))
+        output[block[0], :, block[1]] = (scores.softmax(-1) @ value[block]).transpose(1, 2)
     return output, None
 
 
@@ -79,7 +81,7 @@ def _plain(
     """Return whether every position may look at every other that the mask does not exclude."""
     if mask is None and (others.get("is_causal") or getattr(module, "is_causal", True)):
         return False
-    if mask is not None and (mask.dtype != torch.bool or len(mask) != len(query)):
+    if mask is not None and (mask.dtype != torch.bool or mask.shape[:2] != (len(query), 1)):
         return False
     special = ("position_bias", "cache", "softcap")
     return query.shape == key.shape and all(others.get(name) is None for name in special)
