@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    ModernBertConfig,
+    ModernBertModel,
+)
 
 from modwatch.models import bfloat16, training
 from modwatch.models.agreement import Agreement, agreement
@@ -63,8 +70,19 @@ def test_what_is_no_plain_attention_is_left_to_transformers() -> None:
         DistilBertModel(
             DistilBertConfig(vocab_size=50, dim=32, n_layers=2, n_heads=4, hidden_dim=64)
         ),
+        ModernBertModel(  # each position sees one on either side: some padding sees none
+            ModernBertConfig(
+                vocab_size=50,
+                hidden_size=32,
+                num_hidden_layers=3,
+                num_attention_heads=4,
+                intermediate_size=64,
+                local_attention=2,
+                pad_token_id=0,
+            )
+        ),
     ],
-    ids=["bert", "distilbert"],
+    ids=["bert", "distilbert", "modernbert"],
 )
 def test_an_encoder_in_bf16_is_a_copy_close_to_the_original(encoder: torch.nn.Module) -> None:
     coarse = in_bf16(encoder.eval())

@@ -62,11 +62,13 @@ def blocked_attention(
     output = query.new_empty(rows, length, heads, width)
     some = min(heads, max(1, _SCORES // length**2))  # heads of a block, and comments
     step = max(1, _SCORES // (heads * length**2))
+    # Not -inf: padding outside a local window has no position at all, and NaN would spread.
+    lowest = torch.finfo(query.dtype).min
     for row, head in product(range(0, rows, step), range(0, heads, some)):
         block = slice(row, row + step), slice(head, head + some)
         scores = (query[block] @ key[block].transpose(2, 3)).mul_(scale)
         if attention_mask is not None:
-            scores.masked_fill_(~attention_mask[block[0]], float("-inf"))
+            scores.masked_fill_(~attention_mask[block[0]], lowest)
         output[block[0], :, block[1]] = (scores.softmax(-1) @ value[block]).transpose(1, 2)
     return output, None
 
