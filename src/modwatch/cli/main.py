@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modwatch.cli import annotations, audit, benchmark, people, queue
 from modwatch.cli.arguments import add_command, day, number_between, open_resources
 from modwatch.cli.models import add_models
-from modwatch.cli.serve import add_serve
+from modwatch.cli.serve import add_scorer
 from modwatch.errors import ModwatchError
 from modwatch.installed import dags_folder, missing_extra, version
 from modwatch.pipeline import daily
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--once", action="store_true", help="stop everything at the end")
     _add_daily(commands)
     add_models(commands)
-    add_serve(commands)
+    add_scorer(commands)
     text = "run the benchmarks of published papers"
     group = add_command(commands, "benchmark", None, text)
     benchmark.add_commands(group.add_subparsers(required=True, metavar="COMMAND"))

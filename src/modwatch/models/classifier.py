@@ -69,7 +69,7 @@ class Predictor:
                 Classifier(in_bf16(member.encoder), member.head, recipe).eval()
                 for member in self.members
             ]
-        self._pad_id = pad_id
+        self.pad_id = pad_id
         self._passes = recipe.passes if recipe.method == "mc_dropout" else 0
         self._dropout = replace_dropout(self.members[0], seed=seed) if self._passes else []
 
@@ -97,7 +97,7 @@ class Predictor:
         A device waits for nothing between the batches: results are copied from it at the end.
         """
         order = _buckets(ids, batch_tokens, batch_size)
-        parts = [self.logit_moments(padded([ids[i] for i in rows], self._pad_id)) for rows in order]
+        parts = [self.logit_moments(padded([ids[i] for i in rows], self.pad_id)) for rows in order]
         mean, variance = torch.cat(parts, 2).double().cpu().numpy()
         back = np.argsort(np.concatenate(order), kind="stable")
         factor = self.members[0].head.factor
@@ -109,7 +109,7 @@ class Predictor:
         for member in self.members:
             member.head.forget()
         for rows in _buckets(ids, batch_tokens, batch_size):
-            batch = padded([ids[i] for i in rows], self._pad_id).to(self.device)
+            batch = padded([ids[i] for i in rows], self.pad_id).to(self.device)
             for member in self.members:
                 member.head.observe(member.features(batch.ids, batch.mask))
 

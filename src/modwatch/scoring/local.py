@@ -62,18 +62,19 @@ class LocalScorer:
         if threads is not None:
             torch.set_num_threads(threads)
         self.model_version = model_version
-        self._model, at = load(folder), device_of(device)
-        automatic = has_bf16(at) and self._model.facts.bf16_is_close
+        self.model, at = load(folder), device_of(device)
+        automatic = has_bf16(at) and self.model.facts.bf16_is_close
         #: What `auto` has chosen.
         self.precision = (
             "bf16" if precision == "bf16" or (automatic and precision == "auto") else "fp32"
         )
-        self._predictor = self._model.predictor(at, bf16=self.precision == "bf16")
-        self._limits = _LIMITS[at.type]
+        self.predictor = self.model.predictor(at, bf16=self.precision == "bf16")
+        #: Of a batch; halved when memory runs out.
+        self.limits = _LIMITS[at.type]
         #: Subwords that were scored so far.
         self.subwords = 0
-        self.threshold = self._model.threshold
-        self.digest = self._model.digest
+        self.threshold = self.model.threshold
+        self.digest = self.model.digest
 
     def score(self, texts: Sequence[str]) -> Predictions:
         """Return predictions for `texts`, in their order.
@@ -83,16 +84,16 @@ class LocalScorer:
         return score_in_windows(texts, tokenize=self._tokenize, predict=self._predict)
 
     def _tokenize(self, texts: Sequence[str]) -> Ids:
-        return encode(self._model.tokenizer, texts, max_length=self._model.recipe.max_length)
+        return encode(self.model.tokenizer, texts, max_length=self.model.recipe.max_length)
 
     def _predict(self, ids: Ids) -> Predictions:
         def run(limits: BatchLimits) -> LogitPosterior:
-            self._limits = limits  # of later windows, too
-            return self._predictor.predict(ids, **limits.sizes())
+            self.limits = limits  # of later windows, too
+            return self.predictor.predict(ids, **limits.sizes())
 
         self.subwords += sum(map(len, ids))
-        posterior = within_memory(run, self._limits, work="scoring", device=self._predictor.device)
-        moments = posterior.moments(self._model.calibration)
+        posterior = within_memory(run, self.limits, work="scoring", device=self.predictor.device)
+        moments = posterior.moments(self.model.calibration)
         return Predictions(
             prob=moments.prob.astype(np.float32),
             model_variance=moments.variance.astype(np.float32),
