@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from model_servers import Registry, running
+from model_servers import LengthScorer, Registry, running
 
 from modwatch.serving import app as serving_app
 
@@ -109,6 +109,37 @@ def test_a_failing_model_is_a_500_without_texts_and_leaves_the_server_alive(
     assert client.post(f"{MODEL}/infer", json=body("a")).status_code == 200
 
 
+def test_an_error_that_nobody_expects_is_a_500_and_no_text_of_it_is_logged(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(texts: list[str]) -> None:
+        raise RuntimeError(f"cannot read {texts}")
+
+    monkeypatch.setattr(registry.scorers["1"], "score", fail)
+    with running(registry) as url, httpx.Client(base_url=url, timeout=60) as client:
+        answer = client.post(f"{MODEL}/infer", json=body("a secret comment"))
+        assert (answer.status_code, "error" in answer.json()) == (500, True)
+        assert "modwatch_failed_requests_total 1.0" in client.get("/metrics").text
+    assert "RuntimeError" in caplog.text
+    assert "secret" not in answer.text + caplog.text
+
+
+def test_texts_of_clients_that_have_left_are_not_scored(registry: Registry) -> None:
+    scorer = registry.scorers["1"]
+    scorer.go.clear()
+    with running(registry) as url, httpx.Client(base_url=url, timeout=60) as client:
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(client.post, f"{MODEL}/infer", json=body("first"))
+            assert scorer.begun.wait(timeout=60)
+            with pytest.raises(httpx.ReadTimeout):
+                httpx.post(f"{url}{MODEL}/infer", json=body("left"), timeout=0.2)
+            time.sleep(0.2)  # the server sees that the connection is closed
+            scorer.go.set()
+            assert first.result().status_code == 200
+        assert client.post(f"{MODEL}/infer", json=body("last")).status_code == 200
+    assert scorer.batches == [["first"], ["last"]]
+
+
 def test_a_token_is_asked_for_except_by_health(registry: Registry) -> None:
     with (
         running(registry, token=TOKEN) as url,
@@ -188,6 +219,24 @@ def test_a_champion_that_cannot_be_loaded_leaves_the_current_one(
         until(lambda: registry.opened.count("9") >= 2)
         assert client.post(f"{MODEL}/infer", json=body("a")).json()["model_version"] == "1"
         assert client.get("/v2/health/ready").status_code == 200
+
+
+def test_a_champion_whose_loading_fails_in_any_way_does_not_end_the_following(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving_app, "_FOLLOW_SECONDS", 0.05)
+    opened = registry.open
+
+    def fail_at_first(version: str) -> LengthScorer:
+        scorer = opened(version)
+        if registry.opened.count("2") == 1:
+            raise OSError("no space left on the device")
+        return scorer
+
+    monkeypatch.setattr(registry, "open", fail_at_first)
+    with running(registry) as url, httpx.Client(base_url=url, timeout=60) as client:
+        registry.champion = "2"
+        until(lambda: client.get(MODEL).json()["versions"][-1] == "2")
 
 
 def test_metrics_count_texts_subwords_and_requests(client: httpx.Client) -> None:

@@ -4,14 +4,15 @@ import asyncio
 import hmac
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from modwatch.errors import ModwatchError, NoChampionError
 from modwatch.installed import version as installed_version
@@ -31,6 +32,7 @@ MOST_TEXTS = 10_000
 _FOLLOW_SECONDS = 10.0
 
 Handler = Callable[[Request], Awaitable[Response]]
+Result = TypeVar("Result")
 
 
 def create_app(model: ServedModel, telemetry: Telemetry, *, token: str | None = None) -> FastAPI:
@@ -97,7 +99,7 @@ def _add_model(
         wanted = v2.parse_request(body, request.headers.get(v2.JSON_LENGTH), most=MOST_TEXTS)
         try:
             version, batcher = await model.get(request.path_params.get("version"))
-            found = await batcher.score(wanted.texts)
+            found = await _while_connected(request, batcher.score(wanted.texts))
         except NoChampionError as exc:
             raise RequestError(str(exc), 404 if "version" in request.path_params else 503) from exc
         except OverloadedError as exc:
@@ -122,10 +124,16 @@ def _add_model(
             allow(request)
             try:
                 return await handler(request)
-            except ModwatchError as exc:
+            except (RequestError, HTTPException):
+                raise
+            except ClientDisconnect:
+                return Response()  # nobody reads it
+            except Exception as exc:  # noqa: BLE001 - one request's failure is its own
                 telemetry.failed.inc()
-                logger.error("A request failed: %s", exc, extra={"event": "request_failed"})  # noqa: TRY400
-                raise RequestError("the model failed; see the log of the server", 500) from exc
+                # The words of other errors, and their tracebacks, may quote a comment.
+                reason = str(exc) if isinstance(exc, ModwatchError) else type(exc).__name__
+                logger.error("A request failed: %s", reason, extra={"event": "request_failed"})  # noqa: TRY400
+                raise RequestError("the model failed; see the log of the server", 500) from None
 
         return guard
 
@@ -162,6 +170,27 @@ async def _body(request: Request) -> bytes:
             raise RequestError(f"the request is larger than {BODY_LIMIT:,} bytes; send less", 413)
         parts.append(part)
     return b"".join(parts)
+
+
+async def _while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of `work`, which is cancelled when the client closes the connection.
+
+    Clients that ran out of time ask again: without this, their texts would be scored twice.
+    """
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = doing, leaving = asyncio.create_task(work), asyncio.create_task(left())
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            raise ClientDisconnect
+        return doing.result()
+    finally:
+        doing.cancel()
+        leaving.cancel()
 
 
 async def _refused(_: Request, exc: Exception) -> Response:

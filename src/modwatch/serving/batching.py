@@ -107,6 +107,8 @@ class Batcher:
         loop = asyncio.get_running_loop()
         while self._jobs:
             pieces = self._take()
+            if not pieces:  # all were cancelled
+                continue
             texts = [text for job, rows in pieces for text in job.texts[rows]]
             began, before = time.perf_counter(), getattr(self.scorer, "subwords", 0)
             try:

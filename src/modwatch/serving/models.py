@@ -88,6 +88,11 @@ class ServedModel:
                 logger.error(  # noqa: TRY400 - the message says it all
                     "The model is not refreshed: %s", exc, extra={"event": "model_not_refreshed"}
                 )
+            except Exception:
+                logger.exception(
+                    "The model is not refreshed: it failed to load.",
+                    extra={"event": "model_not_refreshed"},
+                )
             await asyncio.sleep(seconds)
 
     async def get(self, version: str | None) -> tuple[str, Batcher]:

@@ -18,6 +18,7 @@ from modwatch.scoring.scorer import Predictions
 
 #: Header with the length of the JSON before binary tensors.
 JSON_LENGTH = "Inference-Header-Content-Length"
+_MOST_DIGITS = 12  # of that length; Python reads no number of thousands of digits
 
 #: The one input.
 INPUT = {"name": "text", "datatype": "BYTES", "shape": [-1]}
@@ -127,7 +128,8 @@ def metadata(model: str, versions: Sequence[str]) -> dict[str, Any]:
 def _split(body: bytes, json_length: str | None) -> tuple[bytes, bytes]:
     if json_length is None:
         return body, b""
-    if not json_length.isdecimal() or int(json_length) > len(body):
+    readable = json_length.isdecimal() and len(json_length) <= _MOST_DIGITS
+    if not readable or int(json_length) > len(body):
         raise RequestError(f"the header {JSON_LENGTH} must be the length of the JSON")
     return body[: int(json_length)], body[int(json_length) :]
 
