@@ -93,6 +93,8 @@ class Script:
     def __init__(self, answer: Callable[["Script", str, dict[str, Any] | None], Any]) -> None:
         self.answer = answer
         self.asked: list[str] = []
+        #: The header of the last request.
+        self.authorization = ""
         self.lock = threading.Lock()
 
 
@@ -114,6 +116,7 @@ def independent(script: Script, port: int = 0) -> Iterator[str]:
         def _answer(self, content: dict[str, Any] | None) -> None:
             with script.lock:
                 script.asked.append(f"{self.command} {self.path}")
+                script.authorization = self.headers.get("Authorization", "")
                 found = script.answer(script, self.path, content)
             if found is None:  # breaks the connection
                 self.close_connection = True
@@ -182,11 +185,44 @@ def test_a_server_without_versions_is_asked_without() -> None:
         return {key: value for key, value in two_columns(content).items() if "version" not in key}
 
     script = Script(answer)
-    with independent(script) as url, RemoteScorer(url, model="hate") as scorer:
-        assert scorer.model_version == "1"
-        assert scorer.threshold == remote.DEFAULT_THRESHOLD
-        scorer.score(["ab"])
-    assert script.asked[-1] == "POST /v2/models/hate/infer"
+    for planned in (None, "1"):  # as by `plan_shards`, and by `score_shard`
+        with (
+            independent(script) as url,
+            RemoteScorer(url, model="hate", model_version=planned) as scorer,
+        ):
+            assert scorer.model_version == "1"
+            assert scorer.threshold == remote.DEFAULT_THRESHOLD
+            scorer.score(["ab"])
+    assert {path for path in script.asked if "infer" in path} == {"POST /v2/models/hate/infer"}
+    assert not any("/versions/" in path for path in script.asked)
+
+
+def test_the_password_of_the_url_is_sent_and_neither_logged_nor_shown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given = list[str]()
+
+    def answer(script: Script, path: str, content: dict[str, Any] | None) -> Any:
+        given.append(script.authorization)
+        return foreign() if content is None else (422, {})
+
+    with independent(Script(answer)) as url:
+        mine = url.replace("//", "//mod:hunter2@") + "/"
+        with (
+            caplog.at_level(logging.DEBUG),
+            RemoteScorer(mine, model="hate") as scorer,
+            pytest.raises(ModelError, match="refuses") as failed,
+        ):
+            scorer.score(["ab"])
+    assert {*given} == {"Basic bW9kOmh1bnRlcjI="}
+    assert "hunter2" not in str(failed.value) + caplog.text
+
+
+@pytest.mark.parametrize("url", ["http://mod:hunt/er2@host", "http://[::1"])
+def test_what_is_no_url_is_named_but_not_shown(url: str) -> None:
+    with pytest.raises(ModelError, match="MODWATCH_SCORER is no URL") as failed:
+        RemoteScorer(url, model="hate")
+    assert "hunt" not in str(failed.value)
 
 
 @pytest.mark.parametrize("fault", [(500, {}), (503, b"down"), (429, {"error": "busy"}), None])
@@ -276,6 +312,15 @@ def changed(**fields: Any) -> Callable[..., Any]:
         (changed(name="other"), "one value of `scores` for each text"),
         (changed(data=[0.5, 1.5]), r"outside \[0, 1\]"),
         (changed(data=[0.5, float("nan")]), r"outside \[0, 1\]"),
+        (changed(data=[0, 10**400]), "one value of `scores` for each text"),
+        (
+            lambda _s, _p, content: (
+                foreign()
+                if content is None
+                else {"parameters": [1], "outputs": ["scores"], "model_version": "4"}
+            ),
+            "one value of `scores` for each text",
+        ),
         (changed(data=["a", "b"]), "one value of `scores` for each text"),
         (lambda _s, _p, content: foreign() if content is None else [], "JSON"),
         (lambda _s, _p, content: foreign() if content is None else b"<html>", "JSON"),
@@ -304,6 +349,8 @@ def test_a_wrong_answer_is_named(answer: Callable[..., Any], message: str) -> No
         {"inputs": foreign()["inputs"] + [{"name": "lang", "datatype": "BYTES", "shape": [-1]}]},
         {"outputs": [{"name": "label", "datatype": "BYTES", "shape": [-1]}]},
         {"outputs": None},
+        {"outputs": "scores"},
+        {"inputs": ["TEXT"], "versions": "4"},
         {
             "outputs": [
                 {"name": "a", "datatype": "FP32", "shape": [-1]},

@@ -20,6 +20,9 @@ from modwatch.scoring.scorer import Predictions
 
 DEFAULT_THRESHOLD = 0.5
 
+#: What a model is called on a server that knows no versions.
+_NO_VERSION = "1"
+
 #: Names of outputs that hold the probability, the first that the server has.
 _PROBABILITIES = ("prob", "probability", "probabilities", "toxicity", "score", "scores", "output")
 _FLOATS = ("FP64", "FP32", "FP16", "BF16")
@@ -81,7 +84,8 @@ class RemoteScorer:
         """Ask the server for its model.
 
         Args:
-            url: of the server, without `/v2`.
+            url: of the server, without `/v2`. A user and password in it are sent by Basic
+                authentication, in place of the token, and are shown nowhere.
             model: name of the model.
             model_version: that scores; None: the last that the server names, its newest.
             threshold: comments with a higher probability are flagged; None: what the server says
@@ -95,25 +99,31 @@ class RemoteScorer:
             ModelError: the server cannot be reached, does not have the model, or the model does not
                 take texts and return probabilities.
         """
-        self._url, self._patience = url.rstrip("/"), patience
+        self._url, account = _without_account(url)
+        self._patience = patience
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._client = httpx.Client(headers=headers, timeout=_TIMEOUT, transport=transport)
+        self._client = httpx.Client(
+            headers=headers, auth=account, timeout=_TIMEOUT, transport=transport
+        )
         self._concurrency, self._gave_up = concurrency, threading.Event()
         self._model = f"{self._url}/v2/models/{quote(model, safe='')}"
         self.threshold = DEFAULT_THRESHOLD if threshold is None else threshold
         self._told = threshold is not None
         try:
-            if model_version is None:
-                versions = self._asked("GET", self._model).get("versions") or [""]
-                model_version = str(versions[-1])
-            if model_version:
+            if model_version in (None, _NO_VERSION):
+                versions = self._asked("GET", self._model).get("versions")
+                named = [each for each in versions if each] if isinstance(versions, list) else []
+                model_version = model_version or (str(named[-1]) if named else _NO_VERSION)
+            else:
+                named = [model_version]
+            if named:
                 self._model += f"/versions/{quote(model_version, safe='')}"
             self._tensors = _tensors(self._asked("GET", self._model), self._url)
         except BaseException:
             self.close()
             raise
         #: As the registry or the server calls it; "1" on a server that knows no versions.
-        self.model_version = model_version or "1"
+        self.model_version = model_version
 
     def __enter__(self) -> Self:
         return self
@@ -166,11 +176,12 @@ class RemoteScorer:
                 f"{self._url} answered with version {str(version)[:40]} in place of "
                 f"{self.model_version}; a day is scored by one version: let the server keep it"
             )
-        threshold = (answer.get("parameters") or {}).get("threshold")
+        parameters = answer.get("parameters")
+        threshold = parameters.get("threshold") if isinstance(parameters, dict) else None
         if not self._told and isinstance(threshold, int | float) and 0 <= threshold <= 1:
             self.threshold = float(threshold)
         found = np.zeros((3, len(texts)), np.float32)
-        given = {str(each.get("name")): each for each in answer.get("outputs") or []}
+        given = _by_name(answer.get("outputs"))
         for row, name in enumerate(names.outputs):
             found[row] = self._column(given.get(name, {}), name, len(texts))
         prob = found[0]
@@ -186,7 +197,7 @@ class RemoteScorer:
         try:
             shape = [int(size) for size in tensor["shape"]]
             values = np.asarray(tensor["data"], np.float64).reshape(shape)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             values = np.zeros(0)
         if values.ndim == 2 and values.shape[1] in (1, 2):
             values = values[:, -1]
@@ -238,8 +249,8 @@ class RemoteScorer:
 def _tensors(metadata: Mapping[str, Any], url: str) -> _Tensors:
     """Return which tensors of a model are text and probability."""
     inputs, outputs = (
-        {str(each.get("name")): str(each.get("datatype")) for each in metadata.get(name) or []}
-        for name in ("inputs", "outputs")
+        {name: str(each.get("datatype")) for name, each in _by_name(metadata.get(kind)).items()}
+        for kind in ("inputs", "outputs")
     )
     texts = [name for name, kind in inputs.items() if kind == "BYTES"]
     floats = [name for name, kind in outputs.items() if kind in _FLOATS]
@@ -255,6 +266,25 @@ def _tensors(metadata: Mapping[str, Any], url: str) -> _Tensors:
         prob=(named or floats)[0],
         uncertain={"model_variance", "mutual_information"} <= set(floats),
     )
+
+
+def _by_name(tensors: object) -> dict[str, dict[str, Any]]:
+    """Return the tensors of an answer by their names; what is none is left out."""
+    listed = tensors if isinstance(tensors, list) else []
+    return {str(each.get("name")): each for each in listed if isinstance(each, dict)}
+
+
+def _without_account(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Return a URL without its user and password, which would be logged with it; and these."""
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:  # its message may quote a password
+        raise ModelError(
+            "MODWATCH_SCORER is no URL of a server; set it to http://host:port, with special "
+            "characters of a password as %xx"
+        ) from None
+    account = (parsed.username, parsed.password) if parsed.userinfo else None
+    return str(parsed.copy_with(userinfo=b"")).rstrip("/"), account
 
 
 def _input(name: str, texts: Sequence[str]) -> dict[str, Any]:

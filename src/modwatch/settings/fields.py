@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _HTTP = re.compile(r"https?://[!-~]+")
+_TOKEN = re.compile(r"[!-~]+")
 _MAIL = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
 
 
@@ -377,6 +378,16 @@ class Settings(BaseSettings):
             raise ValueError(
                 "MODWATCH_TIMESTAMP_URL requires MODWATCH_TIMESTAMP_ROOTS, a PEM file with the "
                 "root certificates of the authority, to verify its answers"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _scorer_token_fits_a_header(self) -> "Settings":
+        token = self.scorer_token
+        if token is not None and not _TOKEN.fullmatch(token.get_secret_value()):
+            raise ValueError(
+                "MODWATCH_SCORER_TOKEN must be visible ASCII characters, without a line break at "
+                "the end"
             )
         return self
 
