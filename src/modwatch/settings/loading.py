@@ -84,7 +84,7 @@ def _message(error: ErrorDetails) -> str:
 def _invalid(variable: Variable, value: object) -> str:
     secret = SecretStr in (variable.info.annotation, *get_args(variable.info.annotation))
     must = f"{variable.name} must be {_expected(variable.info)}"
-    if secret or not isinstance(value, str):
+    if secret or not isinstance(value, str) or "@" in value:  # a URL may have a password
         return must
     plain = re.fullmatch(r"[\w.+-]+", value)
     return f"{must}, got {value if plain else repr(value)}"
