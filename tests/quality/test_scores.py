@@ -111,6 +111,15 @@ def test_two_model_versions_reject_the_day(scores, day, prob):
     assert failed(run(batches, day)) == {"several_model_versions"}
 
 
+def test_two_thresholds_of_a_version_reject_the_day(scores, day, prob):
+    first, rest = scores(IDS[:500], prob[:500]), scores(IDS[500:], prob[500:])
+    place = rest.schema.get_field_index("threshold")
+    other = pa.array([0.7] * rest.num_rows)
+
+    batches = [first, rest.set_column(place, rest.schema.field(place), other)]
+    assert failed(run(batches, day)) == {"several_model_versions"}
+
+
 def test_other_roles_are_left_out(scores, day, prob):
     challenger = scores(IDS, 1 - prob, version="2", role="challenger")
 

@@ -187,8 +187,8 @@ def score_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
             "several_model_versions",
             (None, 1),
             "one version",
-            "one model version scored the whole day",
-            "The champion changed while the day was scored. Score the day again.",
+            "one model version, with one threshold, scored the whole day",
+            "The champion or its threshold changed while the day was scored. Score the day again.",
         ),
         *_unscored_rules(bounds, again),
         _warning(

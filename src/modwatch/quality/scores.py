@@ -25,6 +25,9 @@ from modwatch.quality.thresholds import Thresholds
 
 log = logging.getLogger(__name__)
 
+#: What decides a comment, beside its text.
+_MODEL = ["model_version", "threshold"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ValidatedScores:
@@ -50,6 +53,8 @@ class _Scores:
     #: (M,) bool
     flagged: NDArray[np.bool_]
     model_versions: tuple[str, ...]
+    #: Number of pairs of model version and threshold.
+    models: int
     #: A sentence for each missing or mistyped column.
     schema_faults: tuple[str, ...]
 
@@ -109,7 +114,7 @@ def valid_scores(
 def _read(batches: Iterable[pa.RecordBatch], comment_ids: Iterable[pa.Array]) -> _Scores:
     index = IdIndex.of(list(comment_ids))
     parts = [(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, bool))]
-    versions: set[str] = set()
+    models: set[tuple[str, float | None]] = set()
     faults: tuple[str, ...] = ()
     for batch in batches:
         faults = faults or schema_faults(batch.schema, SCORES)
@@ -118,14 +123,17 @@ def _read(batches: Iterable[pa.RecordBatch], comment_ids: Iterable[pa.Array]) ->
         columns = {name: column.filter(wanted) for name, column in columns.items()}
         prob = pc.fill_null(columns["prob"], float("nan")).to_numpy()
         parts.append((index.positions(columns["comment_id"]), prob, bools(columns["flagged"])))
-        versions.update(columns["model_version"].drop_null().unique().to_pylist())
+        pairs = pa.table([columns["model_version"], columns["threshold"]], names=_MODEL)
+        pairs = pairs.filter(pc.is_valid(pairs["model_version"])).group_by(_MODEL).aggregate([])
+        models.update(zip(*(pairs[name].to_pylist() for name in _MODEL), strict=True))
     comment, prob, flagged = (np.concatenate(column) for column in zip(*parts, strict=True))
     return _Scores(
         comment_ids=index.ids,
         comment=comment,
         prob=prob,
         flagged=flagged,
-        model_versions=tuple(sorted(versions)),
+        model_versions=tuple(sorted({version for version, _ in models})),
+        models=len(models),
         schema_faults=faults,
     )
 
@@ -159,7 +167,7 @@ def _measures(scores: _Scores, valid: NDArray[np.bool_], bounds: Thresholds) -> 
         "schema": Measure(value=len(scores.schema_faults), observed=joined(scores.schema_faults)),
         "double_scores": _count(int(np.maximum(scored[:comments] - 1, 0).sum())),
         "unknown_scores": _count(int(scored[comments])),
-        "several_model_versions": _count(len(scores.model_versions)),
+        "several_model_versions": _count(scores.models),
         "unscored_many": Measure(value=0.0 if tolerated else share, observed=observed),
         "unscored": Measure(value=unscored, observed=observed),
     }
