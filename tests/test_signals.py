@@ -46,6 +46,15 @@ def test_blocks_within_blocks_hand_the_signal_outwards(handled: list[int]) -> No
     assert handled == [signal.SIGTERM]
 
 
+def test_an_ignored_signal_has_not_come(handled: list[int]) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with signals_held() as came:
+        signal.raise_signal(signal.SIGTERM)
+        assert list(came) == []
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    assert handled == []
+
+
 def test_other_threads_have_nothing_to_put_off() -> None:
     came = []
 

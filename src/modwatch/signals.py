@@ -12,9 +12,10 @@ _ENDS = (signal.SIGTERM, signal.SIGINT)
 def signals_held() -> Iterator[Sequence[int]]:
     """Put off SIGTERM and SIGINT to the end of the block.
 
-    Yields the signals that have come. Only the main thread handles signals; in others there is
-    nothing to put off. A handler that raises would not do: Python drops an exception that meets a
-    finalizer or a callback of a weak reference, and the signal with it.
+    Yields the signals that have come. One that is ignored, as SIGINT is in the background of a
+    script, stays so. Only the main thread handles signals; in others there is nothing to put off. A
+    handler that raises would not do: Python drops an exception that meets a finalizer or a callback
+    of a weak reference, and the signal with it.
 
     >>> with signals_held() as came:
     ...     list(came)
@@ -24,7 +25,7 @@ def signals_held() -> Iterator[Sequence[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield came
         return
-    ours = [end for end in _ENDS if signal.getsignal(end) is not None]
+    ours = [end for end in _ENDS if signal.getsignal(end) not in (None, signal.SIG_IGN)]
     before = {end: signal.signal(end, lambda number, _: came.append(number)) for end in ours}
     try:
         yield came
