@@ -73,7 +73,8 @@ class ScorerProfile:
         encoder = self.operations / self.stages["encoder"]
         return [
             f"version {self.model_version} on {self.device} in {self.precision}, {self.threads} "
-            f"thread{'s' * (self.threads > 1)}: {self.comments:,} comments, {self.subwords:,} subwords",
+            f"thread{'s' * (self.threads > 1)}: {self.comments:,} comments, "
+            f"{self.subwords:,} subwords",
             f"speed: {self.comments / self.seconds:,.1f} comments/s, "
             f"{self.subwords / self.seconds:,.0f} subwords/s",
             f"matrix products: {self.operations / self.seconds / 1e9:,.1f} GFLOP/s, "
