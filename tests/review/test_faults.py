@@ -16,8 +16,9 @@ import psutil
 import pytest
 from sqlalchemy import Engine, func, select, text
 
+from modwatch.connections import listen
 from modwatch.review import people, queue
-from modwatch.review.console.server import listen, server
+from modwatch.review.console.server import server
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.migrate import upgrade

@@ -5,9 +5,10 @@ from threading import Thread
 import pytest
 from sqlalchemy import Engine, select
 
+from modwatch.connections import listen
 from modwatch.errors import AccessDeniedError, QueueError
 from modwatch.review import people, queue
-from modwatch.review.console.server import listen, server
+from modwatch.review.console.server import server
 from modwatch.review.log.labels import confirming_labels
 from modwatch.review.queue.items import NewItem
 from modwatch.review.simulated import SimulatedModerator, work

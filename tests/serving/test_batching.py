@@ -8,6 +8,7 @@ import pytest
 from model_servers import LengthScorer
 
 from modwatch.errors import ModelError
+from modwatch.scoring.scorer import Predictions
 from modwatch.serving.batching import Batcher, OverloadedError
 
 
@@ -19,18 +20,21 @@ def lengths(texts: list[str]) -> list[float]:
     return pytest.approx([len(text) / 1_000 for text in texts])  # type: ignore[return-value]
 
 
-async def begun(scorer: LengthScorer) -> None:
-    """Wait until the scorer is held up."""
+async def held_up(
+    texts: list[str], *, most_waiting: int
+) -> tuple[LengthScorer, Batcher, asyncio.Task[Predictions]]:
+    """Return a scorer that waits for `go` with the first of `texts`, and the task of these."""
+    scorer = LengthScorer("1")
+    batcher = Batcher(scorer, most_waiting=most_waiting)
+    scorer.go.clear()
+    task = asyncio.create_task(batcher.score(texts))
     await asyncio.to_thread(scorer.begun.wait, 30)
+    return scorer, batcher, task
 
 
 def test_requests_share_a_batch_and_get_their_own_texts_back() -> None:
     async def work() -> None:
-        scorer = LengthScorer("1")
-        batcher = Batcher(scorer, most_waiting=1_000)
-        scorer.go.clear()
-        first = asyncio.create_task(batcher.score(["first"]))
-        await begun(scorer)
+        scorer, batcher, first = await held_up(["first"], most_waiting=1_000)
         requests = [["a" * k] * k for k in range(1, 6)]
         tasks = [asyncio.create_task(batcher.score(each)) for each in requests]
         await asyncio.sleep(0)
@@ -50,11 +54,7 @@ def test_requests_share_a_batch_and_get_their_own_texts_back() -> None:
 
 def test_a_large_request_does_not_hold_up_a_small_one() -> None:
     async def work() -> None:
-        scorer = LengthScorer("1")
-        batcher = Batcher(scorer, most_waiting=10_000)
-        scorer.go.clear()
-        large = asyncio.create_task(batcher.score(["x" * 500] * 5_000))
-        await begun(scorer)
+        scorer, batcher, large = await held_up(["x" * 500] * 5_000, most_waiting=10_000)
         small = asyncio.create_task(batcher.score(["y"]))
         await asyncio.sleep(0)
         scorer.go.set()
@@ -77,11 +77,7 @@ def test_no_texts_no_batch() -> None:
 
 def test_too_many_waiting_texts_are_refused_until_they_are_scored() -> None:
     async def work() -> None:
-        scorer = LengthScorer("1")
-        batcher = Batcher(scorer, most_waiting=10)
-        scorer.go.clear()
-        first = asyncio.create_task(batcher.score(["a"]))
-        await begun(scorer)
+        scorer, batcher, first = await held_up(["a"], most_waiting=10)
         second = asyncio.create_task(batcher.score(["b"] * 8))
         await asyncio.sleep(0)
         with pytest.raises(OverloadedError) as refused:
@@ -117,11 +113,7 @@ def test_a_failure_is_that_of_its_batch_alone() -> None:
 
 def test_texts_that_nobody_waits_for_any_more_are_not_scored() -> None:
     async def work() -> None:
-        scorer = LengthScorer("1")
-        batcher = Batcher(scorer, most_waiting=1_000)
-        scorer.go.clear()
-        first = asyncio.create_task(batcher.score(["first"]))
-        await begun(scorer)
+        scorer, batcher, first = await held_up(["first"], most_waiting=1_000)
         left = asyncio.create_task(batcher.score(["left"] * 5))
         await asyncio.sleep(0)
         left.cancel()
@@ -137,11 +129,7 @@ def test_texts_that_nobody_waits_for_any_more_are_not_scored() -> None:
 
 def test_closing_waits_for_what_was_accepted() -> None:
     async def work() -> None:
-        scorer = LengthScorer("1")
-        batcher = Batcher(scorer, most_waiting=1_000)
-        scorer.go.clear()
-        asked = asyncio.create_task(batcher.score(["a"]))
-        await begun(scorer)
+        scorer, batcher, asked = await held_up(["a"], most_waiting=1_000)
         closing = asyncio.create_task(batcher.close())
         await asyncio.sleep(0.05)
         assert not closing.done()

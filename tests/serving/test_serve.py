@@ -15,9 +15,9 @@ import pytest
 from installation import MONDAY, Installation
 
 from modwatch.cli.main import main
+from modwatch.connections import listen
 from modwatch.lake.day_scores import day_scores
 from modwatch.resources import open_resources
-from modwatch.serving.server import listen
 
 RUN = "from modwatch.cli.main import program; program()"
 TOKEN = "open-sesame"

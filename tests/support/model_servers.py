@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import numpy as np
 import uvicorn
 
+from modwatch.connections import listen
 from modwatch.errors import ModelError, NoChampionError
 from modwatch.scoring.scorer import Predictions
 from modwatch.serving.app import create_app
 from modwatch.serving.models import ServedModel
-from modwatch.serving.server import listen
 from modwatch.serving.telemetry import Telemetry
 
 TOKEN = "open-sesame"

@@ -98,10 +98,14 @@ class Predictor:
         """
         order = _buckets(ids, batch_tokens, batch_size)
         parts = [self.logit_moments(padded([ids[i] for i in rows], self.pad_id)) for rows in order]
-        mean, variance = torch.cat(parts, 2).double().cpu().numpy()
         back = np.argsort(np.concatenate(order), kind="stable")
+        return self.posterior(torch.cat(parts, 2)[:, :, back])
+
+    def posterior(self, moments: Tensor) -> LogitPosterior:
+        """Return the posterior with these mean and variance (2, K, N) of the logits."""
+        mean, variance = moments.double().cpu().numpy()
         factor = self.members[0].head.factor
-        return LogitPosterior(mean=mean[:, back], variance=variance[:, back], factor=factor)
+        return LogitPosterior(mean=mean, variance=variance, factor=factor)
 
     @torch.inference_mode()
     def observe(self, ids: Sequence[Sequence[int]], *, batch_tokens: int, batch_size: int) -> None:

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from modwatch.errors import ModelError
-from modwatch.models.posterior import LogitPosterior
 from modwatch.models.recipe import Recipe
 
 #: The diagonal of the precision grows at most this many times by ten, where it cannot be inverted.
@@ -44,12 +43,6 @@ class Head(nn.Module):
 
     def constrain(self, *, exact: bool = False) -> None:
         """Do nothing: the weights have no constraint."""
-
-    @torch.no_grad()
-    def posterior(self, features: Tensor) -> LogitPosterior:
-        """Return the distribution of the logits of features (N, d)."""
-        mean, variance = self.logit_moments(features).double().cpu().numpy()
-        return LogitPosterior(mean=mean[None], variance=variance[None], factor=self.factor)
 
     def logit_moments(self, features: Tensor) -> Tensor:
         """Return mean and variance (2, N) of the logits of features (N, d), on their device."""

@@ -38,10 +38,9 @@ def score_in_windows(
     for ids in _tokenized(list(place), tokenize):
         found = predict(ids)
         rows = slice(start, start + len(ids))
-        columns[:, rows] = found.prob, found.model_variance, found.mutual_information
+        columns[:, rows] = found.columns
         start += len(ids)
-    prob, variance, information = columns[:, where]
-    return Predictions(prob=prob, model_variance=variance, mutual_information=information)
+    return Predictions.from_columns(columns[:, where])
 
 
 def _tokenized(texts: list[str], tokenize: Callable[[Sequence[str]], Ids]) -> Iterator[Ids]:

@@ -22,9 +22,7 @@ from modwatch.models.devices import device_of
 from modwatch.models.encoder import longest_input, reading
 from modwatch.models.tokenizer import encode, pretrained_tokenizer
 from modwatch.scoring.engine import Ids, score_in_windows
-from modwatch.scoring.scorer import Predictions
-
-DEFAULT_THRESHOLD = 0.5
+from modwatch.scoring.scorer import DEFAULT_THRESHOLD, Predictions
 
 #: Parts of the names that classifiers give to the class of toxic texts.
 _TOXIC = ("toxic", "hate", "offens", "abus", "harm", "insult", "label_1")
@@ -102,7 +100,7 @@ class HuggingFaceScorer:
             else:
                 chosen = torch.sigmoid(logits[:, self._toxic])
             prob[rows] = chosen.cpu().numpy()
-        return certain(prob)
+        return Predictions.certain(prob)
 
 
 class PyfuncScorer:
@@ -142,7 +140,7 @@ class PyfuncScorer:
             ModelError: the model fails, or returns no probability for each text.
         """
         if not texts:
-            return certain(np.zeros(0, np.float32))
+            return Predictions.certain(np.zeros(0, np.float32))
         found = _probabilities(self._predict(list(texts)))
         if found is None or found.shape != (len(texts),):
             raise ModelError(
@@ -154,7 +152,7 @@ class PyfuncScorer:
                 f"version {self.model_version} returns values outside [0, 1]; "
                 "it must return the probability that a comment is toxic"
             )
-        return certain(found.astype(np.float32))
+        return Predictions.certain(found.astype(np.float32))
 
     def _predict(self, texts: list[str]) -> Any:
         failure: Exception | None = None
@@ -170,12 +168,6 @@ class PyfuncScorer:
             f"version {self.model_version} failed on a list of texts and on a frame with the "
             f"column text ({type(failure).__name__})"
         )
-
-
-def certain(prob: NDArray[np.float32]) -> Predictions:
-    """Return the predictions of a deterministic model."""
-    zero = np.zeros_like(prob)
-    return Predictions(prob=prob, model_variance=zero, mutual_information=zero.copy())
 
 
 def is_classifier(folder: Path) -> bool:

@@ -94,8 +94,5 @@ class LocalScorer:
         self.subwords += sum(map(len, ids))
         posterior = within_memory(run, self.limits, work="scoring", device=self.predictor.device)
         moments = posterior.moments(self.model.calibration)
-        return Predictions(
-            prob=moments.prob.astype(np.float32),
-            model_variance=moments.variance.astype(np.float32),
-            mutual_information=moments.mutual_information.astype(np.float32),
-        )
+        columns = moments.prob, moments.variance, moments.mutual_information
+        return Predictions.from_columns(np.stack(columns))

@@ -5,13 +5,12 @@ from pathlib import Path
 from modwatch.errors import ModelError
 from modwatch.models.manifest import MANIFEST
 from modwatch.scoring.foreign import (
-    DEFAULT_THRESHOLD,
     HuggingFaceScorer,
     PyfuncScorer,
     is_classifier,
 )
 from modwatch.scoring.local import LocalScorer, Precision
-from modwatch.scoring.scorer import Scorer
+from modwatch.scoring.scorer import DEFAULT_THRESHOLD, Scorer
 
 #: What MLflow writes beside every model.
 _MLMODEL = "MLmodel"

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from modwatch.lake.schemas import SCORES
 from modwatch.scoring.scorer import Predictions
+from modwatch.scoring.shards import score_batch
 
 #: Columns of `comments` that hold them.
 COLUMNS = ("comment_id", "prob", "model_version", "flagged")
@@ -34,20 +34,12 @@ def own_scores(batch: pa.RecordBatch, *, day: datetime.date) -> pa.RecordBatch:
     model variance and mutual information, as of a deterministic model.
     """
     prob = pc.fill_null(batch.column("prob"), float("nan")).to_numpy().astype(np.float32)
-    zero = np.zeros_like(prob)
-    scores = Predictions(prob=prob, model_variance=zero, mutual_information=zero)
-    rows = batch.num_rows
-    columns = {
-        "dt": pa.array([day] * rows, pa.date32()),
-        "comment_id": batch.column("comment_id"),
-        "model_version": batch.column("model_version"),
-        "role": pa.array(["champion"] * rows),
-        "prob": scores.prob,
-        "uncertainty": scores.uncertainty,
-        "model_variance": scores.model_variance,
-        "mutual_information": scores.mutual_information,
-        "flagged": batch.column("flagged"),
-        "threshold": pa.nulls(rows, pa.float64()),
-    }
-    arrays = [pa.array(columns[field.name], field.type) for field in SCORES]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCORES)
+    return score_batch(
+        batch,
+        Predictions.certain(prob),
+        day=day,
+        role="champion",
+        model_version=batch.column("model_version"),
+        flagged=batch.column("flagged"),
+        threshold=pa.nulls(batch.num_rows, pa.float64()),
+    )

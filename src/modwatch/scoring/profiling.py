@@ -14,7 +14,6 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from modwatch.errors import ModelError
 from modwatch.models.batches import Batch, length_buckets, padded
-from modwatch.models.posterior import LogitPosterior
 from modwatch.models.tokenizer import encode
 from modwatch.scoring.local import LocalScorer
 
@@ -138,9 +137,7 @@ def _stages(scorer: LocalScorer, texts: Sequence[str]) -> tuple[dict[str, float]
         parts = [predictor.logit_moments(batch) for batch in batches]
     seconds["head"] -= seconds["encoder"]
     with timed("moments"):
-        mean, variance = torch.cat(parts, 2).double().cpu().numpy()
-        factor = predictor.members[0].head.factor
-        LogitPosterior(mean=mean, variance=variance, factor=factor).moments(model.calibration)
+        predictor.posterior(torch.cat(parts, 2)).moments(model.calibration)
     return seconds, batches
 
 
@@ -177,14 +174,14 @@ def _work(scorer: LocalScorer, batches: Sequence[Batch]) -> tuple[float, float]:
         tensors = [given[0], returned, *module.parameters(recurse=False)]
         moved += sum(each.numel() * each.element_size() for each in tensors)
 
-    layers = {
-        id(each): each
+    layers = [
+        each
         for member in scorer.predictor.members
         for each in member.encoder.modules()
         if isinstance(each, nn.Linear)
-    }
+    ]
     with ExitStack() as hooks, FlopCounterMode(display=False, custom_mapping=_ON_CPU) as counter:
-        for each in layers.values():
+        for each in layers:
             hooks.enter_context(each.register_forward_hook(count))
         for batch in batches:
             scorer.predictor.logit_moments(batch)

@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modwatch.errors import ModelError
-from modwatch.scoring.scorer import Predictions
-
-DEFAULT_THRESHOLD = 0.5
+from modwatch.scoring.scorer import DEFAULT_THRESHOLD, Predictions
 
 #: What a model is called on a server that knows no versions.
 _NO_VERSION = "1"
@@ -159,8 +157,7 @@ class RemoteScorer:
                 self._gave_up.set()  # the other requests need no further attempt
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        prob, variance, information = columns
-        return Predictions(prob=prob, model_variance=variance, mutual_information=information)
+        return Predictions.from_columns(columns)
 
     def _infer(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return prob, variance and information (3, n)."""

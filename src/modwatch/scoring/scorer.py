@@ -7,6 +7,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+#: Of a model that says no other.
+DEFAULT_THRESHOLD = 0.5
+
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
@@ -21,6 +24,23 @@ class Predictions:
     model_variance: NDArray[np.float32]
     #: (N,) float32 ≥ 0, nats: I(y; W|x); 0 for a deterministic model.
     mutual_information: NDArray[np.float32]
+
+    @classmethod
+    def from_columns(cls, columns: NDArray[np.floating]) -> "Predictions":
+        """Return the predictions with these columns (3, N), in the order of the fields."""
+        prob, variance, information = np.asarray(columns, np.float32)
+        return cls(prob=prob, model_variance=variance, mutual_information=information)
+
+    @classmethod
+    def certain(cls, prob: NDArray[np.float32]) -> "Predictions":
+        """Return the predictions of a deterministic model with probabilities (N,)."""
+        zero = np.zeros_like(prob)
+        return cls(prob=prob, model_variance=zero, mutual_information=zero.copy())
+
+    @property
+    def columns(self) -> NDArray[np.float32]:
+        """(3, N): `prob`, `model_variance`, `mutual_information`."""
+        return np.stack([self.prob, self.model_variance, self.mutual_information])
 
     @property
     def uncertainty(self) -> NDArray[np.float32]:

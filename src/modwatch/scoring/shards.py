@@ -1,14 +1,16 @@
 """Splits the comments of a day into shards, and scores the comments of a shard."""
 
 import datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from modwatch.errors import ModelError
 from modwatch.lake.schemas import SCORES, STAGED_SCORES
-from modwatch.scoring.scorer import Scorer
+from modwatch.scoring.scorer import Predictions, Scorer
 
 
 def shard_count(comments: int, shard_rows: int) -> int:
@@ -38,17 +40,39 @@ def score_rows(
     """Return the scores of a batch with `comment_id` and `text`, as SCORES."""
     predictions = scorer.score(batch.column("text").to_pylist())
     rows = batch.num_rows
+    return score_batch(
+        batch,
+        predictions,
+        day=day,
+        role=role,
+        model_version=pa.array([scorer.model_version] * rows),
+        flagged=predictions.prob.astype(np.float64) > scorer.threshold,
+        threshold=np.full(rows, scorer.threshold),
+    )
+
+
+def score_batch(
+    batch: pa.RecordBatch,
+    predictions: Predictions,
+    *,
+    day: datetime.date,
+    role: str,
+    **decided: pa.Array | NDArray[Any],
+) -> pa.RecordBatch:
+    """Return predictions for a batch with `comment_id` as SCORES.
+
+    `decided` are its columns `model_version`, `flagged` and `threshold`.
+    """
+    rows = batch.num_rows
     columns = {
         "dt": pa.array([day] * rows, pa.date32()),
         "comment_id": batch.column("comment_id"),
-        "model_version": pa.array([scorer.model_version] * rows),
         "role": pa.array([role] * rows),
         "prob": predictions.prob,
         "uncertainty": predictions.uncertainty,
         "model_variance": predictions.model_variance,
         "mutual_information": predictions.mutual_information,
-        "flagged": predictions.prob.astype(np.float64) > scorer.threshold,
-        "threshold": np.full(rows, scorer.threshold),
+        **decided,
     }
     arrays = [pa.array(columns[field.name], field.type) for field in SCORES]
     return pa.RecordBatch.from_arrays(arrays, schema=SCORES)

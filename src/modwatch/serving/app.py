@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
@@ -85,11 +86,7 @@ def _add_model(
 
     async def metadata(request: Request) -> Response:
         _named(request, model)
-        wanted = request.path_params.get("version")
-        try:
-            await model.get(wanted)
-        except NoChampionError as exc:
-            raise RequestError(str(exc), 404 if wanted else 503) from exc
+        await model.get(request.path_params.get("version"))
         return JSONResponse(v2.metadata(model.name, model.versions))
 
     async def infer(request: Request) -> Response:
@@ -97,11 +94,9 @@ def _add_model(
         began = time.perf_counter()
         body = await _body(request)
         wanted = v2.parse_request(body, request.headers.get(v2.JSON_LENGTH), most=MOST_TEXTS)
+        version, batcher = await model.get(request.path_params.get("version"))
         try:
-            version, batcher = await model.get(request.path_params.get("version"))
             found = await _while_connected(request, batcher.score(wanted.texts))
-        except NoChampionError as exc:
-            raise RequestError(str(exc), 404 if "version" in request.path_params else 503) from exc
         except OverloadedError as exc:
             telemetry.refused.inc()
             headers = {"Retry-After": str(exc.seconds)}
@@ -119,29 +114,37 @@ def _add_model(
     async def metrics(_: Request) -> Response:
         return Response(generate_latest(telemetry.registry), media_type=CONTENT_TYPE_LATEST)
 
-    def guarded(handler: Handler) -> Handler:
-        async def guard(request: Request) -> Response:
-            allow(request)
-            try:
-                return await handler(request)
-            except (RequestError, HTTPException):
-                raise
-            except ClientDisconnect:
-                return Response()  # nobody reads it
-            except Exception as exc:  # noqa: BLE001 - one request's failure is its own
-                telemetry.failed.inc()
-                # The words of other errors, and their tracebacks, may quote a comment.
-                reason = str(exc) if isinstance(exc, ModwatchError) else type(exc).__name__
-                logger.error("A request failed: %s", reason, extra={"event": "request_failed"})  # noqa: TRY400
-                raise RequestError("the model failed; see the log of the server", 500) from None
-
-        return guard
-
+    guarded = partial(_guarded, telemetry=telemetry, allow=allow)
     for place in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
         app.add_route(place, guarded(metadata), ["GET"])
         app.add_route(f"{place}/ready", guarded(ready), ["GET"])
         app.add_route(f"{place}/infer", guarded(infer), ["POST"])
     app.add_route("/metrics", guarded(metrics), ["GET"])
+
+
+def _guarded(
+    handler: Handler, *, telemetry: Telemetry, allow: Callable[[Request], None]
+) -> Handler:
+    """Return a handler that serves whom `allow` lets, and answers every failure with an error."""
+
+    async def guard(request: Request) -> Response:
+        allow(request)
+        try:
+            return await handler(request)
+        except (RequestError, HTTPException):
+            raise
+        except ClientDisconnect:
+            return Response()  # nobody reads it
+        except NoChampionError as exc:
+            raise RequestError(str(exc), 404 if "version" in request.path_params else 503) from exc
+        except Exception as exc:  # noqa: BLE001 - one request's failure is its own
+            telemetry.failed.inc()
+            # The words of other errors, and their tracebacks, may quote a comment.
+            reason = str(exc) if isinstance(exc, ModwatchError) else type(exc).__name__
+            logger.error("A request failed: %s", reason, extra={"event": "request_failed"})  # noqa: TRY400
+            raise RequestError("the model failed; see the log of the server", 500) from None
+
+    return guard
 
 
 def _bearing(token: str | None) -> Callable[[Request], None]:

@@ -87,15 +87,13 @@ class Batcher:
         if self._waiting and self._waiting + len(texts) > self._most:
             raise OverloadedError(max(1, math.ceil(self._waiting / self._rate)))
         job = _Job(texts, asyncio.get_running_loop().create_future())
-        if texts:
-            self._jobs.append(job)
-            self._waiting += len(texts)
-            if self._work is None or self._work.done():
-                self._work = asyncio.create_task(self._run())
-            prob, variance, information = await job.done
-        else:
-            prob, variance, information = job.columns
-        return Predictions(prob=prob, model_variance=variance, mutual_information=information)
+        if not texts:
+            return Predictions.from_columns(job.columns)
+        self._jobs.append(job)
+        self._waiting += len(texts)
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._run())
+        return Predictions.from_columns(await job.done)
 
     async def close(self) -> None:
         """Wait for the requests that were accepted."""
@@ -114,7 +112,7 @@ class Batcher:
             try:
                 found = await loop.run_in_executor(self._thread, self.scorer.score, texts)
             except Exception as exc:  # noqa: BLE001 - it belongs to those who asked
-                self._fail(pieces, exc)
+                _fail(pieces, exc)
                 continue
             seconds = time.perf_counter() - began
             self._rate += 0.2 * (len(texts) / max(seconds, 1e-6) - self._rate)
@@ -138,15 +136,15 @@ class Batcher:
                 self._jobs.append(job)
         return pieces
 
-    def _fail(self, pieces: list[tuple[_Job, slice]], exc: Exception) -> None:
-        for job, _ in pieces:
-            if not job.done.done():
-                job.done.set_exception(exc)
+
+def _fail(pieces: list[tuple[_Job, slice]], exc: Exception) -> None:
+    for job, _ in pieces:
+        if not job.done.done():
+            job.done.set_exception(exc)
 
 
 def _hand_out(pieces: list[tuple[_Job, slice]], found: Predictions) -> None:
-    columns = np.stack([found.prob, found.model_variance, found.mutual_information])
-    start = 0
+    columns, start = found.columns, 0
     for job, rows in pieces:
         count = rows.stop - rows.start
         job.columns[:, rows] = columns[:, start : start + count]

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from modwatch.errors import ModwatchError, NoChampionError
 from modwatch.scoring.scorer import Scorer
@@ -42,7 +43,7 @@ class ServedModel:
         """
         self.name = name
         self._current, self._open = current, open_version
-        self._limits = {"most_waiting": most_waiting, "report": report}
+        self._batcher = partial(Batcher, most_waiting=most_waiting, report=report)
         #: By version, the least recently used first.
         self._loaded: dict[str, Batcher] = {}
         self._version: str | None = None
@@ -118,7 +119,7 @@ class ServedModel:
             if version in self._loaded:
                 return self._loaded[version]
             scorer = await asyncio.to_thread(self._open, version)
-            batcher = self._loaded[version] = Batcher(scorer, **self._limits)  # type: ignore[arg-type]
+            batcher = self._loaded[version] = self._batcher(scorer)
         for old in [each for each in self._loaded if each not in (version, self._version)]:
             if len(self._loaded) > _LOADED:
                 self._retire(old)

@@ -5,8 +5,7 @@ import socket
 
 import uvicorn
 
-from modwatch.connections import LimitedProtocol
-from modwatch.errors import StackError
+from modwatch.connections import listen, server_config
 from modwatch.serving.app import create_app
 from modwatch.serving.models import ServedModel
 from modwatch.serving.telemetry import Telemetry
@@ -27,31 +26,12 @@ def serve(
         ModwatchError: there is no current version, or it cannot be loaded.
         StackError: the address is taken.
     """
-    with listen(host, port) as listener:
-        config = uvicorn.Config(
-            create_app(model, telemetry, token=token),
-            http=LimitedProtocol,
-            proxy_headers=False,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
-        asyncio.run(_serve(model, uvicorn.Server(config), listener))
+    with listen(host, port, program="the model server") as listener:
+        app = create_app(model, telemetry, token=token)
+        server = uvicorn.Server(server_config(app, grace_seconds=GRACE_SECONDS))
+        asyncio.run(_serve(model, server, listener))
 
 
 async def _serve(model: ServedModel, server: uvicorn.Server, listener: socket.socket) -> None:
     await model.refresh()
     await server.serve(sockets=[listener])
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 picks a free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as exc:
-        raise StackError(
-            f"the model server cannot listen on {host}:{port}; stop the program that uses the "
-            "port, or choose another"
-        ) from exc

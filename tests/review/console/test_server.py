@@ -7,8 +7,9 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
+from modwatch.connections import listen
 from modwatch.errors import StackError
-from modwatch.review.console.server import listen, serve
+from modwatch.review.console.server import serve
 
 SERVE = """
 import sys

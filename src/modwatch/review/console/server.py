@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import uvicorn
 from sqlalchemy import Engine
 
-from modwatch.connections import LimitedProtocol
-from modwatch.errors import StackError
+from modwatch.connections import listen, server_config
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
 
@@ -37,7 +36,7 @@ def serve(
     Running requests finish first; then the process ends with that signal. `came` holds the signals
     that `signals_held` has put off. Raises `StackError` when the address is taken.
     """
-    with listen(host, port) as listener:
+    with listen(host, port, program="the console") as listener:
         console = server(engine, options)
         console.came = came
         console.run(sockets=[listener])
@@ -47,27 +46,9 @@ def server(engine: Engine, options: ConsoleOptions | None = None) -> _Server:
     """Return a server of the console that does not listen yet and logs no requests."""
     options = options or ConsoleOptions()
     return _Server(
-        uvicorn.Config(
+        server_config(
             create_app(engine, options),
-            http=LimitedProtocol,
-            # uvicorn would believe every client of the loopback interface.
-            proxy_headers=bool(options.trusted_proxies),
-            forwarded_allow_ips=list(options.trusted_proxies),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
+            grace_seconds=GRACE_SECONDS,
+            trusted_proxies=options.trusted_proxies,
         )
     )
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 picks a free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as exc:
-        raise StackError(
-            f"the console cannot listen on {host}:{port}; stop the program that uses the port, "
-            "or choose another"
-        ) from exc

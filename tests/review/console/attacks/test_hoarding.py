@@ -11,11 +11,12 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 from tabs import Tab
 
+from modwatch.connections import listen
 from modwatch.errors import TooManyLeasesError
 from modwatch.review import people, queue
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
-from modwatch.review.console.server import listen, server
+from modwatch.review.console.server import server
 from modwatch.review.people import Moderator
 from modwatch.review.queue import lease_limit
 from modwatch.review.queue.items import Lease

@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from modwatch.review.console.server import listen
+from modwatch.connections import listen
 
 RUN = "from modwatch.cli.main import program; program()"
 

@@ -12,8 +12,9 @@ import pytest
 from sqlalchemy import Engine
 
 from modwatch import connections
+from modwatch.connections import listen
 from modwatch.review.console.request_context import ConsoleOptions
-from modwatch.review.console.server import listen, server
+from modwatch.review.console.server import server
 
 #: Shorter than in earnest, so that the tests are.
 HEADER, BODY, READ = 1.0, 2.0, 2.0

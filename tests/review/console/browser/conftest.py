@@ -9,9 +9,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 from sqlalchemy import Engine
 
+from modwatch.connections import listen
 from modwatch.review import people, queue
 from modwatch.review.console.request_context import ConsoleOptions
-from modwatch.review.console.server import listen, server
+from modwatch.review.console.server import server
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
 
