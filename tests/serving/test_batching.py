@@ -9,7 +9,7 @@ from model_servers import LengthScorer
 
 from modwatch.errors import ModelError
 from modwatch.scoring.scorer import Predictions
-from modwatch.serving.batching import Batcher, OverloadedError
+from modwatch.serving.batching import Batcher, OnBatch, OverloadedError
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
@@ -20,12 +20,24 @@ def lengths(texts: list[str]) -> list[float]:
     return pytest.approx([len(text) / 1_000 for text in texts])  # type: ignore[return-value]
 
 
+def batcher_of(
+    scorer: LengthScorer,
+    *,
+    most_waiting: int = 10_000,
+    most_characters: int = 10_000_000,
+    report: OnBatch = lambda *_: None,
+) -> Batcher:
+    return Batcher(
+        scorer, most_waiting=most_waiting, most_characters=most_characters, report=report
+    )
+
+
 async def held_up(
-    texts: list[str], *, most_waiting: int
+    texts: list[str], **limits: int
 ) -> tuple[LengthScorer, Batcher, asyncio.Task[Predictions]]:
     """Return a scorer that waits for `go` with the first of `texts`, and the task of these."""
     scorer = LengthScorer("1")
-    batcher = Batcher(scorer, most_waiting=most_waiting)
+    batcher = batcher_of(scorer, **limits)
     scorer.go.clear()
     task = asyncio.create_task(batcher.score(texts))
     await asyncio.to_thread(scorer.begun.wait, 30)
@@ -68,7 +80,7 @@ def test_a_large_request_does_not_hold_up_a_small_one() -> None:
 
 def test_no_texts_no_batch() -> None:
     async def work() -> None:
-        batcher = Batcher(LengthScorer("1"), most_waiting=10)
+        batcher = batcher_of(LengthScorer("1"), most_waiting=10)
         assert (await batcher.score([])).prob.tolist() == []
         await batcher.close()
 
@@ -90,9 +102,35 @@ def test_too_many_waiting_texts_are_refused_until_they_are_scored() -> None:
     run(work())
 
 
+def test_too_many_waiting_characters_are_refused_until_they_are_scored() -> None:
+    async def work() -> None:
+        scorer, batcher, first = await held_up(["a"], most_characters=1_000)
+        second = asyncio.create_task(batcher.score(["b" * 400] * 2))
+        left = asyncio.create_task(batcher.score(["l" * 150]))
+        await asyncio.sleep(0)
+        with pytest.raises(OverloadedError):
+            await batcher.score(["c" * 51])
+        fits = asyncio.create_task(batcher.score(["d" * 50]))
+        await asyncio.sleep(0)
+        left.cancel()
+        scorer.go.set()
+        await asyncio.gather(first, second, fits)
+        scorer.go.clear()
+        scorer.begun.clear()
+        again = asyncio.create_task(batcher.score(["e"]))
+        await asyncio.to_thread(scorer.begun.wait, 30)
+        waits = asyncio.create_task(batcher.score(["f"]))
+        fills = asyncio.create_task(batcher.score(["g" * 999]))  # all of it is free again
+        await asyncio.sleep(0)
+        scorer.go.set()
+        assert [len(each.prob) for each in await asyncio.gather(again, waits, fills)] == [1] * 3
+
+    run(work())
+
+
 def test_a_request_alone_may_be_larger_than_what_may_wait() -> None:
     async def work() -> None:
-        batcher = Batcher(LengthScorer("1"), most_waiting=10)
+        batcher = batcher_of(LengthScorer("1"), most_waiting=10, most_characters=50)
         assert len((await batcher.score(["a"] * 100)).prob) == 100
 
     run(work())
@@ -101,7 +139,7 @@ def test_a_request_alone_may_be_larger_than_what_may_wait() -> None:
 def test_a_failure_is_that_of_its_batch_alone() -> None:
     async def work() -> None:
         scorer = LengthScorer("1")
-        batcher = Batcher(scorer, most_waiting=1_000)
+        batcher = batcher_of(scorer, most_waiting=1_000)
         with pytest.raises(ModelError, match="broken"):
             await batcher.score(["broken"] + ["x" * 2_000] * 200)
         assert batcher.waiting == 0 or (await batcher.score(["a"])).prob.size == 1
@@ -143,7 +181,7 @@ def test_closing_waits_for_what_was_accepted() -> None:
 def test_batches_are_reported() -> None:
     async def work() -> None:
         reports = list[tuple[int, int, float]]()
-        batcher = Batcher(LengthScorer("1"), most_waiting=9, report=lambda *a: reports.append(a))
+        batcher = batcher_of(LengthScorer("1"), most_waiting=9, report=lambda *a: reports.append(a))
         await batcher.score(["a", "bcd"])
         ((texts, subwords, seconds),) = reports
         assert (texts, subwords) == (2, 4)

@@ -27,7 +27,7 @@ OnBatch = Callable[[int, int, float], None]
 
 
 class OverloadedError(Exception):
-    """Too many texts wait; `seconds` is when it may be worth a try."""
+    """Too many texts or characters wait; `seconds` is when it may be worth a try."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(f"too many texts wait; try again in {seconds} s")
@@ -57,18 +57,26 @@ class Batcher:
     does not hold up the others.
     """
 
-    def __init__(self, scorer: Scorer, *, most_waiting: int, report: OnBatch = lambda *_: None):
+    def __init__(
+        self,
+        scorer: Scorer,
+        *,
+        most_waiting: int,
+        most_characters: int,
+        report: OnBatch = lambda *_: None,
+    ) -> None:
         """Prepare.
 
         Args:
             scorer: called in a thread, by one batch at a time.
-            most_waiting: texts; a request that would make it more is refused.
+            most_waiting: texts; a request that would make it more is refused, unless no text waits.
+            most_characters: of the waiting texts, likewise.
             report: called after each batch.
         """
         self.scorer = scorer
-        self._most, self._report = most_waiting, report
+        self._most, self._most_characters, self._report = most_waiting, most_characters, report
         self._jobs: deque[_Job] = deque()
-        self._waiting = 0
+        self._waiting = self._characters = 0
         self._rate = _FIRST_RATE
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="score")
         self._work: asyncio.Task[None] | None = None
@@ -82,15 +90,19 @@ class Batcher:
         """Return predictions for `texts`, in their order.
 
         Raises:
-            OverloadedError: too many texts wait.
+            OverloadedError: too many texts or characters wait.
         """
-        if self._waiting and self._waiting + len(texts) > self._most:
+        characters = sum(map(len, texts))
+        too_many = self._waiting + len(texts) > self._most
+        too_long = self._characters + characters > self._most_characters
+        if self._waiting and (too_many or too_long):
             raise OverloadedError(max(1, math.ceil(self._waiting / self._rate)))
         job = _Job(texts, asyncio.get_running_loop().create_future())
         if not texts:
             return Predictions.from_columns(job.columns)
         self._jobs.append(job)
         self._waiting += len(texts)
+        self._characters += characters
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._run())
         return Predictions.from_columns(await job.done)
@@ -126,15 +138,19 @@ class Batcher:
             job = self._jobs.popleft()
             rows = slice(job.taken, min(job.taken + _PIECE, len(job.texts)))
             if job.done.done():  # cancelled, or failed with an earlier piece
-                self._waiting -= len(job.texts) - job.taken
+                self._no_longer_waiting(job.texts[job.taken :])
                 continue
             room -= sum(max(_LEAST, len(text)) for text in job.texts[rows])
             pieces.append((job, rows))
-            self._waiting -= rows.stop - rows.start
+            self._no_longer_waiting(job.texts[rows])
             job.taken = rows.stop
             if job.taken < len(job.texts):
                 self._jobs.append(job)
         return pieces
+
+    def _no_longer_waiting(self, texts: Sequence[str]) -> None:
+        self._waiting -= len(texts)
+        self._characters -= sum(map(len, texts))
 
 
 def _fail(pieces: list[tuple[_Job, slice]], exc: Exception) -> None:

@@ -30,6 +30,7 @@ class ServedModel:
         current: Callable[[], str],
         open_version: Callable[[str], Scorer],
         most_waiting: int = 20_000,
+        most_characters: int = 20_000_000,
         report: OnBatch = lambda *_: None,
     ) -> None:
         """Prepare; nothing is loaded yet.
@@ -39,11 +40,14 @@ class ServedModel:
             current: returns the version that the alias names.
             open_version: loads a version.
             most_waiting: texts that may wait for each version.
+            most_characters: of the texts that may wait for each version.
             report: called after each batch.
         """
         self.name = name
         self._current, self._open = current, open_version
-        self._batcher = partial(Batcher, most_waiting=most_waiting, report=report)
+        self._batcher = partial(
+            Batcher, most_waiting=most_waiting, most_characters=most_characters, report=report
+        )
         #: By version, the least recently used first.
         self._loaded: dict[str, Batcher] = {}
         self._version: str | None = None
