@@ -1,20 +1,26 @@
-"""Peak memory and time of each stop for one large day of the synthetic community.
+"""Memory and time of each step for one large day of the synthetic community, on one thread.
 
-Every stop runs in a process of its own, as in Airflow, and reports the most memory that the process
-had resident. The scorer is a stand-in that costs nothing: it is the path that is measured, not the
-model (see scoring.py). The baseline of a stop's time is the plain read of the day's comments.
+    python benchmarks/large_day.py [--comments 500000 1000000] [--model tiny]
 
-    python benchmarks/large_day.py 1000000
+Every step runs in a process of its own, as in Airflow, and reports the most memory that the process
+had resident. The baseline of a step's time is the plain read of the day's comments. With several
+days, the exponent of each step is printed: 1 is linear in the number of comments, 2 quadratic.
+Exit status 1 if a step has more resident memory than `--most-memory`.
+
+`--model none` is a stand-in that costs nothing, for the path around the model; `tiny` an encoder of
+one layer, 32 wide, that scores in the process of the step.
 """
 
+import argparse
 import datetime
 import multiprocessing
-import resource
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +29,14 @@ from modwatch.lake.schemas import LABELS
 from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
 from modwatch.review.embedded import embedded
-from modwatch.scoring.scorer import Predictions
+from modwatch.scoring.scorer import Predictions, Scorer
 from modwatch.settings import CommunitySourceSettings, Settings
 
 DAY = datetime.date(2026, 1, 5)
+READ = "read_baseline"
+STEPS = ("ingest", "check_comments", READ, "score", "check_scores", "route", "collect_labels",
+         "label_all", "measure", "detect_drift")  # fmt: skip
+MODEL = "model"
 
 
 class Coin:
@@ -42,18 +52,36 @@ class Coin:
         return Predictions(prob=prob, model_variance=zero, mutual_information=zero)
 
 
-class CoinResources(Resources):
-    """The resources with the coin in place of the registry."""
+class BenchmarkResources(Resources):
+    """The resources with a model in a folder, or the coin, in place of the registry."""
 
     def champion_version(self) -> str:
         return "1"
 
-    def scorer(self, version: str) -> Coin:  # noqa: ARG002
-        return Coin()
+    def scorer(self, version: str) -> Scorer:
+        from modwatch.scoring.opening import open_scorer
+
+        folder, threads = self.settings.home / MODEL, self.settings.torch_threads
+        if not folder.exists():
+            return Coin()
+        return open_scorer(folder, model_version=version, threads=threads)
+
+
+def save_tiny_model(folder: Path) -> None:
+    """Save a model of one layer, trained on a few comments of the day before."""
+    from modwatch.ingest.community import Community
+    from modwatch.models.artifact import save
+    from modwatch.models.recipe import offline_recipe
+    from modwatch.models.training import train
+
+    comments = Community(comments_per_day=2_000, seed=7).read(DAY - datetime.timedelta(days=1))
+    texts = next(iter(comments)).column("text").to_pylist()[:500]
+    recipe = offline_recipe(layers=1, hidden_size=32, random_features=64, max_length=64, epochs=1)
+    save(train(texts, [k % 2 for k in range(len(texts))], recipe=recipe, seed=0), folder)
 
 
 def read_baseline(at: Resources, day: datetime.date) -> int:
-    """Read the day's comments once: the least that any stop could do."""
+    """Read the day's comments once: the least that any step could do."""
     return sum(batch.num_rows for batch in at.lake.read("comments", day))
 
 
@@ -61,52 +89,89 @@ def label_all(at: Resources, day: datetime.date) -> int:
     """Label every routed comment by a coin, as people would have by the next day."""
     ids = at.lake.table("routed", day, columns=["comment_id"]).column(0).combine_chunks()
     now = pa.scalar(datetime.datetime.now(datetime.UTC), LABELS.field("decided_at").type)
+    label = pa.array(np.random.default_rng(0).integers(0, 2, len(ids)), pa.int8())
     values = {
         "dt": pa.repeat(pa.scalar(day), len(ids)),
         "comment_id": ids,
-        "label": pa.array(np.random.default_rng(0).integers(0, 2, len(ids)), pa.int8()),
+        "label": label,
         "moderator": pa.repeat("coin", len(ids)),
         "decided_at": pa.repeat(now, len(ids)),
         "seconds": pa.repeat(5.0, len(ids)),
+        "first_label": label,
+        "first_moderator": pa.repeat("coin", len(ids)),
     }
     return at.lake.replace("labels", day, [pa.RecordBatch.from_pydict(values, schema=LABELS)])
 
 
-def measured(name: str, settings: Settings, results: "multiprocessing.Queue") -> None:
-    ours = {"read_baseline": read_baseline, "label_all": label_all}
+def measured(name: str, settings: Settings) -> tuple[int, float, float]:
+    """Run a step; return its rows, seconds, and the most resident memory in GiB."""
+    ours = {READ: read_baseline, "label_all": label_all}
     call = ours.get(name) or getattr(daily, name)
     begun = time.perf_counter()
     with open_resources(settings) as at:
-        rows = call(CoinResources(settings, at._exit), DAY)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    results.put((rows, time.perf_counter() - begun, peak))
+        rows = call(BenchmarkResources(settings, at._exit), DAY)
+    return rows, time.perf_counter() - begun, most_resident()
 
 
-def main(rows: int) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    stops = ["ingest", "check_comments", "read_baseline", "score", "check_scores", "route",
-             "collect_labels", "label_all", "measure", "detect_drift"]  # fmt: skip
+def most_resident() -> float:
+    """Return the most resident memory of this process, in GiB.
+
+    `ru_maxrss` would have that of the parent in it.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (size,) = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return int(size) / 2**20
+
+
+def apart(call: Callable[..., Any], *given: object) -> Any:
+    """Return the result of a call in a new process; raise what it raises."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(call, *given).result()
+
+
+def day_of(comments: int, *, model: str) -> dict[str, tuple[float, float]]:
+    """Print and return seconds and GiB of each step for a day of `comments`."""
     with tempfile.TemporaryDirectory() as folder, embedded(Path(folder) / "postgres") as server:
         settings = Settings(
             home=Path(folder),
             database_url=server.url("modwatch"),
-            source=CommunitySourceSettings(comments_per_day=rows),
-            shard_rows=rows,
+            source=CommunitySourceSettings(comments_per_day=comments),
+            torch_threads=1,
         )
         with open_resources(settings) as at:
             at.migrate()
-        print(f"{'stop':16}{'rows':>12}{'seconds':>10}{'peak GiB':>10}{'x read':>8}")
-        baseline = None
-        for name in stops:
-            results = spawn.Queue()
-            process = spawn.Process(target=measured, args=(name, settings, results))
-            process.start()
-            count, seconds, peak = results.get(timeout=3600)
-            process.join()
-            baseline = seconds if name == "read_baseline" else baseline
-            ratio = f"{seconds / baseline:8.1f}" if baseline else ""
-            print(f"{name:16}{count:>12,}{seconds:>10.1f}{peak:>10.2f}{ratio}", flush=True)
+        if model == "tiny":
+            apart(save_tiny_model, settings.home / MODEL)
+        print(f"\n{'step':16}{'rows':>12}{'seconds':>10}{'peak GiB':>10}{'x read':>8}")
+        found: dict[str, tuple[float, float]] = {}
+        for name in STEPS:
+            rows, seconds, peak = apart(measured, name, settings)
+            found[name] = seconds, peak
+            ratio = f"{seconds / found[READ][0]:8.1f}" if READ in found else ""
+            print(f"{name:16}{rows:>12,}{seconds:>10.1f}{peak:>10.2f}{ratio}", flush=True)
+    return found
+
+
+def print_exponents(sizes: Sequence[int], days: Sequence[dict[str, tuple[float, float]]]) -> None:
+    """Print how the time of each step grows from each day to the next, larger one."""
+    growth = np.diff(np.log(sizes))
+    print(f"\n{'exponents':16}" + "".join(f"{size:>12,}" for size in sizes[1:]))
+    for name in STEPS:
+        found = np.diff(np.log([day[name][0] for day in days])) / growth
+        print(f"{name:16}" + "".join(f"{each:>12.2f}" for each in found))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--comments", type=int, nargs="+", default=[1_000_000])
+    parser.add_argument("--model", choices=["none", "tiny"], default="none")
+    parser.add_argument("--most-memory", type=float, default=2.0, help="GiB")
+    given = parser.parse_args()
+    days = [day_of(comments, model=given.model) for comments in given.comments]
+    if len(days) > 1:
+        print_exponents(given.comments, days)
+    sys.exit(any(peak > given.most_memory for day in days for _, peak in day.values()))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    main()
