@@ -161,7 +161,7 @@ def make_installation(
         values = {
             "home": folder / "home",
             "source": {"kind": "community", "seed": 7, "comments_per_day": 300, "dirt_rate": 0.02},
-            "shard_rows": 100,
+            "shard_tokens": 3_500,
             "torch_threads": 1,
             "review_fraction": 0.1,
             "slice_share": 0.25,

@@ -36,7 +36,7 @@ def labels(ids: list[str], day: datetime.date = DAY) -> pa.RecordBatch:
 def scores(shard: int) -> pa.RecordBatch:
     """Return the only row of a shard of `staged_scores`."""
     row = {"dt": DAY, "comment_id": "abc"[shard], "model_version": "1", "role": "champion"}
-    row |= {"prob": 0.5, "uncertainty": 0.25, "flagged": False, "shard": shard}
+    row |= {"prob": 0.5, "uncertainty": 0.25, "flagged": False, "shard": shard, "piece": 0}
     return pa.RecordBatch.from_pylist([row], schema=TABLES["staged_scores"])
 
 
@@ -94,6 +94,28 @@ def test_batches_stream_and_reading_is_in_batches(lake: Lake) -> None:
     sizes = [batch.num_rows for batch in lake.read("labels", DAY)]
     assert sum(sizes) == 28_000
     assert max(sizes) <= 10_000
+
+
+def landed(rows: range, day: datetime.date) -> pa.RecordBatch:
+    values = {"dt": [day] * len(rows), "row": list(rows), "comment_id": [f"c{row}" for row in rows]}
+    schema = TABLES["landed"]
+    nulls = {name: pa.nulls(len(rows), schema.field(name).type) for name in schema.names}
+    return pa.RecordBatch.from_pydict(nulls | values, schema=schema)
+
+
+@pytest.mark.parametrize("rows", [range(5), range(0), range(25_000, 48_000), range(52_990, 99_999)])
+def test_rows_are_read_in_the_order_of_the_source(lake: Lake, rows: range) -> None:
+    lake.replace("landed", DAY, [landed(range(9), DAY)])
+    parts = (landed(range(first, first + 5_300), NEXT) for first in range(0, 53_000, 5_300))
+    lake.replace("landed", NEXT, parts)
+    found = lake.read_rows("landed", NEXT, rows, columns=["comment_id"])
+    assert found.column("comment_id").to_pylist() == [f"c{row}" for row in rows if row < 53_000]
+
+
+def test_rows_of_a_missing_table_or_day_are_none(lake: Lake) -> None:
+    assert lake.read_rows("landed", DAY, range(10), columns=["text"]).num_rows == 0
+    lake.replace("landed", NEXT, [landed(range(9), NEXT)])
+    assert lake.read_rows("landed", DAY, range(10), columns=["text"]).num_rows == 0
 
 
 def test_a_row_of_another_day_is_refused_without_being_quoted(lake: Lake) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -206,7 +207,7 @@ def save_classifier(folder: Path) -> None:
 def test_fewer_shards_leave_no_old_one(install: Install) -> None:
     home = install()
     home.run("ingest", "check_comments", "score")
-    home.but(shard_rows=1_000).run("score", "check_scores")
+    home.but(shard_tokens=100_000).run("score", "check_scores")
     with open_resources(home.settings) as at:
         staged = at.lake.table("staged_scores", MONDAY, columns=["shard"]).to_pandas()
         assert set(staged["shard"]) == {0}
@@ -218,7 +219,12 @@ def test_a_shard_is_what_xcom_can_carry(install: Install) -> None:
     home.run("ingest", "check_comments")
     with open_resources(home.settings) as at:
         parts = daily.plan_shards(at, MONDAY)
-        assert parts == [{"model_version": "1", "shard": k, "shards": len(parts)} for k in range(4)]
+        bounds = [parts[0]["first"], *(part["end"] for part in parts)]
+        assert parts == [
+            {"model_version": "1", "shard": k, "first": first, "end": end}
+            for k, (first, end) in enumerate(itertools.pairwise(bounds))
+        ]
+        assert len(parts) == 4
         sizes = [daily.score_shard(at, MONDAY, **part) for part in parts]
         assert sum(sizes) == at.lake.count("comments", MONDAY)
         assert min(sizes) > 0

@@ -31,6 +31,7 @@ from sqlalchemy import URL, make_url, text
 from modwatch.pipeline import daily
 from modwatch.resources import open_resources
 from modwatch.review.database import connect
+from modwatch.scoring.shards import shards
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -55,7 +56,6 @@ STEPS = (
     "detect_drift",
     "publish",
 )
-SHARD = {"model_version": "1", "shard": 1, "shards": 3}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,14 +70,22 @@ class Step:
     def arguments(self) -> list[str]:
         """What the command line is told."""
         if self.name == "score-shard":
-            return [self.name, DAY, json.dumps(SHARD)]
+            return [self.name, DAY, json.dumps(shard(self.before))]
         return ["run", self.name, DAY]
+
+
+def shard(home: Installation) -> daily.Shard:
+    """Return the arguments of the task that scores the second shard of Tuesday."""
+    with open_resources(home.settings) as at:
+        texts = at.lake.read("comments", TUESDAY, columns=["row", "text"])
+        rows = shards(texts, shard_tokens=home.settings.shard_tokens)[1]
+    return {"model_version": "1", "shard": 1, "first": rows.start, "end": rows.stop}
 
 
 def run_step(name: str, home: Installation) -> None:
     if name == "score-shard":
         with open_resources(home.settings) as at:
-            daily.score_shard(at, TUESDAY, **SHARD)
+            daily.score_shard(at, TUESDAY, **shard(home))
     else:
         home.run(name, day=TUESDAY)
 
@@ -138,6 +146,9 @@ def steps(
     for name in STEPS:
         if name == "collect_labels":
             review(home)
+        if name == "score-shard":  # it does nothing where its scores are stored
+            with open_resources(home.settings) as at:
+                at.lake.replace("staged_scores", TUESDAY, [], shard=1)
         before = copied(name, home, folder / f"before-{name}")
         run_step(name, home)
         made[name] = Step(name=name, before=before, after=world(name, home))

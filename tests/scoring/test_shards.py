@@ -1,4 +1,5 @@
 import datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 
 from modwatch.lake.schemas import STAGED_SCORES
 from modwatch.scoring.local import LocalScorer
-from modwatch.scoring.shards import in_shard, score_rows, shard_count, staged
+from modwatch.scoring.scorer import Predictions
+from modwatch.scoring.shards import ScoresOnce, pieces, score_rows, shards, staged, subwords
 
 DAY = datetime.date(2026, 1, 5)
 
@@ -17,42 +19,72 @@ def batch(ids: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"comment_id": ids, "text": [f"text of {i}" for i in ids]})
 
 
-@given(st.integers(0, 10**7), st.integers(1, 10**6))
-def test_as_few_shards_as_hold_the_day(comments: int, shard_rows: int) -> None:
-    shards = shard_count(comments, shard_rows)
-    assert shards * shard_rows >= comments > (shards - 1) * shard_rows or comments == shards == 0
+def day_of(lengths: list[int]) -> list[pa.RecordBatch]:
+    """Return a day of texts of these lengths, every second row of the source, in two batches."""
+    rows = [{"row": 2 * n, "text": "a" * length} for n, length in enumerate(lengths)]
+    schema = pa.schema([("row", pa.int64()), ("text", pa.string())])
+    return [pa.RecordBatch.from_pylist(part, schema) for part in (rows[1::2], rows[::2])]
 
 
-@given(st.lists(st.text(max_size=8), unique=True), st.integers(1, 7))
-def test_each_comment_is_in_exactly_one_shard(ids: list[str], shards: int) -> None:
-    parts = [
-        in_shard(batch(ids), k, shards).column("comment_id").to_pylist() for k in range(shards)
-    ]
-    assert sorted(comment for part in parts for comment in part) == sorted(ids)
+@given(st.lists(st.integers(0, 5_000), max_size=60), st.integers(1, 20_000))
+def test_each_comment_is_in_exactly_one_shard(lengths: list[int], shard_tokens: int) -> None:
+    day = day_of(lengths)
+    found = shards(day, shard_tokens=shard_tokens)
+    assert [row for rows in found for row in rows] == list(
+        range(2 * len(lengths) - 1 if lengths else 0)
+    )
+    assert all(any(row % 2 == 0 for row in rows) for rows in found)
 
 
-@given(st.lists(st.text(max_size=8), unique=True, min_size=1), st.integers(1, 7), st.data())
-def test_a_comments_shard_depends_on_its_id_alone(
-    ids: list[str], shards: int, data: st.DataObject
-) -> None:
-    one = data.draw(st.sampled_from(ids))
+@given(st.lists(st.integers(0, 5_000), min_size=1, max_size=60), st.integers(1, 20_000))
+def test_as_many_shards_as_the_day_has_subwords_for(lengths: list[int], shard_tokens: int) -> None:
+    day = day_of(lengths)
+    size = subwords(pa.array(["a" * length for length in lengths]))
+    found = shards(day, shard_tokens=shard_tokens)
+    assert len(found) <= np.ceil(size.sum() / shard_tokens)
+    even = size.sum() / min(len(lengths), np.ceil(size.sum() / shard_tokens))
+    # Bounds fall between comments: a shard is off by one comment at either end.
+    assert all(
+        size[rows.start // 2 : -(-rows.stop // 2)].sum() <= even + 2 * size.max() for rows in found
+    )
 
-    def home(among: list[str]) -> list[int]:
-        parts = (in_shard(batch(among), k, shards) for k in range(shards))
-        return [k for k, part in enumerate(parts) if one in part.column("comment_id").to_pylist()]
 
-    assert home(ids) == home([one])
+def test_a_huge_day_has_no_more_shards_than_airflow_maps() -> None:
+    assert len(shards(day_of([40] * 3_000), shard_tokens=1)) == 1_000
 
 
-def test_shards_are_of_about_one_size() -> None:
-    ids = batch([f"c20260105-{n:07}" for n in range(10_000)])
-    sizes = [in_shard(ids, k, 10).num_rows for k in range(10)]
-    assert max(abs(size - 1_000) for size in sizes) < 5 * np.sqrt(1_000)
+@given(st.integers(0, 10**6), st.integers(1, 10**5))
+def test_the_pieces_of_a_shard_are_its_comments(first: int, size: int) -> None:
+    parts = pieces(range(first, first + size))
+    assert list(parts) == list(range(len(parts)))
+    assert [place for rows in parts.values() for place in rows] == [*range(first, first + size)]
+
+
+class Counting:
+    """A scorer that keeps what it was asked."""
+
+    model_version, threshold = "7", 0.5
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def score(self, texts: Sequence[str]) -> Predictions:
+        self.asked += texts
+        return Predictions.certain(np.array([len(text) / 100 for text in texts], np.float32))
+
+
+@given(st.lists(st.lists(st.text(max_size=3), max_size=9), max_size=5))
+def test_equal_texts_of_a_shard_are_scored_once(batches: list[list[str]]) -> None:
+    counting, direct = Counting(), Counting()
+    once = ScoresOnce(counting)
+    for texts in batches:
+        assert once.score(texts).columns.tolist() == direct.score(texts).columns.tolist()
+    assert sorted(counting.asked) == sorted({text for texts in batches for text in texts})
 
 
 def test_rows_of_scores_follow_the_schema_and_the_predictions(scoring_artifact: Path) -> None:
     scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
-    rows = staged(score_rows(batch(["a", "b", "c"]), scorer, day=DAY), shard=2)
+    rows = staged(score_rows(batch(["a", "b", "c"]), scorer, day=DAY), shard=2, piece=3)
     assert rows.schema == STAGED_SCORES
     columns = rows.to_pydict()
     predicted = scorer.score(["text of a", "text of b", "text of c"])
@@ -61,9 +93,9 @@ def test_rows_of_scores_follow_the_schema_and_the_predictions(scoring_artifact: 
     assert columns["uncertainty"] == predicted.uncertainty.tolist()
     assert columns["model_variance"] == predicted.model_variance.tolist()
     assert columns["flagged"] == [float(p) > scorer.threshold for p in predicted.prob]
-    constant = ("dt", "model_version", "role", "threshold", "shard")
+    constant = ("dt", "model_version", "role", "threshold", "shard", "piece")
     assert [set(columns[name]) for name in constant] == [
-        {DAY}, {"7"}, {"champion"}, {scorer.threshold}, {2}
+        {DAY}, {"7"}, {"champion"}, {scorer.threshold}, {2}, {3}
     ]  # fmt: skip
 
 
@@ -71,4 +103,3 @@ def test_an_empty_batch_gives_no_rows(scoring_artifact: Path) -> None:
     scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
     empty = batch(["a"]).slice(0, 0)
     assert score_rows(empty, scorer, day=DAY).num_rows == 0
-    assert in_shard(empty, 0, 3).num_rows == 0

@@ -35,7 +35,7 @@ def test_without_any_variable_the_synthetic_community_is_the_source() -> None:
         ("SLICE_SHARE", "1", "a number in [0, 1), got 1"),
         ("TOXIC_SHARE", "2", "a number in [0, 1], got 2"),
         ("STRATEGY", "guessing", "uncertainty, toxicity or hybrid, got guessing"),
-        ("SHARD_ROWS", "0", "an integer of at least 1, got 0"),
+        ("SHARD_TOKENS", "0", "an integer of at least 1, got 0"),
         ("WINDOW_DAYS", "1.5", "an integer of at least 1, got 1.5"),
         ("HISTORY_DAYS", "1", "an integer of at least 3, got 1"),
         ("HISTORY_DAYS", "2", "an integer of at least 3, got 2"),
@@ -64,8 +64,10 @@ def test_the_error_for_an_invalid_value_names_variable_range_and_value(
 
 def test_all_invalid_variables_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODWATCH_FIRST_DAY", "today")
-    monkeypatch.setenv("MODWATCH_SHARD_ROWS", "few")
-    with pytest.raises(SettingsError, match=r"FIRST_DAY must be .*; MODWATCH_SHARD_ROWS must be "):
+    monkeypatch.setenv("MODWATCH_SHARD_TOKENS", "few")
+    with pytest.raises(
+        SettingsError, match=r"FIRST_DAY must be .*; MODWATCH_SHARD_TOKENS must be "
+    ):
         load_settings()
 
 
@@ -230,7 +232,7 @@ def test_the_lake_may_lie_elsewhere() -> None:
         ("MODWATCH_SOURCE__PATHS", "MODWATCH_SOURCE__PATH"),
         ("MODWATCH_SOURCE__TIMESTAMP", "MODWATCH_SOURCE__TIMESTAMP_COLUMN"),
         ("MODWATCH_SOURCE_KIND", "MODWATCH_SOURCE__KIND"),
-        ("modwatch_shard_row", "MODWATCH_SHARD_ROWS"),
+        ("modwatch_shard_token", "MODWATCH_SHARD_TOKENS"),
     ],
 )
 def test_a_misspelt_variable_is_rejected_with_the_nearest(

@@ -120,7 +120,7 @@ def _data(folder: Path) -> DemoData:
         settings={
             "MODWATCH_SOURCE__KIND": "files",
             "MODWATCH_SOURCE__PATH": str(incoming / "{dt}.jsonl"),
-            "MODWATCH_SHARD_ROWS": "60",
+            "MODWATCH_SHARD_TOKENS": "2300",
             "MODWATCH_SAMPLING_SALT": "a salt for tests",
         },
         training=lambda: COMMUNITY.training_comments(1_500),

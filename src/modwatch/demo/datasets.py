@@ -90,7 +90,7 @@ def _synthetic() -> DemoData:
             "MODWATCH_SOURCE__SEED": str(seed),
             "MODWATCH_SOURCE__COMMENTS_PER_DAY": "2000",
             "MODWATCH_SOURCE__DIRT_RATE": "0.005",
-            "MODWATCH_SHARD_ROWS": "1200",
+            "MODWATCH_SHARD_TOKENS": "45000",
         },
         training=lambda: Community(seed=seed).training_comments(_TRAINING),
         evaluation=lambda: _days_before(Community(seed=seed)),
@@ -152,7 +152,7 @@ def _wikipedia_talk() -> DemoData:
             "MODWATCH_SOURCE__PATH": str(folder / _STREAM),
             "MODWATCH_SOURCE__FIRST_DAY": FIRST_DAY.isoformat(),
             "MODWATCH_SOURCE__DAYS": "10",
-            "MODWATCH_SHARD_ROWS": "600",
+            "MODWATCH_SHARD_TOKENS": "60000",
         },
         training=lambda: corpora.training_corpus(
             "wikipedia_talk", folder, corpora.load("wikipedia_talk", folder / _STREAM)
@@ -184,7 +184,7 @@ def _civil_comments() -> DemoData:
             "MODWATCH_SOURCE__CORPUS": "civil_comments_cctk",
             "MODWATCH_SOURCE__PATH": str(path),
             "MODWATCH_SOURCE__FIRST_DAY": FIRST_DAY.isoformat(),
-            "MODWATCH_SHARD_ROWS": "6000",
+            "MODWATCH_SHARD_TOKENS": "600000",
         },
         # Another platform than that of the stream: Wikipedia Talk.
         training=lambda: corpora.training_corpus("wikipedia_talk", training, stream()),

@@ -36,9 +36,11 @@ _OWN_SCORE = [
     ("flagged", pa.bool_()),
 ]
 
+_ROW = ("row", pa.int64())  # ordinal within the day, from 0, in source order
+
 #: A row of the source.
 _SOURCE_ROW = [
-    ("row", pa.int64()),  # ordinal within the day, from 0, in source order
+    _ROW,
     ("origin", pa.string()),  # file and line, or query and ordinal; no text
     ("comment_id", pa.string()),
     ("created_at", _UTC),
@@ -63,6 +65,7 @@ COMMENTS = pa.schema(
         *_required(pa.string(), "text"),
         *_CONTEXT,
         *_OWN_SCORE,
+        _ROW,
     ]
 )
 
@@ -91,8 +94,8 @@ SCORES = pa.schema(
     ]
 )
 
-#: Scores of the shards of a day, before validation.
-STAGED_SCORES = pa.schema([*SCORES, *_required(pa.int32(), "shard")])
+#: Scores of the shards of a day, before validation, in pieces.
+STAGED_SCORES = pa.schema([*SCORES, *_required(pa.int32(), "shard"), pa.field("piece", pa.int32())])
 
 #: One stratum of the sampling design of a day. Stratum 0 is the certainty stratum (all comments are
 #: reviewed); the others divide the rest by lower ≤ review score ≤ upper and by `flagged`: only
@@ -390,7 +393,7 @@ TABLES: dict[str, pa.Schema] = {
 }
 
 #: Partition columns of tables with more than `dt`: shards are written concurrently.
-PARTITIONS: dict[str, list[str]] = {"staged_scores": ["dt", "shard"]}
+PARTITIONS: dict[str, list[str]] = {"staged_scores": ["dt", "shard", "piece"]}
 
 
 def as_batch(frame: "pd.DataFrame", schema: pa.Schema) -> pa.RecordBatch:

@@ -37,7 +37,9 @@ class Shard(TypedDict):
 
     model_version: str
     shard: int
-    shards: int
+    #: Its comments are the rows of the source with first ≤ number < end.
+    first: int
+    end: int
 
 
 def ingest(resources: "Resources", day: datetime.date) -> int:
@@ -79,36 +81,52 @@ def plan_shards(resources: "Resources", day: datetime.date) -> list[Shard]:
         NoChampionError: the source brought no scores, and no model is registered.
     """
     from modwatch.scoring.own import own_version
-    from modwatch.scoring.shards import shard_count
+    from modwatch.scoring.shards import shards
 
     lake, settings = resources.lake, resources.settings
-    shards = shard_count(lake.count("comments", day), settings.shard_rows)
+    texts = lake.read("comments", day, columns=["row", "text"])
+    planned = shards(texts, shard_tokens=settings.shard_tokens)
     version = own_version(lake.read("comments", day, columns=["model_version"]))
-    if version is None and (shards or not settings.own_scores):
+    if version is None and (planned or not settings.own_scores):
         version = resources.planned_version()
     lake.replace("staged_scores", day, [])
-    return [Shard(model_version=version or "", shard=k, shards=shards) for k in range(shards)]
+    return [
+        Shard(model_version=version or "", shard=number, first=rows.start, end=rows.stop)
+        for number, rows in enumerate(planned)
+    ]
 
 
 def score_shard(
-    resources: "Resources", day: datetime.date, *, model_version: str, shard: int, shards: int
+    resources: "Resources",
+    day: datetime.date,
+    *,
+    model_version: str,
+    shard: int,
+    first: int,
+    end: int,
 ) -> int:
     """Score one shard of the day; return how many comments it holds.
 
-    Scores that the source brought are taken as they are.
+    Its pieces are stored as they are scored: after a failure, those that are stored are not scored
+    again. Scores that the source brought are taken as they are.
     """
     from modwatch.scoring import own
-    from modwatch.scoring.shards import in_shard, score_rows, staged
+    from modwatch.scoring.shards import ScoresOnce, pieces, score_rows, staged
 
-    lake = resources.lake
-    if own.own_version(lake.read("comments", day, columns=["model_version"])) is None:
-        columns = ["comment_id", "text"]
-        score_batch = partial(score_rows, scorer=resources.scorer(model_version), day=day)
-    else:
-        columns, score_batch = [*own.COLUMNS], partial(own.own_scores, day=day)
-    mine = (in_shard(batch, shard, shards) for batch in lake.read("comments", day, columns=columns))
-    scored = (staged(score_batch(batch), shard) for batch in mine)
-    return lake.replace("staged_scores", day, scored, shard=shard)
+    lake, keys = resources.lake, ["piece", "model_version"]
+    stored = lake.table("staged_scores", day, columns=keys, shard=shard).group_by(keys)
+    known = stored.aggregate([]).to_pylist()
+    done = {each["piece"] for each in known if each["model_version"] == model_version}
+    left = {piece: rows for piece, rows in pieces(range(first, end)).items() if piece not in done}
+    columns, score_batch = [*own.COLUMNS], partial(own.own_scores, day=day)
+    if left and own.own_version(lake.read("comments", day, columns=["model_version"])) is None:
+        scorer = ScoresOnce(resources.scorer(model_version))
+        columns, score_batch = ["comment_id", "text"], partial(score_rows, scorer=scorer, day=day)
+    for piece, rows in left.items():
+        scored = score_batch(lake.read_rows("comments", day, rows, columns=columns))
+        batch = staged(scored, shard=shard, piece=piece)
+        lake.replace("staged_scores", day, [batch], shard=shard, piece=piece)
+    return lake.count("staged_scores", day, shard=shard)
 
 
 def score(resources: "Resources", day: datetime.date) -> int:

@@ -58,10 +58,15 @@ class Predictions:
 class Scorer(Protocol):
     """Predicts toxicity. Implementations: `scoring.local` (in process)."""
 
-    #: Version in the model registry, as a string.
-    model_version: str
-    #: A comment is flagged when prob > threshold.
-    threshold: float
+    @property
+    def model_version(self) -> str:
+        """Version in the model registry, as a string."""
+        ...
+
+    @property
+    def threshold(self) -> float:
+        """A comment is flagged when prob > threshold."""
+        ...
 
     def score(self, texts: Sequence[str]) -> Predictions:
         """Return predictions for `texts`, in their order."""

@@ -1,37 +1,114 @@
 """Splits the comments of a day into shards, and scores the comments of a shard."""
 
 import datetime
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.errors import ModelError
 from modwatch.lake.schemas import SCORES, STAGED_SCORES
 from modwatch.scoring.scorer import Predictions, Scorer
 
+#: Bytes of UTF-8 a subword, roughly, and the most subwords that models read of a comment.
+_BYTES_PER_SUBWORD = 4
+_MOST_SUBWORDS = 512
 
-def shard_count(comments: int, shard_rows: int) -> int:
-    """Return how many shards of about `shard_rows` comments a day has; 0 for an empty day.
+#: Most shards of a day; Airflow expands a task to 1,024 at most, by default.
+_MOST_SHARDS = 1_000
 
-    >>> shard_count(0, 100), shard_count(100, 100), shard_count(101, 100)
-    (0, 1, 2)
+#: Rows of a piece, whose scores are kept when the task is killed later.
+_PIECE_ROWS = 10_000
+
+
+def subwords(texts: pa.Array) -> NDArray[np.float64]:
+    """Return about how many subwords a model reads of each text.
+
+    >>> subwords(pa.array(["", "a" * 40, "a" * 9_000])).tolist()
+    [2.0, 12.0, 512.0]
     """
-    return -(-comments // shard_rows)
+    length = pc.fill_null(pc.binary_length(texts), 0).to_numpy(zero_copy_only=False)
+    size: NDArray[np.float64] = length.astype(np.float64)
+    marks = 2  # at the beginning and end
+    return np.minimum(marks + size / _BYTES_PER_SUBWORD, _MOST_SUBWORDS)
 
 
-def in_shard(batch: pa.RecordBatch, shard: int, shards: int) -> pa.RecordBatch:
-    """Return the rows of `batch` in `shard`, which depends on the comment id only.
+def shards(batches: Iterable[pa.RecordBatch], *, shard_tokens: int) -> list[range]:
+    """Return the rows of each shard: numbers of the source, in order, each in one shard.
 
-    >>> batch = pa.RecordBatch.from_pydict({"comment_id": ["a", "b", "c"]})
-    >>> sum(in_shard(batch, k, 2).num_rows for k in range(2))
-    3
+    A shard has about `shard_tokens` subwords, or more where the day would have over a thousand
+    shards.
+
+    >>> day = [pa.RecordBatch.from_pydict({"row": range(10), "text": ["a" * 72] * 10})]
+    >>> shards(day, shard_tokens=100)  # of 20 subwords each
+    [range(0, 5), range(5, 10)]
+
+    Args:
+        batches: the comments of the day in any order, with `row` and `text`.
+        shard_tokens: positive.
     """
-    ids = batch.column("comment_id").to_numpy(zero_copy_only=False)
-    in_this = pd.util.hash_array(ids, categorize=False) % np.uint64(shards) == shard
-    return batch.filter(pa.array(in_this))
+    parts = [
+        (batch.column("row").to_numpy(zero_copy_only=False), subwords(batch.column("text")))
+        for batch in batches
+        if batch.num_rows
+    ]
+    if not parts:
+        return []
+    row, size = map(np.concatenate, zip(*parts, strict=True))
+    order = np.argsort(row)
+    row, until = row[order], np.cumsum(size[order])
+    count = min(int(np.ceil(until[-1] / shard_tokens)), _MOST_SHARDS, len(row))
+    ends = np.searchsorted(until, np.arange(1, count) * until[-1] / count) + 1
+    firsts = [row[0], *row[np.unique(ends[ends < len(row)])], row[-1] + 1]
+    return [range(int(first), int(end)) for first, end in itertools.pairwise(firsts)]
+
+
+def pieces(shard: range) -> dict[int, range]:
+    """Return the rows of the pieces of a shard, by number: those that are stored stay so.
+
+    >>> pieces(range(5, 20_005))
+    {0: range(5, 10005), 1: range(10005, 20005)}
+    """
+    firsts = range(shard.start, shard.stop, _PIECE_ROWS)
+    return {
+        number: range(first, min(first + _PIECE_ROWS, shard.stop))
+        for number, first in enumerate(firsts)
+    }
+
+
+class ScoresOnce:
+    """Scores equal texts of a shard once; satisfies `scoring.scorer.Scorer`.
+
+    It keeps the texts, and three numbers of each.
+    """
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+        self._place: dict[str, int] = {}
+        self._columns = np.zeros((3, 0), np.float32)
+
+    @property
+    def model_version(self) -> str:
+        """That of the scorer."""
+        return self._scorer.model_version
+
+    @property
+    def threshold(self) -> float:
+        """That of the scorer."""
+        return self._scorer.threshold
+
+    def score(self, texts: Sequence[str]) -> Predictions:
+        """Return predictions for `texts`, in their order."""
+        new = list(dict.fromkeys(text for text in texts if text not in self._place))
+        if new:
+            columns = self._scorer.score(new).columns
+            self._columns = np.concatenate([self._columns, columns], axis=1)
+            self._place |= {text: len(self._place) + i for i, text in enumerate(new)}
+        return Predictions.from_columns(self._columns[:, [self._place[text] for text in texts]])
 
 
 def score_rows(
@@ -78,10 +155,10 @@ def score_batch(
     return pa.RecordBatch.from_arrays(arrays, schema=SCORES)
 
 
-def staged(scores: pa.RecordBatch, shard: int) -> pa.RecordBatch:
-    """Return SCORES of a shard as STAGED_SCORES."""
-    number = pa.array(np.full(scores.num_rows, shard, np.int32))
-    return pa.RecordBatch.from_arrays([*scores.columns, number], schema=STAGED_SCORES)
+def staged(scores: pa.RecordBatch, *, shard: int, piece: int) -> pa.RecordBatch:
+    """Return SCORES of a piece of a shard as STAGED_SCORES."""
+    numbers = [pa.array(np.full(scores.num_rows, each, np.int32)) for each in (shard, piece)]
+    return pa.RecordBatch.from_arrays([*scores.columns, *numbers], schema=STAGED_SCORES)
 
 
 def probabilities_only(scores: pa.RecordBatch) -> pa.RecordBatch:

@@ -222,7 +222,18 @@ class Settings(BaseSettings):
     scorer_requests: int = Field(
         4, ge=1, le=64, description="Requests to the server at a time, of each scoring task"
     )
-    shard_rows: int = Field(50_000, ge=1, description="Number of comments per scoring task")
+    scorer_pool: str = Field(
+        "default_pool",
+        pattern=r"^[A-Za-z0-9_.-]+$",
+        description="Airflow pool of the tasks that score; its slots limit how many run at a time, "
+        "such as one for each GPU",
+    )
+    shard_tokens: int = Field(
+        2_000_000,
+        ge=1,
+        description="Number of subwords per scoring task, estimated from the length of the "
+        "comments",
+    )
     torch_threads: int = Field(2, ge=1, description="CPU threads per scoring task")
     device: str = Field(
         "auto",
