@@ -27,9 +27,11 @@ from modwatch.models.recipe import Recipe
 from modwatch.models.training import train
 from modwatch.scoring.local import LocalScorer
 from modwatch.scoring.remote import RemoteScorer
+from modwatch.serving.app import create_app
 from modwatch.serving.models import ServedModel
+from modwatch.serving.opening import ModelServer
 from modwatch.serving.server import serve
-from modwatch.serving.telemetry import Telemetry
+from modwatch.serving.telemetry import ProcessTelemetry
 from scoring import invented_texts
 
 SINGLE = 300
@@ -40,14 +42,14 @@ def opened(folder: Path, threads: int, version: str) -> LocalScorer:
 
 
 def serving(folder: Path, port: int, threads: int) -> None:
-    telemetry = Telemetry()
+    telemetry = ProcessTelemetry()
     model = ServedModel(
         "toxicity",
         current=lambda: "1",
         open_version=partial(opened, folder, threads),
         report=telemetry.batch_scored,
     )
-    serve("127.0.0.1", port, model, telemetry)
+    serve("127.0.0.1", port, ModelServer(model=model, app=create_app(model, telemetry)))
 
 
 def alone(folder: Path, threads: int, connection: Connection) -> None:

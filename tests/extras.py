@@ -11,6 +11,8 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+#: Where Ray has its own copies of packages.
+_VENDORED = "/ray/thirdparty_files/"
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 _EXTRAS = PROJECT["project"]["optional-dependencies"]
@@ -55,9 +57,9 @@ class _Finder:
         self._hidden = hidden
 
     def find_spec(self, fullname: str, *more: Any) -> Any:
-        if fullname.partition(".")[0] in self._hidden:
-            return None
-        return self._inner.find_spec(fullname, *more)
+        spec = self._inner.find_spec(fullname, *more)
+        hidden = fullname.partition(".")[0] in self._hidden
+        return None if hidden and _VENDORED not in str(getattr(spec, "origin", "")) else spec
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -20,6 +20,7 @@ _EXTRA_OF = {
     "prometheus_client": "console",
     "psutil": "demo",
     "pyotp": "console",
+    "ray": "ray",
     "s3fs": "s3",
     "safetensors": "models",
     "starlette": "console",
@@ -64,7 +65,7 @@ def missing_extra(error: ImportError, command: str) -> str | None:
     names = [each.name for each in causes if isinstance(each, ModuleNotFoundError)]
     package = next((name.split(".")[0] for name in names if name), None)
     extra = _EXTRA_OF.get(package or "")
-    if command == "serve" and (extra or package in _SHARED):
+    if command == "serve" and extra != "ray" and (extra or package in _SHARED):
         return "serving"
     if package in _SHARED:
         extra = "console" if command in _CONSOLE_COMMANDS else "pipeline"

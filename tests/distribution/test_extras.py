@@ -18,7 +18,7 @@ _IMPORT_ALL = """
 import importlib, pkgutil
 for top in {packages}:
     package = importlib.import_module(top)
-    for each in pkgutil.walk_packages(package.__path__, top + "."):
+    for each in pkgutil.walk_packages(getattr(package, "__path__", []), top + "."):
         if not each.name.endswith((".embedded", ".pyfunc", ".migrations.env")):
             importlib.import_module(each.name)
 """
@@ -44,7 +44,8 @@ def command(extras: list[str], *arguments: str) -> "tuple[int, str, str]":
         ("pipeline", ["ingest", "quality"]),
         ("mlflow", ["tracking"]),
         ("models,mlflow,pipeline", ["models", "scoring"]),
-        ("serving", ["scoring", "serving", "models"]),
+        ("serving", ["scoring", "serving.app", "serving.opening", "serving.server", "models"]),
+        ("ray", ["serving"]),
         ("airflow,pipeline", ["orchestration"]),
     ],
 )
@@ -69,6 +70,7 @@ def test_without_extras_the_command_line_works(arguments: list[str]) -> None:
         ([], ["audit", "list"], "pipeline"),
         ([], ["queue", "verify-log"], "console"),
         (["console"], ["serve"], "serving"),
+        (["serving"], ["serve", "--replicas", "2"], "ray"),
         ([], ["demo", "--once"], "demo"),
         (["pipeline"], ["demo", "--once"], "demo"),
     ],

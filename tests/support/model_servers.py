@@ -13,7 +13,7 @@ from modwatch.errors import ModelError, NoChampionError
 from modwatch.scoring.scorer import Predictions
 from modwatch.serving.app import create_app
 from modwatch.serving.models import ServedModel
-from modwatch.serving.telemetry import Telemetry
+from modwatch.serving.telemetry import ProcessTelemetry, Telemetry
 
 TOKEN = "open-sesame"
 THRESHOLD = 0.4
@@ -65,7 +65,7 @@ class Registry:
 
 
 def served(registry: Registry, **changes: int) -> tuple[ServedModel, Telemetry]:
-    telemetry = Telemetry()
+    telemetry = ProcessTelemetry()
     model = ServedModel(
         "toxicity",
         current=registry.current,

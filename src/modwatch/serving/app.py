@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from modwatch.connections import BODY_SECONDS
 from modwatch.errors import ModwatchError, NoChampionError
 from modwatch.installed import version as installed_version
 from modwatch.serving import v2
@@ -41,7 +42,7 @@ def create_app(model: ServedModel, telemetry: Telemetry, *, token: str | None = 
 
     Args:
         model: what is served; its first version is loaded when the application starts.
-        telemetry: its metrics, which `/metrics` shows.
+        telemetry: its metrics, which `/metrics` shows unless they are read elsewhere.
         token: that requests must bear, except for health; None: all are allowed.
     """
 
@@ -98,7 +99,7 @@ def _add_model(
         try:
             found = await _while_connected(request, batcher.score(wanted.texts))
         except OverloadedError as exc:
-            telemetry.refused.inc()
+            telemetry.refused()
             headers = {"Retry-After": str(exc.seconds)}
             return JSONResponse({"error": str(exc)}, 429, headers=headers)
         content, headers = v2.response(
@@ -108,11 +109,14 @@ def _add_model(
             version=version,
             threshold=batcher.scorer.threshold,
         )
-        telemetry.latency.observe(time.perf_counter() - began)
+        telemetry.answered(time.perf_counter() - began)
         return Response(content, headers=headers)
 
     async def metrics(_: Request) -> Response:
-        return Response(generate_latest(telemetry.registry), media_type=CONTENT_TYPE_LATEST)
+        page = telemetry.page()
+        if page is None:
+            raise RequestError("the nodes of the cluster export the metrics of their replicas", 404)
+        return Response(page, media_type=CONTENT_TYPE_LATEST)
 
     guarded = partial(_guarded, telemetry=telemetry, allow=allow)
     for place in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
@@ -138,7 +142,7 @@ def _guarded(
         except NoChampionError as exc:
             raise RequestError(str(exc), 404 if "version" in request.path_params else 503) from exc
         except Exception as exc:  # noqa: BLE001 - one request's failure is its own
-            telemetry.failed.inc()
+            telemetry.failed()
             # The words of other errors, and their tracebacks, may quote a comment.
             reason = str(exc) if isinstance(exc, ModwatchError) else type(exc).__name__
             logger.error("A request failed: %s", reason, extra={"event": "request_failed"})  # noqa: TRY400
@@ -167,11 +171,17 @@ def _named(request: Request, model: ServedModel) -> None:
 
 async def _body(request: Request) -> bytes:
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > BODY_LIMIT:
-            raise RequestError(f"the request is larger than {BODY_LIMIT:,} bytes; send less", 413)
-        parts.append(part)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):  # a proxy may wait longer than `connections`
+            async for part in request.stream():
+                size += len(part)
+                if size > BODY_LIMIT:
+                    raise RequestError(
+                        f"the request is larger than {BODY_LIMIT:,} bytes; send less", 413
+                    )
+                parts.append(part)
+    except TimeoutError as exc:
+        raise RequestError("the request did not arrive in time; send it again", 408) from exc
     return b"".join(parts)
 
 

@@ -6,18 +6,15 @@ import socket
 import uvicorn
 
 from modwatch.connections import listen, server_config
-from modwatch.serving.app import create_app
 from modwatch.serving.models import ServedModel
-from modwatch.serving.telemetry import Telemetry
+from modwatch.serving.opening import ModelServer
 
 #: Time for running requests to finish at shutdown.
 GRACE_SECONDS = 60
 
 
-def serve(
-    host: str, port: int, model: ServedModel, telemetry: Telemetry, *, token: str | None = None
-) -> None:
-    """Serve `model` at `host` and `port` until SIGTERM or SIGINT.
+def serve(host: str, port: int, served: ModelServer) -> None:
+    """Serve at `host` and `port` until SIGTERM or SIGINT.
 
     The current version is loaded before the first request is accepted. Running requests finish
     first; then the process ends with that signal.
@@ -27,9 +24,8 @@ def serve(
         StackError: the address is taken.
     """
     with listen(host, port, program="the model server") as listener:
-        app = create_app(model, telemetry, token=token)
-        server = uvicorn.Server(server_config(app, grace_seconds=GRACE_SECONDS))
-        asyncio.run(_serve(model, server, listener))
+        server = uvicorn.Server(server_config(served.app, grace_seconds=GRACE_SECONDS))
+        asyncio.run(_serve(served.model, server, listener))
 
 
 async def _serve(model: ServedModel, server: uvicorn.Server, listener: socket.socket) -> None:
