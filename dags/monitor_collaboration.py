@@ -8,8 +8,11 @@ challenger, if there is one, with the champion, and groups of comments with all 
 drift against the first days and the preceding days; publishes the results to MLflow (one run per
 day, and the run *timeline*, whose step is the day); and sends alerts.
 
-**Schedule:** daily at 06:00 UTC. Labels arrive late, so a day of the window is measured again when
-its labels have changed. Every task can be cleared and run again at any time.
+**Schedule:** whenever *score_comments* has ended a day, on time or late, also one that it refused:
+it updates the asset `modwatch_scored_day`, and the day is the partition key of the run. To measure
+a day again, press *Trigger* and enter the day, YYYY-MM-DD, as the partition key. Labels arrive
+late, so a day of the window is measured again when its labels have changed. Every task can be
+cleared and run again at any time.
 
 | task | reads | writes |
 |---|---|---|
@@ -29,6 +32,10 @@ MLflow.
 
 ## Triage
 
+- **a task fails with SettingsError, the run has no day**: the run was triggered without a partition
+  key. Trigger another one, with the day.
+- **a day has no run**: *score_comments* has not ended it. See the run of the day there; if this DAG
+  was paused then, trigger a run with the day as its partition key.
 - **`collect_labels` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried
   automatically.
 - **`verify_log` returns more than 0**: the log, or what it binds, was changed. Run `modwatch queue
@@ -56,11 +63,11 @@ MLflow.
 
 from airflow.sdk import dag
 
-from modwatch.orchestration import daily_schedule, task_of
+from modwatch.orchestration import after_scoring, task_of
 from modwatch.pipeline import daily
 
 
-@dag(doc_md=__doc__, tags=["modwatch", "daily"], **daily_schedule("0 6 * * *"))
+@dag(doc_md=__doc__, tags=["modwatch", "daily"], **after_scoring())
 def monitor_collaboration():
     """Measure the trailing window; the module's docstring is the runbook."""
     collect_labels = task_of(daily.collect_labels)

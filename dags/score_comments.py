@@ -18,6 +18,10 @@ it replaces the rows of its day only.
 | `check_scores` | `staged_scores` | `scores`, `quarantine`, `profiles`, the validation page |
 | `route` | `scores` | `routing_design`, `routed`, the review queue |
 | `score_challenger` | `comments`, the model registry | `scores` of the challenger |
+| `hand_over` | nothing | the asset `modwatch_scored_day`, for which *monitor_collaboration* waits |
+
+`hand_over` runs even if the day was refused: *monitor_collaboration* then collects the labels of
+the days before, and reports the day as refused.
 
 To score past days, use *Trigger → Backfill*. The days run one after the other, because validation
 compares a day with the days before it.
@@ -32,7 +36,11 @@ compares a day with the days before it.
 - **`plan_shards` fails with NoChampionError**: no model has the alias `champion`. Run
   `modwatch train`, or set the alias in MLflow. If the source brings scores, set
   `MODWATCH_SOURCE__OWN_SCORES` and clear `ingest` and its downstream tasks.
-- **`score_shard` fails for one map index**: clear that map index only.
+- **`score_shard` fails for one map index**: clear that map index only. It goes on after the last
+  piece (10,000 rows) that it stored. To score everything anew, clear `plan_shards` and its
+  downstream tasks.
+- **`score_shard` stays in the state *scheduled***: the pool in `MODWATCH_SCORER_POOL` does not
+  exist, or all of its slots are taken. See *Admin → Pools*.
 - **`route` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried
   automatically; if the retries fail, check the server and clear the task.
 - **`score_challenger` fails with ModelError**: the challenger cannot be loaded or returns no
@@ -42,7 +50,7 @@ compares a day with the days before it.
 
 from airflow.sdk import dag
 
-from modwatch.orchestration import daily_schedule, task_of
+from modwatch.orchestration import daily_schedule, hand_over, scoring_pool, task_of
 from modwatch.pipeline import daily
 
 
@@ -52,14 +60,17 @@ def score_comments():
     ingest = task_of(daily.ingest)
     check_comments = task_of(daily.check_comments)
     plan_shards = task_of(daily.plan_shards)
-    score_shard = task_of(daily.score_shard)
+    score_shard = task_of(daily.score_shard, pool=scoring_pool())
     check_scores = task_of(daily.check_scores)
     route = task_of(daily.route)
-    score_challenger = task_of(daily.score_challenger)
+    score_challenger = task_of(daily.score_challenger, pool=scoring_pool())
 
     shards = plan_shards()
     ingest() >> check_comments() >> shards
-    score_shard.expand(part=shards) >> check_scores() >> route() >> score_challenger()
+    last = score_challenger()
+    score_shard.expand(part=shards) >> check_scores() >> route() >> last
+    # Also when a task before it failed, which fails the run all the same.
+    last >> hand_over().as_teardown()
 
 
 score_comments()

@@ -17,6 +17,7 @@ from mlflow import MlflowClient
 from sqlalchemy import text
 
 from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
+from modwatch.errors import StackError
 from modwatch.lake.schemas import ANNOTATOR_GROUPS, TABLES
 from modwatch.models.registry import version_tags
 from modwatch.monitoring import tables
@@ -38,7 +39,9 @@ UP_TO_THE_QUEUE = (
 
 def test_two_days_succeed_and_the_third_is_refused(job: DailyJob) -> None:
     assert [run.state for run in job.scored] == ["success", "success", "failed"]
-    assert [run.state for run in job.measured] == ["success", "success"]
+    assert [(run.day, run.state) for run in job.measured] == [
+        (day, "success") for day in (MONDAY, TUESDAY, WEDNESDAY)
+    ]
     with open_resources() as at:
         for day in (MONDAY, TUESDAY):
             landed, good = at.lake.count("landed", day), at.lake.count("comments", day)
@@ -172,10 +175,10 @@ def test_a_rejected_day_fails_at_once_and_leaves_no_trace(job: DailyJob) -> None
     assert tasks["ingest"]["state"] == "success"
     assert tasks["check_comments"]["state"] == "failed"
     assert tasks["check_comments"]["try_number"] == 1, "trying again cannot mend a broken day"
-    for task in ("plan_shards", "score_shard", "check_scores", "route"):
+    for task in ("plan_shards", "score_shard", "check_scores", "route", "score_challenger"):
         assert tasks[task]["state"] == "upstream_failed"
     with open_resources() as at:
-        kept = {table for table in TABLES if at.lake.count(table, WEDNESDAY)}
+        kept = {table for table in UP_TO_THE_QUEUE if at.lake.count(table, WEDNESDAY)}
         assert kept == {"landed"}
         assert at.checks.load("comments", WEDNESDAY).rejected
         with at.database.connect() as connection:
@@ -189,6 +192,34 @@ def test_a_rejected_day_fails_at_once_and_leaves_no_trace(job: DailyJob) -> None
 def _logs(job: DailyJob, day: datetime.date, task: str) -> list[Path]:
     run = next(run for run in job.scored if run.day == day)
     return sorted(job.demo.airflow.folder.glob(f"logs/*/run_id={run.run_id}/task_id={task}/*"))
+
+
+def test_a_day_is_measured_as_soon_as_it_has_ended(job: DailyJob) -> None:
+    """Also one that was refused: by the asset, whose partition is the day."""
+    runs = job.client.get("/dags/monitor_collaboration/dagRuns", limit=100)["dag_runs"]
+    by_day = {run["partition_key"]: run for run in runs}
+    assert by_day[str(WEDNESDAY)]["run_type"] == "asset_triggered"
+    assert by_day[str(MONDAY)]["run_type"] == by_day[str(TUESDAY)]["run_type"] == "manual"
+    assert by_day[str(WEDNESDAY)]["partition_date"].startswith(str(WEDNESDAY))
+    scored = job.client.get("/dags/score_comments/dagRuns", limit=100)["dag_runs"]
+    ended = {run["data_interval_start"][:10]: run["end_date"] for run in scored}
+    began = datetime.datetime.fromisoformat(by_day[str(WEDNESDAY)]["start_date"])
+    waited = began - datetime.datetime.fromisoformat(ended[str(WEDNESDAY)])
+    assert abs(waited) < datetime.timedelta(seconds=60)
+    for run in job.scored:
+        states = job.client.task_states("score_comments", run.run_id)
+        assert states["hand_over[-1]"] == "success", run.day
+
+
+def test_a_run_without_a_day_says_what_to_enter(job: DailyJob) -> None:
+    run = job.client.trigger("monitor_collaboration", {})
+    with pytest.raises(StackError, match=r"failed: .*collect_labels"):
+        job.client.wait_for_task(
+            "monitor_collaboration", run, "publish", {"success"}, timeout=_TRAINED
+        )
+    folder = job.demo.airflow.folder / "logs" / "dag_id=monitor_collaboration" / f"run_id={run}"
+    log = "".join(path.read_text() for path in folder.glob("task_id=collect_labels/*"))
+    assert "trigger it with a day, YYYY-MM-DD, as its partition key" in log
 
 
 def test_console_and_mlflow_stand_in_airflows_navigation(job: DailyJob) -> None:

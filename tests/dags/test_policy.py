@@ -43,7 +43,7 @@ print(json.dumps({
 #: When the DAGs run (UTC), as docs/ops.md says.
 SCHEDULES = {
     "score_comments": "0 0 * * *",
-    "monitor_collaboration": "0 6 * * *",
+    "monitor_collaboration": None,  # follows score_comments
     "monitor_disagreement": "0 7 * * 1",
     "audit_recall": "0 7 1 * *",
     "train_model": None,

@@ -23,5 +23,9 @@ def test_the_command_hands_the_encoder_on(monkeypatch: pytest.MonkeyPatch) -> No
         return 0
 
     monkeypatch.setattr(run, "run_demo", run_demo)
-    assert main(["demo", "--data", "wikipedia_talk", "--encoder", "minilm-l6", "--once"]) == 0
+    arguments = ["--data", "wikipedia_talk", "--encoder", "minilm-l6", "--once"]
+    assert main(["demo", *arguments]) == 0
     assert (given["name"], given["encoder"], given["once"]) == ("wikipedia_talk", "minilm-l6", True)
+    assert given["scorer"] == "local"
+    assert main(["demo", "--scorer", "serve"]) == 0
+    assert given["scorer"] == "serve"

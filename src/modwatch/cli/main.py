@@ -74,6 +74,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--encoder", help="a pre-trained encoder; default: the offline model")
     demo.add_argument(
+        "--scorer",
+        choices=["local", "serve"],
+        default="local",
+        help="local: the tasks themselves score (default); serve: a model server does",
+    )
+    demo.add_argument(
         "--error-rates",
         type=number_between(0, 1),
         nargs=2,
@@ -164,7 +170,13 @@ def _demo(options: argparse.Namespace) -> int:
     from modwatch.demo.run import run_demo
 
     rates = tuple(options.error_rates) if options.error_rates else None
-    return run_demo(options.data, once=options.once, encoder=options.encoder, error_rates=rates)
+    return run_demo(
+        options.data,
+        once=options.once,
+        encoder=options.encoder,
+        error_rates=rates,
+        scorer=options.scorer,
+    )
 
 
 def _run(options: argparse.Namespace) -> None:

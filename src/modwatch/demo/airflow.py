@@ -153,10 +153,18 @@ class AirflowClient:
         )
         answer.raise_for_status()
 
-    def trigger(self, dag_id: str, form: Mapping[str, Any]) -> str:
-        """Trigger a run of `dag_id` with the parameters `form`; return its id."""
+    def trigger(
+        self, dag_id: str, form: Mapping[str, Any], *, day: datetime.date | None = None
+    ) -> str:
+        """Trigger a run of `dag_id` with the parameters `form`; return its id.
+
+        `day` is the partition of a DAG that is partitioned by day.
+        """
         path = f"/api/v2/dags/{dag_id}/dagRuns"
-        answer = self._http.post(path, json={"logical_date": None, "conf": dict(form)})
+        run: dict[str, Any] = {"logical_date": None, "conf": dict(form)}
+        if day is not None:
+            run["partition_key"] = day.isoformat()
+        answer = self._http.post(path, json=run)
         answer.raise_for_status()
         return str(answer.json()["dag_run_id"])
 
@@ -219,7 +227,9 @@ class AirflowClient:
         answer = self.get(f"/dags/{dag_id}/dagRuns", limit=100)
         runs = [
             DayRun(
-                day=datetime.date.fromisoformat(run["data_interval_start"][:10]),
+                day=datetime.date.fromisoformat(
+                    run["partition_key"] or run["data_interval_start"][:10]
+                ),
                 run_id=run["dag_run_id"],
                 state=run["state"],
             )

@@ -4,14 +4,15 @@ import datetime
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from modwatch import days
 from modwatch.demo.airflow import AirflowClient, DayRun
 from modwatch.demo.audit import AUDIT, make_audit
 from modwatch.demo.audit import DAG as AUDIT_DAG
 from modwatch.demo.datasets import demo_data
 from modwatch.demo.moderators import Shift, create_moderators, visitor_token
-from modwatch.demo.setup import Demo, Narrator, started, write_model_data
+from modwatch.demo.setup import Demo, Narrator, start_model_server, started, write_model_data
 from modwatch.demo.stack import MemoryGauge, interruptible
 from modwatch.demo.summary import summarise
 from modwatch.errors import SourceError, StackError
@@ -36,12 +37,14 @@ def run_demo(
     once: bool,
     encoder: str | None = None,
     error_rates: tuple[float, float] | None = None,
+    scorer: str = "local",
 ) -> int:
     """Run the demo `name`; return 0 when every run succeeded, 1 otherwise.
 
     With `once` all services are stopped at the end; otherwise they run until Ctrl-C. The model is
     the offline one, or `encoder` (a folder or a name on the hub) fine-tuned. `error_rates` are the
-    false-positive and false-negative rate of all simulated moderators.
+    false-positive and false-negative rate of all simulated moderators. Comments are scored in the
+    tasks (`scorer` is "local") or by a model server ("serve").
 
     Raises:
         SourceError: there is no such data, or its comments have ratings and so no error rates.
@@ -53,9 +56,12 @@ def run_demo(
             f"--error-rates: the moderators of --data {name} give real ratings; omit the option"
         )
     try:
-        with interruptible(), started(data, narrator) as demo:
+        served = scorer == "serve"
+        with interruptible(), started(data, narrator, served=served) as demo:
             with MemoryGauge(demo.stack, pid_file=demo.postgres_pid_file) as gauge:
                 train_champion(demo, encoder)
+                if served:
+                    start_model_server(demo)
                 left = 0 if once else _LEFT_FOR_THE_VISITOR
                 succeeded = _make_days(demo, leave=left, error_rates=error_rates)
                 print(f"\n{summarise(data, demo.settings)}\n", flush=True)
@@ -103,7 +109,7 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
     client = AirflowClient(demo.airflow)
     try:
         client.wait_for_dags({*_DAGS, AUDIT_DAG, _MODEL_DAG, _OPINIONS_DAG})
-        for dag in (*_DAGS, _MODEL_DAG, _OPINIONS_DAG):
+        for dag in ("score_comments", _MODEL_DAG, _OPINIONS_DAG):
             client.unpause(dag)
         with open_resources() as at:
             gold = demo.data.gold()
@@ -111,19 +117,19 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
             ratings = demo.data.ratings()
             people = create_moderators(at.database, ratings, error_rates)
             shift = Shift(at, people, gold, ratings)
-            scored = _backfill(demo, client, "score_comments", shift)
+            scored = _scored(demo, client, shift)
             shift.work(leave=leave)
         demo.narrator.say(
             f"simulated moderators made {shift.decisions:,} decisions in the console's API, "
             f"{shift.adjudicated} of them adjudications by a lead"
         )
-        measured = _backfill(demo, client, "monitor_collaboration")
+        measured = _measured(demo, client)
         # The labels are of today, whatever days the comments are of.
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         reported = client.trigger(_OPINIONS_DAG, {"last": today})
         audited = make_audit(demo, client)
         demo.narrator.say(f"{AUDIT_DAG}: {audited}")
-        days = _all_succeeded(
+        succeeded = _all_succeeded(
             demo, client, {"score_comments": scored, "monitor_collaboration": measured}
         )
         report = client.wait_for_task(
@@ -134,29 +140,56 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
             timeout=_REPORT_SECONDS,
         )
         demo.narrator.say(f"{_OPINIONS_DAG}: {report}")
-        return days and audited == report == "success"
+        return succeeded and audited == report == "success"
     finally:
         client.close()
 
 
-def _backfill(
-    demo: Demo, client: AirflowClient, dag_id: str, shift: Shift | None = None
+def _scored(demo: Demo, client: AirflowClient, shift: Shift) -> list[DayRun]:
+    """Score every day of the demo; meanwhile `shift` works the queue."""
+    data, dag = demo.data, "score_comments"
+    demo.narrator.say(f"Airflow backfills {dag}, {data.first_day} to {data.last_day}")
+    client.backfill(dag, data.first_day, data.last_day)
+
+    def review(run: DayRun) -> None:
+        if run.day != data.last_day:
+            shift.work()
+
+    return _wait(demo, client, dag, review)
+
+
+def _measured(demo: Demo, client: AirflowClient) -> list[DayRun]:
+    """Measure every day of the demo.
+
+    The DAG is paused while days are scored: by schedule it would measure each before its review,
+    which here takes seconds, and again with the next one.
+    """
+    data, dag = demo.data, "monitor_collaboration"
+    demo.narrator.say(f"Airflow runs {dag}, {data.first_day} to {data.last_day}")
+    client.unpause(dag)
+    for day in days.between(data.first_day, data.last_day):
+        client.trigger(dag, {}, day=day)
+    return _wait(demo, client, dag)
+
+
+def _wait(
+    demo: Demo,
+    client: AirflowClient,
+    dag: str,
+    ended: Callable[[DayRun], None] = lambda _: None,
 ) -> list[DayRun]:
-    """Backfill every day of the demo with `dag_id`; meanwhile `shift` works the queue."""
-    data, reported = demo.data, set[str]()
-    demo.narrator.say(f"Airflow backfills {dag_id}, {data.first_day} to {data.last_day}")
-    client.backfill(dag_id, data.first_day, data.last_day)
+    """Return the runs of all days once they have ended; call `ended` with each."""
+    reported = set[str]()
 
     def tick(runs: Sequence[DayRun]) -> None:
         demo.stack.check()
         for run in runs:
             if run.state in ("success", "failed") and run.run_id not in reported:
                 reported.add(run.run_id)
-                demo.narrator.say(f"{dag_id} {run.day}: {run.state}")
-                if shift is not None and run.day != data.last_day:
-                    shift.work()
+                demo.narrator.say(f"{dag} {run.day}: {run.state}")
+                ended(run)
 
-    return client.wait(dag_id, data.days, timeout=_DAY_SECONDS * data.days, tick=tick)
+    return client.wait(dag, demo.data.days, timeout=_DAY_SECONDS * demo.data.days, tick=tick)
 
 
 def _all_succeeded(demo: Demo, client: AirflowClient, runs: Mapping[str, Sequence[DayRun]]) -> bool:

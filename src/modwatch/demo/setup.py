@@ -29,6 +29,9 @@ DEMO_SETTINGS = {
     "MODWATCH_TORCH_THREADS": "1",  # two scoring tasks share the two cores
 }
 
+#: Default address of the model server.
+MODEL_SERVER = "http://127.0.0.1:8095"
+
 
 class Narrator:
     """Prints progress messages, with the seconds since the start."""
@@ -58,18 +61,23 @@ class Demo:
 
 
 @contextmanager
-def started(data: DemoData, narrator: Narrator) -> Iterator[Demo]:
-    """Start PostgreSQL, MLflow, the console and Airflow; stop them at the end."""
+def started(data: DemoData, narrator: Narrator, *, served: bool = False) -> Iterator[Demo]:
+    """Start PostgreSQL, MLflow, the console and Airflow; stop them at the end.
+
+    With `served`, tasks score with the server in `MODWATCH_SCORER`, which `start_model_server`
+    starts once there is a model.
+    """
     with ExitStack() as exits:
-        exits.enter_context(_configured(data))
+        exits.enter_context(_configured(data, served=served))
         settings = load_settings()
-        require_free_ports(
-            {
-                "MODWATCH_MLFLOW_URL": settings.mlflow_url,
-                "MODWATCH_CONSOLE_URL": settings.console_url,
-                "MODWATCH_AIRFLOW_URL": settings.airflow_url,
-            }
-        )
+        urls = {
+            "MODWATCH_MLFLOW_URL": settings.mlflow_url,
+            "MODWATCH_CONSOLE_URL": settings.console_url,
+            "MODWATCH_AIRFLOW_URL": settings.airflow_url,
+        }
+        if served:
+            urls["MODWATCH_SCORER"] = settings.scorer
+        require_free_ports(urls)
         home = _emptied(settings.home)
         narrator.say(f"{data.title}; all data is in {home}")
         narrator.say("starting PostgreSQL and migrating the databases")
@@ -92,8 +100,20 @@ def started(data: DemoData, narrator: Narrator) -> Iterator[Demo]:
         yield Demo(data=data, settings=settings, stack=stack, airflow=airflow, narrator=narrator)
 
 
+def start_model_server(demo: Demo) -> None:
+    """Start `modwatch serve` where `MODWATCH_SCORER` says, and wait until it has a model."""
+    url = demo.settings.scorer
+    host, port = urlsplit(url).hostname or "127.0.0.1", str(urlsplit(url).port or 80)
+    command = [sys.executable, "-m", "modwatch", "serve", "--host", host, "--port", port]
+    demo.narrator.say(f"starting the model server at {url}")
+    demo.stack.start(
+        Service(name="model-server", command=command, ready_url=f"{url}/v2/health/ready")
+    )
+    demo.stack.wait_ready()
+
+
 @contextmanager
-def _configured(data: DemoData) -> Iterator[None]:
+def _configured(data: DemoData, *, served: bool) -> Iterator[None]:
     """Set the settings of the demo in the environment of this process and its children."""
     before = dict(os.environ)
     home = Path(before.get("MODWATCH_HOME", "var")) / "demo" / data.name
@@ -104,7 +124,8 @@ def _configured(data: DemoData) -> Iterator[None]:
         os.environ["MODWATCH_EVALUATION_DATA"] = str(home.resolve() / "evaluation.jsonl")
     os.environ["MODWATCH_FIRST_DAY"] = data.first_day.isoformat()
     os.environ["MODWATCH_LAST_DAY"] = data.last_day.isoformat()
-    for name, value in {**DEMO_SETTINGS, **data.settings}.items():
+    scorer = {"MODWATCH_SCORER": MODEL_SERVER} if served else {}
+    for name, value in {**DEMO_SETTINGS, **data.settings, **scorer}.items():
         os.environ.setdefault(name, value)
     try:
         yield

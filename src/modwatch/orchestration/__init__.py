@@ -5,14 +5,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow.sdk import (
+    Asset,
     BaseNotifier,
     CronDataIntervalTimetable,
     ExceptionRetryPolicy,
+    PartitionedAssetTimetable,
     RetryAction,
     RetryRule,
+    StartOfDayMapper,
     task,
 )
 
+from modwatch.errors import SettingsError
 from modwatch.settings import load_settings
 
 #: Errors that a retry cannot fix.
@@ -67,6 +71,10 @@ TASK_DEFAULTS: dict[str, Any] = {
 }
 
 
+#: A day that `score_comments` has ended, scored or refused; its partitions are days, YYYY-MM-DD.
+SCORED_DAY = Asset("modwatch_scored_day")
+
+
 def daily_schedule(cron: str) -> dict[str, Any]:
     """Return the schedule arguments of a DAG that covers one UTC day a run.
 
@@ -80,6 +88,20 @@ def daily_schedule(cron: str) -> dict[str, Any]:
         "catchup": False,
         "max_active_runs": 1,
         "default_args": TASK_DEFAULTS,
+    }
+
+
+def after_scoring() -> dict[str, Any]:
+    """Return the schedule arguments of a DAG that runs whenever a day has been scored.
+
+    The partition key of a run is the day, whenever that was scored. There is no end date: after it,
+    Airflow creates runs without tasks.
+    """
+    by_day = StartOfDayMapper(input_format="%Y-%m-%d")
+    return {
+        **daily_schedule("@daily"),
+        "schedule": PartitionedAssetTimetable(assets=SCORED_DAY, default_partition_mapper=by_day),
+        "end_date": None,
     }
 
 
@@ -99,36 +121,74 @@ def weekly_schedule(cron: str) -> dict[str, Any]:
     return {**monthly_schedule(cron), "max_active_runs": 1}
 
 
-def task_of(step: Callable[..., Any]) -> Any:
+def task_of(step: Callable[..., Any], **options: Any) -> Any:
     """Return the task that runs a step of `modwatch.pipeline.daily` for the run's day.
 
     A mapped task passes the step's further arguments in `part`. The return value (a count, ids)
-    goes to XCom.
+    goes to XCom. `options` are those of the operator, such as its pool.
     """
 
-    @task(task_id=step.__name__)  # type: ignore[untyped-decorator]
-    def run(part: dict[str, Any] | None = None, data_interval_start: Any = None) -> Any:
+    @task(task_id=step.__name__, **options)  # type: ignore[untyped-decorator]
+    def run(
+        part: dict[str, Any] | None = None, dag_run: Any = None, data_interval_start: Any = None
+    ) -> Any:
         from modwatch.resources import open_resources  # parsing a DAG imports nothing heavy
 
         with open_resources() as resources:
-            return step(resources, day_of(data_interval_start), **(part or {}))
+            return step(resources, day_of(dag_run, data_interval_start), **(part or {}))
 
     return run
 
 
-def day_of(data_interval_start: datetime.datetime) -> datetime.date:
-    """Return the UTC day that a run covers.
+def scoring_pool() -> str:
+    """Return the pool of tasks that apply a model."""
+    return load_settings().scorer_pool
 
-    >>> day_of(datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC))
+
+@task(outlets=[SCORED_DAY])  # type: ignore[untyped-decorator]
+def hand_over(
+    dag_run: Any = None, data_interval_start: Any = None, outlet_events: Any = None
+) -> str:
+    """Announce that the day of the run has ended; return it."""
+    day = day_of(dag_run, data_interval_start).isoformat()
+    outlet_events[SCORED_DAY].add_partitions(day)
+    return day
+
+
+def day_of(dag_run: Any, data_interval_start: datetime.datetime | None) -> datetime.date:
+    """Return the UTC day that a run covers: its partition, or where its data interval starts.
+
+    >>> from types import SimpleNamespace
+    >>> day_of(SimpleNamespace(partition_key="2026-01-05"), None)
     datetime.date(2026, 1, 5)
+    >>> moment = datetime.datetime(2026, 1, 6, tzinfo=datetime.UTC)
+    >>> day_of(SimpleNamespace(partition_key=None), moment)
+    datetime.date(2026, 1, 6)
+
+    Raises:
+        SettingsError: the run has neither, or the partition is no day.
     """
-    return data_interval_start.astimezone(datetime.UTC).date()
+    key = getattr(dag_run, "partition_key", None)
+    if not key and data_interval_start is not None:
+        return _utc_day(data_interval_start)
+    try:
+        return datetime.date.fromisoformat(key or "")
+    except ValueError:
+        raise SettingsError(
+            "the run has no day; trigger it with a day, YYYY-MM-DD, as its partition key"
+        ) from None
+
+
+def _utc_day(moment: datetime.datetime) -> datetime.date:
+    return moment.astimezone(datetime.UTC).date()
 
 
 def _day_in(context: Mapping[str, Any]) -> datetime.date:
     """Return the day that a run covers; of a run without one, the day on which it was to run."""
-    moments = (context.get("data_interval_start"), context.get("logical_date"))
-    return day_of(next((known for known in moments if known), None) or context["ti"].start_date)
+    try:
+        return day_of(context.get("dag_run"), context.get("data_interval_start"))
+    except SettingsError:
+        return _utc_day(context.get("logical_date") or context["ti"].start_date)
 
 
 def _midnight(day: datetime.date) -> datetime.datetime:

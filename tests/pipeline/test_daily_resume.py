@@ -1,0 +1,132 @@
+"""A scoring task that is killed in the middle of its shard goes on where it was."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from installation import MONDAY, Installation, table_rows
+
+from modwatch.pipeline import daily
+from modwatch.resources import Resources, open_resources
+from modwatch.scoring import shards
+from modwatch.scoring.scorer import Predictions, Scorer
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+PIECE = 20
+_LIMIT_SECONDS = 120
+
+#: The task, in small pieces that take a while each.
+TASK = f"""
+import datetime, json, sys, time
+from modwatch.pipeline import daily
+from modwatch.resources import open_resources
+from modwatch.scoring import shards
+shards._PIECE_ROWS, staged = {PIECE}, shards.staged
+def slowly(*rows, **numbers):
+    time.sleep(0.3)
+    return staged(*rows, **numbers)
+shards.staged = slowly
+with open_resources() as at:
+    daily.score_shard(at, datetime.date.fromisoformat(sys.argv[1]), **json.loads(sys.argv[2]))
+"""
+
+
+class Counting:
+    """A scorer that keeps what it was asked."""
+
+    def __init__(self, scorer: Scorer, asked: list[str]) -> None:
+        self._scorer, self._asked = scorer, asked
+        self.model_version, self.threshold = scorer.model_version, scorer.threshold
+
+    def score(self, texts: Sequence[str]) -> Predictions:
+        self._asked += texts
+        return self._scorer.score(texts)
+
+
+def pieces(at: Resources) -> dict[int, int]:
+    """Return the number of comments of each stored piece of the first shard."""
+    stored = at.lake.table("staged_scores", MONDAY, columns=["piece"], shard=0).to_pandas()
+    return stored["piece"].value_counts().to_dict()
+
+
+def killed_halfway(home: Installation, part: daily.Shard) -> dict[int, int]:
+    """Kill the task for good once it has stored two pieces; return those that it stored."""
+    command = [sys.executable, "-c", TASK, MONDAY.isoformat(), json.dumps(part)]
+    process = subprocess.Popen(command, env={**os.environ, **home.env})
+    deadline = time.monotonic() + _LIMIT_SECONDS
+    try:
+        with open_resources(home.settings) as at:
+            while len(pieces(at)) < 2:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            process.kill()
+            assert process.wait() == -signal.SIGKILL
+            return pieces(at)
+    finally:
+        process.kill()
+
+
+def test_a_killed_shard_goes_on_after_its_last_piece(
+    install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = install(shard_tokens=10**6)
+    home.run("ingest", "check_comments")
+    with open_resources(home.settings) as at:
+        [part] = daily.plan_shards(at, MONDAY)
+        total = at.lake.count("comments", MONDAY)
+    before = killed_halfway(home, part)
+    assert 2 <= len(before) < total // PIECE
+
+    monkeypatch.setattr(shards, "_PIECE_ROWS", PIECE)
+    asked: list[str] = []
+    real = Resources.scorer
+    monkeypatch.setattr(Resources, "scorer", lambda *which: Counting(real(*which), asked))
+    with open_resources(home.settings) as at:
+        assert daily.score_shard(at, MONDAY, **part) == total
+        assert {piece: size for piece, size in pieces(at).items() if piece in before} == before
+        texts = at.lake.table("comments", MONDAY, columns=["row", "text"]).to_pandas()
+        number = (texts["row"] - part["first"]) // PIECE
+        assert sorted(asked) == sorted(set(texts["text"][~number.isin(list(before))]))
+        interrupted = table_rows(at.lake, "staged_scores")
+    # All in one go: the same scores.
+    with open_resources(home.settings) as at:
+        assert daily.score(at, MONDAY) == total
+        assert interrupted == table_rows(at.lake, "staged_scores")
+
+
+def test_a_finished_shard_is_not_scored_again(
+    install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = install()
+    home.run("ingest", "check_comments", "score")
+
+    def fails(*_: Any) -> Scorer:
+        raise AssertionError
+
+    monkeypatch.setattr(Resources, "scorer", fails)
+    texts_of = {"columns": ["row", "text"]}
+    with open_resources(home.settings) as at:
+        [first, *_] = shards.shards(
+            at.lake.read("comments", MONDAY, **texts_of), shard_tokens=home.settings.shard_tokens
+        )
+        part: daily.Shard = {
+            "model_version": "1",
+            "shard": 0,
+            "first": first.start,
+            "end": first.stop,
+        }
+        assert daily.score_shard(at, MONDAY, **part) == at.lake.count(
+            "staged_scores", MONDAY, shard=0
+        )
+        # Another version's scores are no part of this plan.
+        with pytest.raises(AssertionError):
+            daily.score_shard(at, MONDAY, **{**part, "model_version": "2"})
