@@ -100,6 +100,21 @@ def test_ten_megabytes_and_ten_thousand_texts_more_than_allowed_are_refused(
     assert len(client.post(f"{MODEL}/infer", json=body(*["a"] * 10_000)).json()["outputs"]) == 4
 
 
+def test_a_request_that_does_not_arrive_in_time_is_refused(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving_app, "BODY_SECONDS", 0.2)
+
+    def slowly() -> Iterator[bytes]:
+        yield b"{"
+        time.sleep(1)
+        yield b"}"
+
+    answer = client.post(f"{MODEL}/infer", content=slowly())
+    assert (answer.status_code, [*answer.json()]) == (408, ["error"])
+    assert client.post(f"{MODEL}/infer", json=body("a")).status_code == 200
+
+
 def test_a_failing_model_is_a_500_without_texts_and_leaves_the_server_alive(
     client: httpx.Client,
 ) -> None:

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from modwatch.resources import open_resources
 
 RUN = "from modwatch.cli.main import program; program()"
 TOKEN = "open-sesame"
+#: In which a request reaches the server.
+_ARRIVAL = 0.2
 
 pytestmark = [
     pytest.mark.usefixtures("services"),
@@ -91,6 +94,40 @@ def test_a_day_is_scored_by_a_server_that_is_killed_meanwhile(install: Install, 
             for each in (expected, found)
         ]
         assert by_id[0] == pytest.approx(by_id[1], abs=1e-5)
+
+
+def test_requests_are_answered_at_the_end(install: Install, port: int) -> None:
+    """SIGTERM under load: what has arrived before is answered; later, nobody listens."""
+    home = install()
+    answers, ended = list[tuple[float, int]](), threading.Event()
+    url = f"http://127.0.0.1:{port}/v2/models/toxicity/infer"
+
+    def ask(number: int) -> None:
+        while not ended.is_set() or answers[-1][1] == 200:
+            texts = [f"{number} {len(answers)} {k} " * 20 for k in range(2_000)]
+            tensor = {"name": "text", "datatype": "BYTES", "shape": [len(texts)], "data": texts}
+            began = time.monotonic()
+            try:
+                status = httpx.post(url, json={"inputs": [tensor]}, timeout=60).status_code
+            except httpx.TransportError:
+                status = 0
+            answers.append((began, status))
+
+    with serving(home, port) as server:
+        until_ready(port)
+        with ThreadPoolExecutor(4) as pool:
+            asking = [pool.submit(ask, number) for number in range(4)]
+            while len(answers) < 8:
+                time.sleep(0.05)
+                assert not any(each.done() for each in asking)
+            signalled = time.monotonic()
+            server.send_signal(signal.SIGTERM)
+            ended.set()
+            for each in asking:
+                each.result(timeout=60)
+        assert server.wait(timeout=60) == -signal.SIGTERM
+    assert {status for began, status in answers if began < signalled - _ARRIVAL} == {200}
+    assert {status for _, status in answers} == {200, 0}
 
 
 def test_others_may_reach_it_only_with_a_token(install: Install, port: int) -> None:

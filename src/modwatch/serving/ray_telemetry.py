@@ -7,8 +7,8 @@ from ray.serve.metrics import Counter, Gauge, Histogram
 
 from modwatch.serving.telemetry import COUNTERS, HISTOGRAMS, WAITING, Telemetry
 
-#: Between two reports of the waiting texts.
-_SECONDS = 5.0
+#: Between two reports of the waiting texts; a gauge that is not reported is not exported.
+_SECONDS = 1.0
 
 
 class RayTelemetry(Telemetry):
@@ -27,7 +27,7 @@ class RayTelemetry(Telemetry):
         self._closed = Event()
 
     def watch(self, waiting: Callable[[], int]) -> None:
-        """Ask `waiting` every few seconds, until `close`."""
+        """Ask `waiting` every second, until `close`."""
 
         def report() -> None:
             while not self._closed.is_set():

@@ -1,0 +1,130 @@
+"""Nodes of a Ray cluster on this machine, each a group of processes that can be killed."""
+
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from modwatch.connections import listen
+
+#: `ray start` replaces 127.0.0.1 by an address that other machines reach.
+_ON_LOOPBACK = """
+from ray._private import services
+services.resolve_ip_for_localhost = lambda host: host
+from ray.scripts.scripts import main
+main()
+"""
+#: Failures are seen in seconds, metrics are exported every three seconds, and nothing is reported.
+FAST = {
+    "OMP_NUM_THREADS": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_timeout_ms": "1000",
+    "RAY_health_check_failure_threshold": "4",
+    "RAY_metrics_report_interval_ms": "3000",
+}
+
+
+def free_port() -> int:
+    with listen("127.0.0.1", 0) as listener:
+        number: int = listener.getsockname()[1]
+    return number
+
+
+def until(true: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A process and its descendants."""
+
+    process: subprocess.Popen[bytes]
+
+    def members(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            root = psutil.Process(self.process.pid)
+            return [root, *root.children(recursive=True)]
+        return []
+
+    def replicas(self) -> list[psutil.Process]:
+        """Return the processes of the model's replicas."""
+        return [each for each in self.members() if "ServeReplica:modwatch" in title(each)]
+
+    def kill(self) -> None:
+        """Kill all of them, by SIGKILL."""
+        members = self.members()
+        for each in members:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+        psutil.wait_procs(members, timeout=10)
+        self.process.wait(timeout=10)
+
+
+def title(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A head node and a worker node."""
+
+    address: str
+    env: Mapping[str, str]
+    head: Group
+    worker: Group
+
+
+@contextmanager
+def cluster(folder: Path, env: Mapping[str, str]) -> Iterator[Cluster]:
+    """Start two nodes with a CPU each, which listen on the loopback interface alone."""
+    secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    shared = {**os.environ, **FAST, **secret, **env}
+    address = f"127.0.0.1:{free_port()}"
+    # Sockets below it have names of at most 107 characters.
+    head = ["--head", "--port", address.partition(":")[2], "--temp-dir", str(folder)]
+    head += ["--include-dashboard=false", "--ray-client-server-port", str(free_port())]
+    groups = list[Group]()
+    try:
+        groups.append(_node(head, shared))
+        until(lambda: _answers(address))
+        groups.append(_node(["--address", address], shared))
+        # What connects from this machine is on loopback, too.
+        own = {**shared, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+        yield Cluster(address=address, env=own, head=groups[0], worker=groups[1])
+    finally:
+        for each in reversed(groups):
+            each.kill()
+
+
+def _node(arguments: list[str], env: Mapping[str, str]) -> Group:
+    common = ["--node-ip-address", "127.0.0.1", "--num-cpus", "1", "--block"]
+    common += ["--object-store-memory", "100000000", "--disable-usage-stats"]
+    for port in ("dashboard-agent-listen-port", "metrics-export-port"):
+        common += [f"--{port}", str(free_port())]
+    program = [sys.executable, "-c", _ON_LOOPBACK, "start", *arguments, *common]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return Group(process=subprocess.Popen(program, env=dict(env), **quiet))
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.partition(":")
+    try:
+        listen(host, int(port)).close()
+    except Exception:  # noqa: BLE001 - it is taken
+        return True
+    return False
