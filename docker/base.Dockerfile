@@ -1,8 +1,8 @@
-# The environment that all three images share; it is built once, as `modwatch-base`.
+# The environment that all images share; it is built once, as `modwatch-base`.
 #
-# airflow.Dockerfile, console.Dockerfile and mlflow.Dockerfile each add a program to it and nothing
-# else. They stay separate files because each is deployed, scaled and given rights of its own; the
-# environment is one because the lock is one, and because layers that three images share are stored
+# airflow.Dockerfile, console.Dockerfile, mlflow.Dockerfile and serving.Dockerfile each add a program
+# to it and nothing else. They stay separate files because each is deployed, scaled and given rights of its own; the
+# environment is one because the lock is one, and because layers that the images share are stored
 # and pulled once.
 #
 # Images are pinned by tag. To pin one by content as well, look its digest up once
@@ -26,7 +26,7 @@ COPY LICENSE README.md pyproject.toml requirements.txt setup.py ./
 RUN mkdir src dags plugins \
     && pip install --no-cache-dir --constraint requirements.txt setuptools \
     && pip install --no-cache-dir --constraint requirements.txt --no-build-isolation \
-        ".[airflow,console,mlflow,models,pipeline,s3]"
+        ".[airflow,console,mlflow,models,pipeline,ray,s3]"
 
 COPY src/ src/
 COPY dags/ dags/
