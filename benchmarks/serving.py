@@ -1,20 +1,26 @@
 """Comments a second through a model server on loopback, as a ratio to the scorer in process.
 
     python benchmarks/serving.py ENCODER [--comments 600] [--clients 4] [--threads 1] [--repeats 5]
+        [--replicas N]
 
 The same model, SNGP on ENCODER, scores the same comments of invented words with the lengths of real
 ones, in turns: `LocalScorer` in a process of its own, and `RemoteScorer` with `--clients` requests
-at a time against `modwatch.serving` in another. Ratios are of wall time, medians of the repeats.
-Then single comments are sent at half the rate of the server, at random times, and their latencies
-are printed: 50 %, 95 % and 99 %.
+at a time against `modwatch serve` in another. With `--replicas`, `modwatch serve --replicas N` is
+the third, with a proxy of Ray's in front of its replicas. Ratios are of wall time, medians of the
+repeats. Then single comments are sent at half the rate of the slowest server, at random times, and
+their latencies are printed: 50 %, 95 % and 99 %.
 """
 
 import argparse
 import multiprocessing
+import os
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -22,44 +28,41 @@ import httpx
 import numpy as np
 
 from modwatch.connections import listen
-from modwatch.models.artifact import save
+from modwatch.ingest.corpora.corpus import LabelledTexts
 from modwatch.models.recipe import Recipe
-from modwatch.models.training import train
-from modwatch.scoring.local import LocalScorer
+from modwatch.pipeline import model
+from modwatch.resources import open_resources
 from modwatch.scoring.remote import RemoteScorer
-from modwatch.serving.app import create_app
-from modwatch.serving.models import ServedModel
-from modwatch.serving.opening import ModelServer
-from modwatch.serving.server import serve
-from modwatch.serving.telemetry import ProcessTelemetry
+from modwatch.settings import Settings
 from scoring import invented_texts
 
 SINGLE = 300
+SERVE = "from modwatch.cli.main import program; program()"
 
 
-def opened(folder: Path, threads: int, version: str) -> LocalScorer:
-    return LocalScorer(folder, model_version=version, threads=threads, precision="bf16")
+@contextmanager
+def serving(env: dict[str, str], *options: str) -> Iterator[str]:
+    """Run `modwatch serve`; yield its URL."""
+    with listen("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+    program = [sys.executable, "-c", SERVE, "serve", "--port", str(port), *options]
+    with subprocess.Popen(program, env={**os.environ, **env}) as process:
+        try:
+            ready(f"http://127.0.0.1:{port}", process)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
 
 
-def serving(folder: Path, port: int, threads: int) -> None:
-    telemetry = ProcessTelemetry()
-    model = ServedModel(
-        "toxicity",
-        current=lambda: "1",
-        open_version=partial(opened, folder, threads),
-        report=telemetry.batch_scored,
-    )
-    serve("127.0.0.1", port, ModelServer(model=model, app=create_app(model, telemetry)))
-
-
-def alone(folder: Path, threads: int, connection: Connection) -> None:
+def alone(settings: Settings, connection: Connection) -> None:
     """Score each list of texts that comes, and answer with the seconds."""
-    scorer = opened(folder, threads, "1")
-    scorer.score(invented_texts(50, seed=3))
-    while (texts := connection.recv()) is not None:
-        start = time.perf_counter()
-        scorer.score(texts)
-        connection.send(time.perf_counter() - start)
+    with open_resources(settings) as at:
+        scorer = at.local_scorer("1")
+        scorer.score(invented_texts(50, seed=3))
+        while (texts := connection.recv()) is not None:
+            start = time.perf_counter()
+            scorer.score(texts)
+            connection.send(time.perf_counter() - start)
 
 
 def latencies(url: str, rate: float) -> np.ndarray:
@@ -81,14 +84,80 @@ def latencies(url: str, rate: float) -> np.ndarray:
         return np.array([each.result() for each in asked])
 
 
-def ready(url: str) -> None:
-    while True:
-        try:
+def ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        with suppress(httpx.TransportError):
             if httpx.get(f"{url}/v2/health/ready").status_code == httpx.codes.OK:
                 return
-        except httpx.TransportError:
-            pass
         time.sleep(0.2)
+    raise SystemExit("the server did not start")
+
+
+def registered(encoder: str, home: Path, threads: int) -> Settings:
+    """Return the settings of an installation in `home`, with a champion that is trained here."""
+    settings = Settings(
+        home=home,
+        mlflow_url=f"sqlite:///{home / 'mlflow.db'}",
+        torch_threads=threads,
+        precision="bf16",
+        scorer_token=None,
+    )
+    sample = invented_texts(400, seed=1)
+    labels = np.array([len(text) % 2 for text in sample])
+    corpus = LabelledTexts(texts=tuple(sample), labels=labels, left_out={})
+    recipe = Recipe(encoder=encoder, max_length=512, max_steps=4, batch_size=8)
+    with open_resources(settings) as at:
+        model.set_alias(at, model.train(at, corpus, recipe=recipe), "champion")
+    return settings
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Return what a server of these settings finds in its environment."""
+    return {
+        "MODWATCH_HOME": str(settings.home),
+        "MODWATCH_MLFLOW_URL": settings.mlflow_url,
+        "MODWATCH_TORCH_THREADS": str(settings.torch_threads),
+        "MODWATCH_PRECISION": settings.precision,
+    }
+
+
+def measure(
+    urls: Mapping[str, str], here: Connection, asked: argparse.Namespace
+) -> dict[str, list[tuple[float, float]]]:
+    """Return comments a second and the ratio to the scorer in process, by server and repeat."""
+    found = {name: list[tuple[float, float]]() for name in urls}
+    with ExitStack() as stack:
+        scorers = {
+            name: stack.enter_context(
+                RemoteScorer(url, model="toxicity", concurrency=asked.clients)
+            )
+            for name, url in urls.items()
+        }
+        for scorer in scorers.values():
+            scorer.score(invented_texts(100, seed=3))
+        for repeat in range(asked.repeats):
+            texts = invented_texts(asked.comments, seed=10 + repeat)
+            here.send(texts)
+            inside = here.recv()
+            for name, scorer in scorers.items():
+                start = time.perf_counter()
+                scorer.score(texts)
+                outside = time.perf_counter() - start
+                found[name].append((asked.comments / outside, inside / outside))
+    return found
+
+
+def show(found: Mapping[str, list[tuple[float, float]]], urls: Mapping[str, str]) -> None:
+    rates = {name: float(np.median([rate for rate, _ in pairs])) for name, pairs in found.items()}
+    for name, pairs in found.items():
+        ratios = [ratio for _, ratio in pairs]
+        print(f"{name}: {rates[name]:.1f} comments/s, {np.median(ratios):.1%} of the scorer's rate "
+              f"in process ({min(ratios):.1%} to {max(ratios):.1%})")  # fmt: skip
+    rate = min(rates.values()) / 2
+    for name, url in urls.items():
+        p50, p95, p99 = np.quantile(latencies(url, rate) * 1_000, [0.5, 0.95, 0.99])
+        print(f"{name}, single comments at {rate:.1f} a second: p50 {p50:.0f} ms, p95 {p95:.0f} "
+              f"ms, p99 {p99:.0f} ms")  # fmt: skip
 
 
 def main() -> None:
@@ -98,44 +167,24 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--replicas", type=int, help="measure that many replicas on Ray, too")
     asked = parser.parse_args()
-    sample = invented_texts(400, seed=1)
-    recipe = Recipe(encoder=asked.encoder, max_length=512, max_steps=4, batch_size=8)
-    model = train(sample, [len(text) % 2 for text in sample], recipe=recipe, seed=0)
-    with listen("127.0.0.1", 0) as listener:
-        port = listener.getsockname()[1]
-    url, spawn = f"http://127.0.0.1:{port}", multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "artifact"
-        save(model, folder)
+    with ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory())
+        settings = registered(asked.encoder, Path(scratch), asked.threads)
+        spawn = multiprocessing.get_context("spawn")
         here, there = spawn.Pipe()
-        server = spawn.Process(target=serving, args=(folder, port, asked.threads), daemon=True)
-        engine = spawn.Process(target=alone, args=(folder, asked.threads, there), daemon=True)
-        server.start()
+        engine = spawn.Process(target=alone, args=(settings, there), daemon=True)
         engine.start()
-        ready(url)
-        ratios, rates = [], []
-        with RemoteScorer(url, model="toxicity", concurrency=asked.clients) as remote:
-            remote.score(invented_texts(50, seed=3))
-            for repeat in range(asked.repeats):
-                texts = invented_texts(asked.comments, seed=10 + repeat)
-                here.send(texts)
-                inside = here.recv()
-                start = time.perf_counter()
-                remote.score(texts)
-                outside = time.perf_counter() - start
-                ratios.append(inside / outside)
-                rates.append(asked.comments / outside)
-        rate = float(np.median(rates))
-        print(f"\n{asked.comments} comments, {asked.clients} requests at a time, {asked.threads} "
-              f"threads: {rate:.1f} comments/s served, {np.median(ratios):.1%} of the scorer's "
-              f"rate in process ({min(ratios):.1%} to {max(ratios):.1%})")  # fmt: skip
-        found = latencies(url, rate / 2) * 1_000
-        p50, p95, p99 = np.quantile(found, [0.5, 0.95, 0.99])
-        print(f"single comments at {rate / 2:.1f} a second: p50 {p50:.0f} ms, p95 {p95:.0f} ms, "
-              f"p99 {p99:.0f} ms")  # fmt: skip
+        env = environment(settings)
+        urls = {"one process": stack.enter_context(serving(env))}
+        if asked.replicas:
+            share = min(1.0, (os.cpu_count() or 1) / asked.replicas)
+            options = ["--replicas", str(asked.replicas), "--cpus-per-replica", str(share)]
+            name = f"Ray, {asked.replicas} replicas"
+            urls[name] = stack.enter_context(serving(env, *options))
+        show(measure(urls, here, asked), urls)
         here.send(None)
-        server.terminate()
 
 
 if __name__ == "__main__":

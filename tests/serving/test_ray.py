@@ -97,11 +97,11 @@ class Faults(httpx.BaseTransport):
 
     def __init__(self) -> None:
         self.count = 0
-        self._network = httpx.HTTPTransport(limits=httpx.Limits(max_connections=None))
+        self.network = httpx.HTTPTransport()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         try:
-            response = self._network.handle_request(request)
+            response = self.network.handle_request(request)
         except httpx.TransportError:
             self.count += 1
             raise
@@ -121,16 +121,16 @@ class Load:
         self._done = [self._pool.submit(self._run) for _ in range(threads)]
 
     def _run(self) -> None:
-        remote = RemoteScorer(
+        with RemoteScorer(
             self._url,
             model="toxicity",
             model_version="1",
             token=TOKEN,
             patience=60,
             transport=self.faults,
-        )
-        while not self._stop.is_set():
-            self.found.append(remote.score(self._texts).columns)
+        ) as remote:
+            while not self._stop.is_set():
+                self.found.append(remote.score(self._texts).columns)
 
     def more(self, rounds: int) -> None:
         """Wait until the texts were scored so many times more."""
@@ -142,6 +142,7 @@ class Load:
         for each in self._done:
             each.result(timeout=90)
         self._pool.shutdown()
+        self.faults.network.close()
 
 
 def test_two_nodes_lose_a_replica_and_a_node_and_no_comment(home: Installation) -> None:
@@ -161,21 +162,36 @@ def test_two_nodes_lose_a_replica_and_a_node_and_no_comment(home: Installation) 
             load.more(2)
             follow_the_alias(home, url)
             assert load.faults.count == 0
-            [lost] = nodes.worker.replicas()
-            lost.kill()
-            load.more(2)
-            assert load.faults.count > 0  # requests were lost, and sent again
-            until(lambda: nodes.worker.replicas() not in ([], [lost]))
-            load.more(2)
-            before = load.faults.count
-            nodes.worker.kill()
-            load.more(4)
-            assert load.faults.count > before
+            lose_a_replica(nodes.worker, load)
+            lose_a_node(nodes.worker, load)
         finally:
             load.finish()
     assert len(load.found) >= 10
     for columns in load.found:  # a comment that was not scored would have the probability 0
         np.testing.assert_allclose(columns, expected, atol=1e-5)
+
+
+def lose_a_replica(node: Group, load: Load) -> None:
+    before = texts_by_replica(node.metrics_port)
+    [lost] = node.replicas()
+    node.hang()
+    lost.kill()
+    load.more(2)
+    assert load.faults.count > 0  # requests were lost, and sent again
+
+    def replaced() -> bool:
+        found = texts_by_replica(node.metrics_port)
+        return any(texts > 100 for each, texts in found.items() if each not in before)
+
+    until(replaced)
+
+
+def lose_a_node(node: Group, load: Load) -> None:
+    before = load.faults.count
+    node.hang()
+    node.kill()
+    load.more(4)
+    assert load.faults.count > before
 
 
 def follow_the_alias(home: Installation, url: str) -> None:

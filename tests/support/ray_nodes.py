@@ -51,6 +51,8 @@ class Group:
     """A process and its descendants."""
 
     process: subprocess.Popen[bytes]
+    #: Where a node exports its metrics.
+    metrics_port: int = 0
 
     def members(self) -> list[psutil.Process]:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -61,6 +63,12 @@ class Group:
     def replicas(self) -> list[psutil.Process]:
         """Return the processes of the model's replicas."""
         return [each for each in self.members() if "ServeReplica:modwatch" in title(each)]
+
+    def hang(self) -> None:
+        """Stop the replicas, by SIGSTOP, until they hold requests that they do not answer."""
+        for each in self.replicas():
+            each.suspend()
+        time.sleep(1)
 
     def kill(self) -> None:
         """Kill all of them, by SIGKILL."""
@@ -114,11 +122,13 @@ def cluster(folder: Path, env: Mapping[str, str]) -> Iterator[Cluster]:
 def _node(arguments: list[str], env: Mapping[str, str]) -> Group:
     common = ["--node-ip-address", "127.0.0.1", "--num-cpus", "1", "--block"]
     common += ["--object-store-memory", "100000000", "--disable-usage-stats"]
-    for port in ("dashboard-agent-listen-port", "metrics-export-port"):
-        common += [f"--{port}", str(free_port())]
+    metrics_port = free_port()
+    common += ["--metrics-export-port", str(metrics_port)]
+    common += ["--dashboard-agent-listen-port", str(free_port())]
     program = [sys.executable, "-c", _ON_LOOPBACK, "start", *arguments, *common]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return Group(process=subprocess.Popen(program, env=dict(env), **quiet))
+    process = subprocess.Popen(program, env=dict(env), **quiet)
+    return Group(process=process, metrics_port=metrics_port)
 
 
 def _answers(address: str) -> bool:

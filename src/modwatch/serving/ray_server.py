@@ -123,7 +123,11 @@ def _start(options: RayOptions, host: str, port: int) -> None:
     """Start the proxy, and begin to start the replicas."""
     target = serve.RunTarget(build(options), name=APPLICATION)
     try:
-        serve.start(proxy_location="HeadOnly", http_options={"host": host, "port": port})
+        serve.start(
+            proxy_location="HeadOnly",
+            http_options={"host": host, "port": port},
+            logging_config={"enable_access_log": False},
+        )
         serve.run_many([target], wait_for_applications_running=False)
     except (RayError, RayServeException, RuntimeError) as exc:
         raise StackError(f"Ray Serve cannot start: {exc}") from exc
