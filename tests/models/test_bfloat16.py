@@ -1,5 +1,6 @@
 """Encoders in bfloat16: attention in blocks is attention, and decisions stay."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,9 @@ from transformers import (
 
 from modwatch.models import bfloat16, training
 from modwatch.models.agreement import Agreement, agreement
-from modwatch.models.bfloat16 import blocked_attention, in_bf16
+from modwatch.models.batches import padded
+from modwatch.models.bfloat16 import blocked_attention, fastest_attention, in_bf16
+from modwatch.models.classifier import build_classifier
 from modwatch.models.recipe import Recipe
 from modwatch.models.training import train
 
@@ -95,6 +98,72 @@ def test_an_encoder_in_bf16_is_a_copy_close_to_the_original(encoder: torch.nn.Mo
     with torch.inference_mode():
         exact, near = (each(ids, attention_mask=mask)[0] for each in (encoder, coarse))
     assert (exact - near.float())[mask.bool()].abs().max() < 0.06
+
+
+@pytest.mark.parametrize(
+    ("device", "installed", "supported", "kernels", "expected"),
+    [
+        ("cpu", True, True, None, "modwatch_blocked"),
+        ("cuda", True, True, None, "flash_attention_2"),
+        ("cuda", True, True, ["flash_attention_2"], "flash_attention_2"),
+        ("cuda", True, True, ["some-hub/kernel"], "modwatch_async"),  # it would be downloaded
+        ("cuda", True, False, None, "modwatch_async"),
+        ("cuda", False, True, None, "modwatch_async"),
+    ],
+)
+def test_the_fastest_attention_is_one_that_is_installed_and_supported(
+    device: str,
+    installed: bool,
+    supported: bool,
+    kernels: list[str] | None,
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bfloat16, "is_flash_attn_2_available", lambda: installed)
+    encoder = torch.nn.Module()
+    encoder._supports_flash_attn = supported  # type: ignore[assignment]
+    encoder._compatible_flash_implementations = kernels  # type: ignore[assignment]
+    chosen = fastest_attention(encoder, torch.device(device))  # type: ignore[arg-type]
+    assert chosen == expected
+
+
+def test_encoders_of_transformers_say_whether_they_support_flash_attention(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bfloat16, "is_flash_attn_2_available", lambda: True)
+    encoder = BertModel(BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1,
+                                   num_attention_heads=2, intermediate_size=8))  # fmt: skip
+    assert fastest_attention(encoder, torch.device("cuda")) == "flash_attention_2"
+
+
+@pytest.mark.parametrize(("attention", "waits"), [("modwatch_async", False), ("sdpa", True)])
+def test_no_value_is_read_from_a_device_between_batches(attention: str, waits: bool) -> None:
+    """On the meta device there are no values: whoever reads one fails."""
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    encoder = BertModel(BertConfig(vocab_size=9, intermediate_size=8, **size))
+    coarse = in_bf16(encoder.eval().to("meta"))
+    assert coarse.config._attn_implementation == "modwatch_async"
+    coarse.set_attn_implementation(attention)
+    classifier = build_classifier(coarse, Recipe(method="deterministic"))
+    batch = padded([[1, 2], [3]], pad_id=0).to(torch.device("meta"))
+    failure = pytest.raises(RuntimeError, match="meta") if waits else nullcontext()
+    with torch.inference_mode(), failure:
+        assert classifier.features(batch.ids, batch.mask).shape == (2, 8)
+
+
+def test_the_mask_that_is_made_without_waiting_is_that_of_transformers() -> None:
+    torch.manual_seed(0)
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    encoder = BertModel(BertConfig(vocab_size=9, intermediate_size=8, **size)).eval()
+    for lengths in ([3, 3], [1, 3]):
+        batch = padded([[5] * length for length in lengths], pad_id=0)
+        states = []
+        for attention in ("sdpa", "modwatch_async"):
+            encoder.set_attn_implementation(attention)
+            with torch.inference_mode():
+                found = encoder(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
+            states.append(found[batch.mask.bool()])
+        assert torch.allclose(*states, atol=1e-6)
 
 
 def test_agreement_counts_what_changes() -> None:

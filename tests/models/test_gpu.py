@@ -6,8 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import BertConfig, BertModel
+from transformers.utils import is_flash_attn_2_available
 
 from modwatch.models.artifact import load, save
+from modwatch.models.batches import on_device, padded
+from modwatch.models.bfloat16 import in_bf16
+from modwatch.models.classifier import Predictor, build_classifier
 from modwatch.models.devices import device_of, devices_of
 from modwatch.models.recipe import METHODS, Recipe
 from modwatch.models.tokenizer import encode
@@ -52,6 +57,52 @@ def test_company_does_not_change_a_score_on_the_device(corpus: Corpus, tiny_reci
     )
     together = predictor.predict(ids, batch_tokens=512, batch_size=32).prob()
     assert np.abs(alone - together).max() < 1e-4
+
+
+def test_batches_copied_meanwhile_are_the_batches() -> None:
+    rng = np.random.default_rng(0)
+    here = [padded(rng.integers(1, 9_000, (64, 500)).tolist(), pad_id=0) for _ in range(40)]
+    work = torch.randn(4_096, 4_096, device=CUDA)
+    sums = []
+    for batch in on_device(iter(here), CUDA):
+        work = (work @ work).clamp(-1, 1)  # the copies run ahead of it
+        sums.append((batch.ids * batch.mask).sum())
+    assert torch.stack(sums).tolist() == [int(batch.ids.sum()) for batch in here]
+
+
+def test_batches_in_bf16_do_not_wait_for_the_device(tiny_recipe: Recipe) -> None:
+    size = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+    encoder = BertModel(BertConfig(vocab_size=50, **size)).eval().to(CUDA)
+    recipe = replace(tiny_recipe, method="deterministic")
+    classifier = build_classifier(in_bf16(encoder), recipe).eval().to(CUDA)
+    if classifier.encoder.config._attn_implementation == "flash_attention_2":
+        pytest.skip("FlashAttention reads the lengths of the comments")
+    predictor = Predictor([classifier], recipe, pad_id=0, seed=0)
+    batches = [padded([[7] * 30, [8] * length], pad_id=0) for length in (3, 30)]
+    for batch in on_device(iter(batches), CUDA):  # pins memory, loads kernels
+        predictor.logit_moments(batch)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        parts = [predictor.logit_moments(batch) for batch in on_device(iter(batches), CUDA)]
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.cat(parts, 2).isfinite().all()
+
+
+@pytest.mark.skipif(not is_flash_attn_2_available(), reason="flash-attn is not installed")
+def test_flash_attention_gives_the_states_of_pytorch_s() -> None:
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=50, hidden_size=128, num_hidden_layers=2, num_attention_heads=2)
+    encoder = BertModel(config).eval().to(CUDA)
+    coarse = in_bf16(encoder)
+    assert coarse.config._attn_implementation == "flash_attention_2"
+    batch = padded([[7] * 30, [8] * 3, [9] * 17], pad_id=0).to(CUDA)
+    with torch.inference_mode():
+        exact, near = (
+            each(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
+            for each in (encoder, coarse)
+        )
+    assert (exact - near.float())[batch.mask.bool()].abs().max() < 0.1
 
 
 def test_auto_is_every_device() -> None:

@@ -1,16 +1,23 @@
 """The in-process scorer: order, invariance, hostile texts, broken artifacts."""
 
+import gc
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from transformers import BertConfig
 
 from modwatch.errors import ModelError
-from modwatch.scoring import engine
+from modwatch.models import memory
+from modwatch.models.artifact import LoadedModel, load
+from modwatch.models.batches import Batch
+from modwatch.scoring import engine, local
 from modwatch.scoring.local import LocalScorer
 from modwatch.scoring.scorer import Predictions, Scorer
 
@@ -86,6 +93,60 @@ def test_bf16_moves_probabilities_little(scorer: LocalScorer, scoring_artifact: 
     coarse = LocalScorer(scoring_artifact, model_version="7", precision="bf16")
     texts = mixed(200)
     assert np.abs(coarse.score(texts).prob - scorer.score(texts).prob).max() <= 0.02
+
+
+def test_a_shortage_of_memory_halves_batches_until_it_is_over(
+    scoring_artifact: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_SUCCESSES", 2)
+    scorer = LocalScorer(scoring_artifact, model_version="7")
+    texts, most = mixed(200), scorer.limits
+    expected = scorer.score(texts)
+    predict, fits = scorer.predictor.logit_moments, 32
+
+    def short_of_memory(batch: Batch) -> torch.Tensor:
+        if len(batch.ids) > fits:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return predict(batch)
+
+    monkeypatch.setattr(scorer.predictor, "logit_moments", short_of_memory)
+    assert np.abs(columns(scorer.score(texts)) - columns(expected)).max() <= 1e-6
+    assert scorer.limits.batch_size == 32
+    fits = 10_000
+    for _ in range(20):
+        scorer.score(texts[:2])
+    assert scorer.limits == most
+
+
+@pytest.mark.parametrize(
+    ("threads", "width", "tokens"),
+    [(1, 16, 4_096), (1, 384, 682), (2, 384, 1_365), (1, 4_096, 256), (64, 768, 4_096)],
+)
+def test_batches_of_a_cpu_fit_the_caches_of_its_threads(
+    threads: int, width: int, tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    encoder = torch.nn.Module()
+    encoder.config = BertConfig(hidden_size=width, num_attention_heads=1)  # type: ignore[assignment]
+    assert local._limits(encoder, torch.device("cpu")).batch_tokens == tokens  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_encoder_is_in_memory_in_one_precision(
+    precision: local.Precision, scoring_artifact: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = list[weakref.ref[torch.nn.Module]]()
+
+    def remembering(folder: Path) -> LoadedModel:
+        model = load(folder)
+        loaded.extend(weakref.ref(member.encoder) for member in model.members)
+        return model
+
+    monkeypatch.setattr(local, "load", remembering)
+    scorer = LocalScorer(scoring_artifact, model_version="7", precision=precision)
+    gc.collect()
+    assert [each() is not None for each in loaded] == [precision == "fp32"]
+    assert scorer.score(["river"]).prob.shape == (1,)
 
 
 def test_unknown_precision_is_refused(scoring_artifact: Path) -> None:

@@ -57,6 +57,15 @@ def test_operations_are_those_of_the_matrix_products(scoring_artifact: Path) -> 
     assert found.bytes == weights + values
 
 
+def test_packed_layers_have_the_operations_of_the_layers(scoring_artifact: Path) -> None:
+    exact, packed = (
+        profile(LocalScorer(scoring_artifact, model_version="7", precision=precision), TEXTS)
+        for precision in ("fp32", "bf16")
+    )
+    assert packed.operations == exact.operations
+    assert packed.bytes < exact.bytes
+
+
 def test_without_comments_there_is_no_profile(scoring_artifact: Path) -> None:
     with pytest.raises(ModelError, match="no comments"):
         profile(LocalScorer(scoring_artifact, model_version="7"), [])

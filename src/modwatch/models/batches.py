@@ -1,6 +1,6 @@
 """Batches of comments of similar length, within a budget of subwords."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -22,8 +22,14 @@ class Batch:
     mask: Tensor  # (N, T) int64; 1 for subwords, 0 for padding
 
     def to(self, device: torch.device) -> "Batch":
-        """Return the batch on `device`."""
-        return Batch(ids=self.ids.to(device), mask=self.mask.to(device))
+        """Return the batch on `device`; a copy to CUDA from pinned memory is not waited for."""
+        free = device.type == "cuda"
+        ids, mask = (each.to(device, non_blocking=free) for each in (self.ids, self.mask))
+        return Batch(ids=ids, mask=mask)
+
+    def pinned(self) -> "Batch":
+        """Return a copy in pinned memory, from which CUDA copies asynchronously."""
+        return Batch(ids=self.ids.pin_memory(), mask=self.mask.pin_memory())
 
 
 def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> Batch:
@@ -37,6 +43,27 @@ def padded(sequences: Sequence[Sequence[int]], pad_id: int) -> Batch:
     ids = np.full(mask.shape, pad_id, dtype=np.int64)
     ids[mask] = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=lengths.sum())
     return Batch(ids=torch.from_numpy(ids), mask=torch.from_numpy(mask.astype(np.int64)))
+
+
+def on_device(batches: Iterable[Batch], device: torch.device) -> Iterator[Batch]:
+    """Yield the batches on `device`, each made when it is asked for.
+
+    On CUDA they are copied in a stream of their own: while the device works on one batch, the next
+    is made and copied. The work on a batch must be in the stream that is current here.
+    """
+    if device.type != "cuda":
+        yield from (batch.to(device) for batch in batches)
+        return
+    work = torch.cuda.current_stream(device)
+    copies = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    for batch in batches:
+        pinned = batch.pinned()
+        with torch.cuda.stream(copies):
+            there = pinned.to(device)
+        work.wait_stream(copies)
+        for each in (there.ids, there.mask):
+            each.record_stream(work)  # its memory is not reused before the work is done
+        yield there
 
 
 def length_buckets(

@@ -1,4 +1,4 @@
-"""Encoders with weights in bfloat16, and an attention for them that fits the caches of a CPU."""
+"""Encoders with weights in bfloat16, and the attention that is fastest for them on a device."""
 
 import copy
 from itertools import product
@@ -9,24 +9,46 @@ from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
+from transformers.utils import is_flash_attn_2_available
 
-#: Name of the attention among those of transformers.
-_BLOCKED = "modwatch_blocked"
+from modwatch.models.packing import can_pack, pack
+
+#: Names of attentions among those of transformers.
+_BLOCKED, _ASYNC, _FLASH = "modwatch_blocked", "modwatch_async", "flash_attention_2"
 #: Most attention scores at once: in bfloat16 half a megabyte, which stays in the second-level cache
 #: between the two products and the softmax.
 _SCORES = 262_144
 
 
 def in_bf16(encoder: PreTrainedModel) -> PreTrainedModel:
-    """Return a copy of `encoder` with weights in bfloat16.
+    """Return a copy of `encoder` with weights in bfloat16, for prediction.
 
-    On a CPU, attention is computed in blocks, where transformers lets it be chosen.
+    Attention is that of `fastest_attention`, where transformers lets it be chosen. On a CPU, linear
+    layers have their weights in the layout of oneDNN (`models.packing`).
     """
     coarse: PreTrainedModel = copy.deepcopy(encoder).to(torch.bfloat16)
-    on_cpu = next(coarse.parameters()).device.type == "cpu"
-    if on_cpu and getattr(coarse.config, "_attn_implementation", None) == "sdpa":
-        coarse.set_attn_implementation(_BLOCKED)
+    device = next(coarse.parameters()).device
+    if getattr(coarse.config, "_attn_implementation", None) == "sdpa":
+        coarse.set_attn_implementation(fastest_attention(coarse, device))
+    if device.type == "cpu" and can_pack():
+        pack(coarse)
     return coarse
+
+
+def fastest_attention(encoder: PreTrainedModel, device: torch.device) -> str:
+    """Return the attention, by its name in transformers, for an encoder in bfloat16 on `device`.
+
+    On a CPU, attention in blocks. On CUDA, FlashAttention 2, which computes nothing for padding, if
+    its package is installed and the encoder supports it: nothing is downloaded. Otherwise that of
+    PyTorch, with a mask that is made without waiting for the device.
+    """
+    if device.type == "cpu":
+        return _BLOCKED
+    kernels = getattr(encoder, "_compatible_flash_implementations", None)
+    supported = getattr(encoder, "_supports_flash_attn", False) and (
+        kernels is None or _FLASH in kernels  # transformers would fetch another kernel
+    )
+    return _FLASH if device.type == "cuda" and supported and is_flash_attn_2_available() else _ASYNC
 
 
 def blocked_attention(
@@ -66,9 +88,12 @@ def blocked_attention(
     lowest = torch.finfo(query.dtype).min
     for row, head in product(range(0, rows, step), range(0, heads, some)):
         block = slice(row, row + step), slice(head, head + some)
-        scores = (query[block] @ key[block].transpose(2, 3)).mul_(scale)
-        if attention_mask is not None:
-            scores.masked_fill_(~attention_mask[block[0]], lowest)
+        scores = query[block] @ key[block].transpose(2, 3)
+        if attention_mask is None:
+            scores.mul_(scale)
+        else:  # scale and mask in one pass, which is three times as fast as `masked_fill_`
+            bias = torch.where(attention_mask[block[0]], 0.0, lowest).to(scores.dtype)
+            torch.add(bias, scores, alpha=scale, out=scores)
         output[block[0], :, block[1]] = (scores.softmax(-1) @ value[block]).transpose(1, 2)
     return output, None
 
@@ -89,5 +114,16 @@ def _plain(
     return query.shape == key.shape and all(others.get(name) is None for name in special)
 
 
+def mask_without_waiting(*given: Any, **others: Any) -> Tensor | None:
+    """Return the mask of transformers, also where nothing is padded.
+
+    To leave it out there, transformers looks at its values, which waits for the device.
+    """
+    mask: Tensor | None = sdpa_mask(*given, **(others | {"allow_is_bidirectional_skip": False}))
+    return mask
+
+
 AttentionInterface.register(_BLOCKED, blocked_attention)
 AttentionMaskInterface.register(_BLOCKED, sdpa_mask)
+AttentionInterface.register(_ASYNC, sdpa_attention_forward)
+AttentionMaskInterface.register(_ASYNC, mask_without_waiting)

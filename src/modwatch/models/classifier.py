@@ -1,6 +1,6 @@
 """The classifier: encoder, pooling and head in one module; one or several make the predictor."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from modwatch.models.batches import Batch, length_buckets, padded
+from modwatch.models.batches import Batch, length_buckets, on_device, padded
 from modwatch.models.bfloat16 import in_bf16
 from modwatch.models.dropout import dropout_pass, replace_dropout, shared_embeddings
 from modwatch.models.encoder import hidden_states, pool
@@ -94,10 +94,11 @@ class Predictor:
     ) -> LogitPosterior:
         """Return the posterior of comments, in order; one at least.
 
-        A device waits for nothing between the batches: results are copied from it at the end.
+        A device waits for nothing between the batches: the next one is copied to it meanwhile, and
+        results are copied from it at the end.
         """
         order = _buckets(ids, batch_tokens, batch_size)
-        parts = [self.logit_moments(padded([ids[i] for i in rows], self.pad_id)) for rows in order]
+        parts = [self.logit_moments(batch) for batch in self._batches(ids, order)]
         back = np.argsort(np.concatenate(order), kind="stable")
         return self.posterior(torch.cat(parts, 2)[:, :, back])
 
@@ -112,10 +113,16 @@ class Predictor:
         """Compute the posterior of each head from its training comments."""
         for member in self.members:
             member.head.forget()
-        for rows in _buckets(ids, batch_tokens, batch_size):
-            batch = padded([ids[i] for i in rows], self.pad_id).to(self.device)
+        for batch in self._batches(ids, _buckets(ids, batch_tokens, batch_size)):
             for member in self.members:
                 member.head.observe(member.features(batch.ids, batch.mask))
+
+    def _batches(
+        self, ids: Sequence[Sequence[int]], order: Sequence[NDArray[np.intp]]
+    ) -> Iterator[Batch]:
+        """Yield the batches with these rows, on the device."""
+        batches = (padded([ids[i] for i in rows], self.pad_id) for rows in order)
+        return on_device(batches, self.device)
 
 
 def _one(member: Classifier, batch: Batch) -> Tensor:

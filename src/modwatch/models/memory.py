@@ -15,6 +15,9 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 _LEAST_BATCH = 64  # subwords
+#: Pieces of work without a shortage before `LastingLimits` are doubled. Each attempt repeats one
+#: piece at most, so that a shortage that lasts costs a twentieth of the time.
+_SUCCESSES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +58,47 @@ class BatchLimits:
     def sizes(self) -> dict[str, int]:
         """Return both limits by name."""
         return {"batch_size": self.batch_size, "batch_tokens": self.batch_tokens}
+
+
+class LastingLimits:
+    """Limits of the batches of one piece of work after another, in a process that may live long.
+
+    They are halved when memory runs out, as in `within_memory`, and doubled again after some pieces
+    of work without a shortage: what took the memory may be gone.
+    """
+
+    def __init__(self, most: BatchLimits) -> None:
+        """Begin with `most`, which is never exceeded."""
+        self._most = self._current = most
+        self._successes = 0
+
+    @property
+    def current(self) -> BatchLimits:
+        """The limits of the next piece of work."""
+        return self._current
+
+    def run(
+        self, run: Callable[[BatchLimits], Result], *, work: str, device: torch.device
+    ) -> Result:
+        """Return `run(limits)`; arguments and errors are those of `within_memory`."""
+
+        def attempt(limits: BatchLimits) -> Result:
+            if limits.halvings > self._current.halvings:
+                self._current, self._successes = limits, 0
+            return run(limits)
+
+        result = within_memory(attempt, self._current, work=work, device=device)
+        self._successes += 1
+        if self._current != self._most and self._successes >= _SUCCESSES:
+            self._current, self._successes = self._doubled(), 0
+        return result
+
+    def _doubled(self) -> BatchLimits:
+        """Return the limits with one halving less, without the remainders that halving dropped."""
+        limits = self._most
+        for _ in range(self._current.halvings - self._most.halvings - 1):
+            limits = limits.halved()
+        return limits
 
 
 def within_memory(

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from transformers import AutoModelForSequenceClassification
 
 from modwatch.errors import ModelError
-from modwatch.models.batches import length_buckets, padded
+from modwatch.models.batches import Batch, length_buckets, on_device, padded
 from modwatch.models.bfloat16 import in_bf16
 from modwatch.models.devices import device_of
 from modwatch.models.encoder import longest_input, reading
@@ -88,19 +89,22 @@ class HuggingFaceScorer:
 
     @torch.inference_mode()
     def _predict(self, ids: Ids) -> Predictions:
-        prob = np.zeros(len(ids), np.float32)
         pad_id = int(self._tokenizer.pad_token_id or 0)
         lengths = [len(sequence) for sequence in ids]
-        for rows in length_buckets(lengths, token_budget=_TOKENS, most=_COMMENTS):
-            batch = padded([ids[i] for i in rows], pad_id).to(self._device)
-            logits = self._model(input_ids=batch.ids, attention_mask=batch.mask).logits.float()
-            exclusive = self._model.config.problem_type != "multi_label_classification"
-            if logits.shape[1] > 1 and exclusive:
-                chosen = torch.softmax(logits, 1)[:, self._toxic]
-            else:
-                chosen = torch.sigmoid(logits[:, self._toxic])
-            prob[rows] = chosen.cpu().numpy()
+        order = list(length_buckets(lengths, token_budget=_TOKENS, most=_COMMENTS))
+        batches = (padded([ids[i] for i in rows], pad_id) for rows in order)
+        parts = [self._probabilities(batch) for batch in on_device(batches, self._device)]
+        prob = np.zeros(len(ids), np.float32)
+        prob[np.concatenate(order)] = torch.cat(parts).cpu().numpy()  # once, not for every batch
         return Predictions.certain(prob)
+
+    def _probabilities(self, batch: Batch) -> Tensor:
+        """Return the probabilities (N,) of a batch, on the device."""
+        logits = self._model(input_ids=batch.ids, attention_mask=batch.mask).logits.float()
+        exclusive = self._model.config.problem_type != "multi_label_classification"
+        if logits.shape[1] > 1 and exclusive:
+            return torch.softmax(logits, 1)[:, self._toxic]
+        return torch.sigmoid(logits[:, self._toxic])
 
 
 class PyfuncScorer:

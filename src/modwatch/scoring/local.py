@@ -1,16 +1,18 @@
 """The in-process scorer: a saved model on a device of this machine."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 import torch
+from transformers import PreTrainedModel
 
 from modwatch.errors import ModelError
 from modwatch.models.artifact import load
 from modwatch.models.devices import device_of, has_bf16
-from modwatch.models.memory import BatchLimits, within_memory
+from modwatch.models.memory import BatchLimits, LastingLimits
 from modwatch.models.posterior import LogitPosterior
 from modwatch.models.tokenizer import encode
 from modwatch.scoring.engine import Ids, score_in_windows
@@ -23,6 +25,10 @@ _LIMITS = {
     "cpu": BatchLimits(batch_size=256, batch_tokens=4_096),
     "cuda": BatchLimits(batch_size=1_024, batch_tokens=32_768),
 }
+#: Hidden values of a batch for each thread of a CPU; those of a layer stay in its own cache.
+_VALUES = 262_144
+#: Fewest subwords of a batch on a CPU.
+_LEAST_TOKENS = 256
 
 
 class LocalScorer:
@@ -62,19 +68,25 @@ class LocalScorer:
         if threads is not None:
             torch.set_num_threads(threads)
         self.model_version = model_version
-        self.model, at = load(folder), device_of(device)
-        automatic = has_bf16(at) and self.model.facts.bf16_is_close
+        model, at = load(folder), device_of(device)
+        automatic = has_bf16(at) and model.facts.bf16_is_close
         #: What `auto` has chosen.
         self.precision = (
             "bf16" if precision == "bf16" or (automatic and precision == "auto") else "fp32"
         )
-        self.predictor = self.model.predictor(at, bf16=self.precision == "bf16")
-        #: Of a batch; halved when memory runs out.
-        self.limits = _LIMITS[at.type]
+        # In bfloat16 it has copies of the encoders; nothing keeps those in fp32.
+        self.predictor = model.predictor(at, bf16=self.precision == "bf16")
+        self._limits = LastingLimits(_limits(model.members[0].encoder, at))
         #: Subwords that were scored so far.
         self.subwords = 0
-        self.threshold = self.model.threshold
-        self.digest = self.model.digest
+        self.tokenizer, self.max_length = model.tokenizer, model.recipe.max_length
+        self.calibration, self.threshold = model.calibration, model.threshold
+        self.digest = model.digest
+
+    @property
+    def limits(self) -> BatchLimits:
+        """Of a batch; halved when memory runs out, until it has sufficed for a while."""
+        return self._limits.current
 
     def score(self, texts: Sequence[str]) -> Predictions:
         """Return predictions for `texts`, in their order.
@@ -84,15 +96,24 @@ class LocalScorer:
         return score_in_windows(texts, tokenize=self._tokenize, predict=self._predict)
 
     def _tokenize(self, texts: Sequence[str]) -> Ids:
-        return encode(self.model.tokenizer, texts, max_length=self.model.recipe.max_length)
+        return encode(self.tokenizer, texts, max_length=self.max_length)
 
     def _predict(self, ids: Ids) -> Predictions:
         def run(limits: BatchLimits) -> LogitPosterior:
-            self.limits = limits  # of later windows, too
             return self.predictor.predict(ids, **limits.sizes())
 
         self.subwords += sum(map(len, ids))
-        posterior = within_memory(run, self.limits, work="scoring", device=self.predictor.device)
-        moments = posterior.moments(self.model.calibration)
+        posterior = self._limits.run(run, work="scoring", device=self.predictor.device)
+        moments = posterior.moments(self.calibration)
         columns = moments.prob, moments.variance, moments.mutual_information
         return Predictions.from_columns(np.stack(columns))
+
+
+def _limits(encoder: PreTrainedModel, device: torch.device) -> BatchLimits:
+    """Return the limits of a batch on `device`; smaller on a CPU for a wide encoder."""
+    limits = _LIMITS[device.type]
+    if device.type != "cpu":
+        return limits
+    fitting = torch.get_num_threads() * _VALUES // int(encoder.config.hidden_size)
+    tokens = min(limits.batch_tokens, max(_LEAST_TOKENS, fitting))
+    return replace(limits, batch_tokens=tokens)

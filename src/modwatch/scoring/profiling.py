@@ -1,5 +1,6 @@
 """How fast a scorer is, where its time goes, and how near it comes to what the device can do."""
 
+import math
 import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from modwatch.errors import ModelError
 from modwatch.models.batches import Batch, length_buckets, padded
+from modwatch.models.packing import PackedLinear
 from modwatch.models.tokenizer import encode
 from modwatch.scoring.local import LocalScorer
 
@@ -117,7 +119,7 @@ def profile(scorer: LocalScorer, texts: Sequence[str]) -> ScorerProfile:
 
 def _stages(scorer: LocalScorer, texts: Sequence[str]) -> tuple[dict[str, float], list[Batch]]:
     """Return the seconds of each stage, and the batches."""
-    model, predictor = scorer.model, scorer.predictor
+    predictor = scorer.predictor
     seconds, parts, batches = dict.fromkeys(STAGES, 0.0), list[torch.Tensor](), list[Batch]()
 
     @contextmanager
@@ -128,7 +130,7 @@ def _stages(scorer: LocalScorer, texts: Sequence[str]) -> tuple[dict[str, float]
         seconds[stage] += time.perf_counter() - start
 
     with timed("tokenisation"):
-        ids = encode(model.tokenizer, texts, max_length=model.recipe.max_length)
+        ids = encode(scorer.tokenizer, texts, max_length=scorer.max_length)
     with timed("padding"):
         for rows in length_buckets([len(each) for each in ids], **_budget(scorer)):
             batch = padded([ids[row] for row in rows], predictor.pad_id)
@@ -137,7 +139,7 @@ def _stages(scorer: LocalScorer, texts: Sequence[str]) -> tuple[dict[str, float]
         parts = [predictor.logit_moments(batch) for batch in batches]
     seconds["head"] -= seconds["encoder"]
     with timed("moments"):
-        predictor.posterior(torch.cat(parts, 2)).moments(model.calibration)
+        predictor.posterior(torch.cat(parts, 2)).moments(scorer.calibration)
     return seconds, batches
 
 
@@ -169,16 +171,17 @@ def _work(scorer: LocalScorer, batches: Sequence[Batch]) -> tuple[float, float]:
     """Return the operations of the matrix products, and the bytes of the linear layers."""
     moved = 0.0
 
-    def count(module: nn.Module, given: tuple[torch.Tensor, ...], returned: Any) -> None:
+    def count(module: Any, given: tuple[torch.Tensor, ...], returned: Any) -> None:
         nonlocal moved
-        tensors = [given[0], returned, *module.parameters(recurse=False)]
+        own = [module.weight] if module.bias is None else [module.weight, module.bias]
+        tensors = [given[0], returned, *own]
         moved += sum(each.numel() * each.element_size() for each in tensors)
 
     layers = [
         each
         for member in scorer.predictor.members
         for each in member.encoder.modules()
-        if isinstance(each, nn.Linear)
+        if isinstance(each, nn.Linear | PackedLinear)
     ]
     with ExitStack() as hooks, FlopCounterMode(display=False, custom_mapping=_ON_CPU) as counter:
         for each in layers:
@@ -193,8 +196,16 @@ def _attention(query: Any, key: Any, value: Any, *_: object, **__: object) -> in
     return int(sdpa_flop_count(query, key, value))  # type: ignore[no-untyped-call]
 
 
-#: The fused attention of the CPU, which PyTorch's counter does not know.
-_ON_CPU = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention}
+def _packed(values: Any, weight: Any, *_: object, **__: object) -> int:
+    """Return the operations of a packed linear layer, from the shapes of its tensors."""
+    return int(2 * math.prod(values) * weight[0])
+
+
+#: Operations of the CPU that PyTorch's counter does not know.
+_ON_CPU = {
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+    torch.ops.mkldnn._linear_pointwise: _packed,
+}
 
 
 def _peak(scorer: LocalScorer, kind: torch.dtype) -> float:
