@@ -67,26 +67,20 @@ class Sick(LengthScorer):
         return super().score(texts)
 
 
-def check(failures: int, *, most_waiting: int = 10, waiting: int = 0) -> None:
+async def ready_replica(scorer: Sick, **limits: int) -> ModelReplica:
+    registry = Registry("1")
+    registry.scorers["1"] = scorer
+    replica = ModelReplica(RayOptions())
+    replica._model, replica._telemetry = served(registry, **limits)
+    await replica._model.refresh()
+    return replica
+
+
+def check(failures: int) -> None:
     async def work() -> None:
-        registry = Registry("1")
-        registry.scorers["1"] = scorer = Sick("1")
-        replica = ModelReplica(RayOptions())
-        replica._model, _ = served(registry, most_waiting=most_waiting)
-        await replica._model.refresh()
-        held = list[asyncio.Task[Any]]()
-        if waiting:
-            _, batcher = await replica._model.get(None)
-            scorer.go.clear()
-            held.append(asyncio.create_task(batcher.score(["a comment"])))
-            await asyncio.to_thread(scorer.begun.wait, 30)
-            held.append(asyncio.create_task(batcher.score(["a comment"] * waiting)))
-            await asyncio.sleep(0)
+        scorer = Sick("1")
         scorer.failures = failures
-        await replica.check_health()
-        scorer.failures = 0
-        scorer.go.set()
-        await asyncio.gather(*held)
+        await (await ready_replica(scorer)).check_health()
 
     asyncio.run(asyncio.wait_for(work(), 60))
 
@@ -106,8 +100,42 @@ def test_a_model_that_fails_is_unhealthy_and_no_text_is_told() -> None:
     assert failed.value.__cause__ is None
 
 
-def test_a_replica_with_too_much_to_do_is_healthy() -> None:
-    check(failures=99, most_waiting=2, waiting=2)
+def test_a_model_that_has_scored_is_not_asked() -> None:
+    async def work() -> None:
+        scorer = Sick("1")
+        replica = await ready_replica(scorer)
+        _, batcher = await replica._model.get(None)
+        await batcher.score(["a comment"])
+        scorer.failures = 99
+        await replica.check_health()
+        with pytest.raises(ModelError):
+            await replica.check_health()
+
+    asyncio.run(asyncio.wait_for(work(), 60))
+
+
+@pytest.mark.parametrize("limits", [{}, {"most_waiting": 2}])
+def test_a_replica_that_scores_many_requests_is_healthy_and_one_that_hangs_is_not(
+    limits: dict[str, int],
+) -> None:
+    async def work() -> None:
+        scorer = Sick("1")
+        replica = await ready_replica(scorer, **limits)
+        _, batcher = await replica._model.get(None)
+        scorer.go.clear()
+        first = asyncio.create_task(batcher.score(["a comment"]))
+        await asyncio.to_thread(scorer.begun.wait, 30)
+        second = asyncio.create_task(batcher.score(["a comment"] * 2))
+        await asyncio.sleep(0)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(replica.check_health(), 1)
+        checking = asyncio.create_task(replica.check_health())
+        await asyncio.sleep(0.1)
+        scorer.go.set()
+        await checking
+        await asyncio.gather(first, second)
+
+    asyncio.run(asyncio.wait_for(work(), 60))
 
 
 @pytest.fixture

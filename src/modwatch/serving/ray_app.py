@@ -8,6 +8,7 @@ Each replica is a whole model server: it follows the alias, keeps versions, make
 refuses what is too much. It reads the settings of its own node.
 """
 
+import asyncio
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ray import serve
 from ray.serve import Application
 from ray.serve._private import replica
+from ray.serve.config import RequestRouterConfig
 
 from modwatch.errors import ModelError, SettingsError
 from modwatch.resources import open_resources
@@ -24,11 +26,16 @@ from modwatch.serving.batching import OverloadedError
 from modwatch.serving.models import ServedModel
 from modwatch.serving.opening import open_server
 from modwatch.serving.ray_telemetry import RayTelemetry
+from modwatch.serving.telemetry import Telemetry
 
 #: A text for the health check; it is no comment.
 _PROBE = "Is the model in working order?"
+_ROUTER = "modwatch.serving.ray_routing.AnyNodeRouter"
 #: A comment in the same batch may be what fails; the next batch has others.
 _PROBES = 2
+_PROBE_SECONDS = 0.5
+#: For a health check, in which a batch is scored: some seconds on a slow CPU.
+_CHECK_SECONDS = 60.0
 
 
 class RayOptions(BaseModel):
@@ -101,6 +108,9 @@ class ModelReplica:
         self._exit = ExitStack()
         self._admission: Admission
         self._model: ServedModel
+        self._telemetry: Telemetry
+        #: At the last health check.
+        self._batches = 0
 
     async def __serve_build_asgi_app__(self) -> Admission:
         """Load the champion; return the application.
@@ -120,22 +130,39 @@ class ModelReplica:
         self._exit.callback(telemetry.close)
         served = open_server(at, telemetry)
         await served.model.refresh()
-        self._model, self._admission = served.model, Admission(served.app)
+        self._model, self._telemetry = served.model, telemetry
+        self._admission = Admission(served.app)
         return self._admission
 
     async def check_health(self) -> None:
-        """Score a text; Ray replaces a replica in which this fails three times, or hangs.
+        """Return if the model has scored since the last call, or scores now.
+
+        Ray replaces a replica in which this fails, or takes too long, three times in a row.
 
         Raises:
             ModelError: the model does not score.
         """
+        before, self._batches = self._batches, self._telemetry.batches
+        if self._batches > before:
+            return
+        probing = asyncio.create_task(self._probe())
+        try:
+            # Behind many requests the probe waits, while they are scored.
+            while not probing.done() and self._telemetry.batches == self._batches:
+                await asyncio.wait([probing], timeout=_PROBE_SECONDS)
+            if probing.done():
+                probing.result()
+        finally:
+            probing.cancel()
+
+    async def _probe(self) -> None:
         _, batcher = await self._model.get(None)
         failures = list[str]()
         for _ in range(_PROBES):
             try:
                 await batcher.score([_PROBE])
-            except OverloadedError:  # it has enough to do
-                return
+            except OverloadedError:  # behind many requests, likewise
+                await asyncio.Future()
             except Exception as exc:  # noqa: BLE001 - its words may quote a comment of the batch
                 failures.append(type(exc).__name__)
             else:
@@ -176,7 +203,9 @@ def build(options: RayOptions) -> Application:
         max_ongoing_requests=options.max_ongoing_requests,
         graceful_shutdown_timeout_s=options.drain_seconds,
         health_check_period_s=options.health_check_seconds,
+        health_check_timeout_s=_CHECK_SECONDS,
         logging_config={"enable_access_log": False},
+        request_router_config=RequestRouterConfig(request_router_class=_ROUTER),
         **_number_of_replicas(options),
     )
     return deployment.bind(options)

@@ -28,6 +28,9 @@ WAITING: Final = ("modwatch_waiting_texts", "Texts that wait for their batch")
 class Telemetry(ABC):
     """What a model server counts; a subclass says where."""
 
+    #: Batches that were scored.
+    batches = 0
+
     def answered(self, seconds: float) -> None:
         """Count a request that was answered, `seconds` after it came."""
         self._observe("modwatch_infer_seconds", seconds)
@@ -42,6 +45,7 @@ class Telemetry(ABC):
 
     def batch_scored(self, texts: int, subwords: int, seconds: float) -> None:
         """Count a batch."""
+        self.batches += 1
         self._observe("modwatch_batch_texts", texts)
         self._count("modwatch_texts", texts)
         self._count("modwatch_subwords", subwords)
