@@ -192,13 +192,13 @@ class Resources:
         return challenger_version(self.settings.model_name, self.settings.mlflow_url)
 
     def planned_version(self) -> str:
-        """Return the version that scores a day: the champion, or what the model server names.
+        """Return the version that scores a day: the champion, or that of the model server.
 
         Raises NoChampionError when there is no champion, ModelError when the server has no model.
         """
         if self.settings.scorer == _LOCAL:
             return self.champion_version()
-        return self._remote_scorer(None).model_version
+        return self._remote_scorer(self.settings.scorer_version).model_version
 
     def scorer(self, version: str) -> "Scorer":
         """Return the scorer of `version`: on a model server, or in this process.

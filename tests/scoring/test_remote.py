@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,9 +17,11 @@ import tritonclient.http as triton
 from model_servers import THRESHOLD, Registry, running
 
 from modwatch.errors import ModelError
+from modwatch.resources import open_resources
 from modwatch.scoring import remote
 from modwatch.scoring.remote import RemoteScorer
 from modwatch.scoring.scorer import Scorer
+from modwatch.settings import Settings
 
 TOKEN = "open-sesame"
 #: More than a request holds, of many lengths.
@@ -195,6 +198,45 @@ def test_a_server_without_versions_is_asked_without() -> None:
             scorer.score(["ab"])
     assert {path for path in script.asked if "infer" in path} == {"POST /v2/models/hate/infer"}
     assert not any("/versions/" in path for path in script.asked)
+
+
+def silent_about_versions(script: Script, path: str, content: dict[str, Any] | None) -> Any:
+    """Answer as MLServer does: its metadata name no versions, its answers do."""
+    if "/versions/" in path and "/versions/v2.1" not in path:
+        return 404, {"error": "not found"}
+    if content is None:
+        return foreign(versions=[])
+    return two_columns(content) | {"model_version": "v2.1"}
+
+
+def test_a_server_that_names_versions_in_its_answers_alone_needs_the_setting(
+    tmp_path: Path,
+) -> None:
+    script = Script(silent_about_versions)
+    with independent(script) as url:
+        settings = Settings(home=tmp_path, scorer=url, scorer_model="hate")
+        with open_resources(settings) as at:
+            version = at.planned_version()
+            with pytest.raises(ModelError, match=r"version v2\.1.*set MODWATCH_SCORER_VERSION"):
+                at.scorer(version).score(["ab"])
+        script.asked.clear()
+        told = settings.model_copy(update={"scorer_version": "v2.1"})
+        with open_resources(told) as at:  # as `plan_shards` and `score_shard` do
+            version = at.planned_version()
+            found = at.scorer(version).score(["ab"])
+    assert version == "v2.1"
+    assert found.prob.tolist() == pytest.approx([0.02])
+    assert {path.partition("/infer")[0] for path in script.asked} == {
+        "GET /v2/models/hate/versions/v2.1",
+        "POST /v2/models/hate/versions/v2.1",
+    }
+
+
+def test_a_version_that_the_server_does_not_have_is_no_plan(tmp_path: Path) -> None:
+    with independent(Script(silent_about_versions)) as url:
+        settings = Settings(home=tmp_path, scorer=url, scorer_model="hate", scorer_version="v3")
+        with open_resources(settings) as at, pytest.raises(ModelError, match="v3 with 404"):
+            at.planned_version()
 
 
 def test_the_password_of_the_url_is_sent_and_neither_logged_nor_shown(

@@ -171,7 +171,8 @@ class RemoteScorer:
         if version is not None and str(version) not in ("", self.model_version):
             raise ModelError(
                 f"{self._url} answered with version {str(version)[:40]} in place of "
-                f"{self.model_version}; a day is scored by one version: let the server keep it"
+                f"{self.model_version}; a day is scored by one version: let the server keep it, or "
+                "set MODWATCH_SCORER_VERSION if it names no versions"
             )
         parameters = answer.get("parameters")
         threshold = parameters.get("threshold") if isinstance(parameters, dict) else None

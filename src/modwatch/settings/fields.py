@@ -209,6 +209,12 @@ class Settings(BaseSettings):
     scorer_model: str | None = Field(
         None, description="Name of the model on that server; default: `MODWATCH_MODEL_NAME`"
     )
+    scorer_version: str | None = Field(
+        None,
+        min_length=1,
+        description="Version of the model on that server; default: the newest that the server "
+        "names. A server that names none, such as MLServer, may need it",
+    )
     scorer_threshold: float | None = Field(
         None,
         ge=0,
