@@ -18,7 +18,7 @@ from sqlalchemy import text
 
 from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
 from modwatch.errors import StackError
-from modwatch.lake.schemas import ANNOTATOR_GROUPS, TABLES
+from modwatch.lake.schemas import ANNOTATOR_GROUPS
 from modwatch.models.registry import version_tags
 from modwatch.monitoring import tables
 from modwatch.resources import open_resources
@@ -346,7 +346,10 @@ def test_xcom_carries_counts_and_shards_only(job: DailyJob) -> None:
         if dag == "train_model":
             assert value in ("2", "3", "passed", "failed", "challenger")
         elif task == "plan_shards":
-            assert all(shard.keys() == {"model_version", "shard", "shards"} for shard in value)
+            names = {"model_version", "shard", "first", "end"}
+            assert all(shard.keys() == names for shard in value)
+        elif task == "hand_over":
+            datetime.date.fromisoformat(value)
         else:
             assert type(value) is int
 

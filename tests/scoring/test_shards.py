@@ -4,9 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modwatch.errors import LakeError
 from modwatch.lake.schemas import STAGED_SCORES
 from modwatch.scoring.local import LocalScorer
 from modwatch.scoring.scorer import Predictions
@@ -47,6 +49,12 @@ def test_as_many_shards_as_the_day_has_subwords_for(lengths: list[int], shard_to
     assert all(
         size[rows.start // 2 : -(-rows.stop // 2)].sum() <= even + 2 * size.max() for rows in found
     )
+
+
+def test_a_day_without_row_numbers_is_refused_with_the_remedy() -> None:
+    rows = [{"row": 0, "text": "a"}, {"row": None, "text": "b"}]
+    with pytest.raises(LakeError, match="run check_comments of the day again"):
+        shards([pa.RecordBatch.from_pylist(rows)], shard_tokens=9)
 
 
 def test_a_huge_day_has_no_more_shards_than_airflow_maps() -> None:

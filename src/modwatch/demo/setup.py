@@ -88,12 +88,12 @@ def started(data: DemoData, narrator: Narrator, *, served: bool = False) -> Iter
         airflow = AirflowHome.create(
             home / "airflow",
             url=settings.airflow_url,
-            database_url=_for_psycopg2(server.url("airflow")),
+            database_url=for_psycopg2(server.url("airflow")),
         )
-        _migrate(airflow, home / "logs")
+        migrate(airflow, home / "logs")
         stack = exits.enter_context(Stack(logs=home / "logs"))
         narrator.say("starting MLflow, the review console and Airflow")
-        mlflow = _mlflow(settings.mlflow_url, _for_psycopg2(server.url("mlflow")), home)
+        mlflow = _mlflow(settings.mlflow_url, for_psycopg2(server.url("mlflow")), home)
         for service in (mlflow, _console(settings.console_url), *airflow.services()):
             stack.start(service)
         stack.wait_ready()
@@ -158,12 +158,13 @@ def _write_labelled(path: Path, corpus: LabelledTexts) -> None:
             file.write(f"{json.dumps(row)}\n")
 
 
-def _for_psycopg2(url: str) -> str:
+def for_psycopg2(url: str) -> str:
     """Return `url` for the driver of Airflow and MLflow."""
     return url.replace("postgresql+psycopg://", "postgresql+psycopg2://", 1)
 
 
-def _migrate(airflow: AirflowHome, logs: Path) -> None:
+def migrate(airflow: AirflowHome, logs: Path) -> None:
+    """Make Airflow's tables; StackError when that fails."""
     command = [str(Path(sys.executable).with_name("airflow")), "db", "migrate"]
     logs.mkdir(parents=True, exist_ok=True)
     with (logs / "airflow-migrate.log").open("wb") as log:

@@ -95,6 +95,10 @@ class Stack:
                     f"see {self._log(service)}"
                 )
 
+    def pid(self, name: str) -> int:
+        """Return the process ID of the service `name`."""
+        return next(process.pid for service, process in self._running if service.name == name)
+
     def stop(self) -> None:
         """Stop every service, newest first, then other processes with the mark of this stack."""
         while self._running:

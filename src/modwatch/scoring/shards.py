@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from modwatch.errors import ModelError
+from modwatch.errors import LakeError, ModelError
 from modwatch.lake.schemas import SCORES, STAGED_SCORES
 from modwatch.scoring.scorer import Predictions, Scorer
 
@@ -50,14 +50,18 @@ def shards(batches: Iterable[pa.RecordBatch], *, shard_tokens: int) -> list[rang
     Args:
         batches: the comments of the day in any order, with `row` and `text`.
         shard_tokens: positive.
+
+    Raises:
+        LakeError: the comments were stored by a version of Modwatch that did not number them.
     """
-    parts = [
-        (batch.column("row").to_numpy(zero_copy_only=False), subwords(batch.column("text")))
-        for batch in batches
-        if batch.num_rows
-    ]
-    if not parts:
+    found = [batch for batch in batches if batch.num_rows]
+    if any(batch.column("row").null_count for batch in found):
+        raise LakeError(
+            "the day's comments have no row numbers; run check_comments of the day again"
+        )
+    if not found:
         return []
+    parts = [(batch.column("row").to_numpy(), subwords(batch.column("text"))) for batch in found]
     row, size = map(np.concatenate, zip(*parts, strict=True))
     order = np.argsort(row)
     row, until = row[order], np.cumsum(size[order])
