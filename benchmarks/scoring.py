@@ -13,7 +13,9 @@ of real comments (log-normal, median 30 words). Times are the best of three, tak
 `--encoder` compares both with a pre-trained encoder, SNGP on it, and real comments of Wikipedia
 Talk (`jigsaw2018`, a random sample; without the data, invented ones), at most 512 subwords of each,
 and prints how much of the machine's own rate of large bfloat16 matrix products the scorer reaches,
-from strings to scores. Times are those of the processor, medians of five, taken in turns.
+from strings to scores. In bfloat16 also with the linear layers of PyTorch in place of packed ones,
+and with batches of 4,096 subwords in place of those that fit the cache. Times are those of the
+processor, medians of the repeats, taken in turns.
 
 `--attention` compares attention in blocks with PyTorch's fused kernel, in bfloat16, 12 heads of 32,
 for batches of 2,048 subwords: processor time, medians of fifteen, taken in turns.
@@ -35,6 +37,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -43,9 +46,11 @@ import transformers
 from transformers import BertConfig, BertForSequenceClassification
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+from modwatch.models import bfloat16
 from modwatch.models.agreement import agreement
 from modwatch.models.artifact import save
 from modwatch.models.bfloat16 import blocked_attention
+from modwatch.models.memory import BatchLimits, LastingLimits
 from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.tokenizer import encode
 from modwatch.models.training import TrainedModel, train
@@ -143,7 +148,7 @@ def product(size: int = 1_536) -> tuple[Timed, float]:
     return (lambda: one @ other), 2.0 * size**3
 
 
-def with_encoder(encoder: str, data: Path, n: int, *, threads: int, repeats: int = 5) -> None:
+def with_encoder(encoder: str, data: Path, n: int, *, threads: int, repeats: int) -> None:
     """Print rates of the pipeline and the scorer, and how close bfloat16 comes to fp32."""
     texts = real_texts(data, n)
     recipe = Recipe(encoder=encoder, max_length=512, max_steps=30, batch_size=8, held_out=0.3)
@@ -165,6 +170,13 @@ def with_encoder(encoder: str, data: Path, n: int, *, threads: int, repeats: int
             "LocalScorer bf16": lambda: ours["bf16"].score(texts),
             "bf16 product": multiply,
         }
+        where = Path(scratch) / "artifact"
+        with patch.object(bfloat16, "can_pack", lambda: False):
+            plain = LocalScorer(where, precision="bf16", **one)  # type: ignore[arg-type]
+        large = LocalScorer(where, precision="bf16", **one)  # type: ignore[arg-type]
+        large._limits = LastingLimits(BatchLimits(batch_size=256, batch_tokens=4_096))
+        runs["bf16, plain layers"] = lambda: plain.score(texts)
+        runs["bf16, batches 4,096"] = lambda: large.score(texts)
         ours["bf16"].score(texts[:100])
         taken = processor_seconds(runs, dict.fromkeys(runs, 1) | {"bf16 product": 40}, repeats)
         exact, coarse = (each.score(texts).prob.astype(float) for each in ours.values())
@@ -280,7 +292,13 @@ def main() -> None:
         attention()
         return
     if given.encoder:
-        with_encoder(given.encoder, given.data, given.comments, threads=given.threads)
+        with_encoder(
+            given.encoder,
+            given.data,
+            given.comments,
+            threads=given.threads,
+            repeats=given.repeats,
+        )
         return
     compare(
         "offline default",
