@@ -1,5 +1,6 @@
-"""Puts the review console and the MLflow dashboard in Airflow's navigation.
+"""Puts the review console and the MLflow dashboard in Airflow's navigation, under *Plugins*.
 
+At the top level, Airflow 3.3 shows links to other addresses as buttons that do nothing.
 Airflow serves the console too, at `/modwatch`. Whichever way it is reached, the console asks for
 its own log-in: Airflow leaves the endpoints of plugins open to everybody.
 """
@@ -26,12 +27,10 @@ class ModwatchPlugin(AirflowPlugin):
             "name": "Review",
             "href": f"{_settings.airflow_url.rstrip('/')}{AIRFLOW_PREFIX}/",
             "destination": "nav",
-            "nav_top_level": True,
         },
         {
             "name": "MLflow",
             "href": f"{_settings.mlflow_url}/#/experiments?workflowType=machine_learning",
             "destination": "nav",
-            "nav_top_level": True,
         },
     ]

@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
@@ -14,6 +15,7 @@ from databases import owner_url
 from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows, tables_with
 from lake_days import batch
 from mlflow import MlflowClient
+from playwright.sync_api import Browser, Page
 from sqlalchemy import text
 
 from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
@@ -233,6 +235,57 @@ def test_console_and_mlflow_stand_in_airflows_navigation(job: DailyJob) -> None:
     for link in links:
         page = httpx.get(link, trust_env=False, follow_redirects=True, timeout=60)
         assert page.status_code == 200
+
+
+@pytest.mark.parametrize("by", ["mouse", "keyboard"])
+def test_the_navigation_opens_the_console_and_mlflow(
+    job: DailyJob, chromium: Browser, by: str
+) -> None:
+    settings = job.demo.settings
+    addresses = {"Review": f"{settings.airflow_url}/modwatch/", "MLflow": settings.mlflow_url}
+    with closing(chromium.new_context(viewport={"width": 1300, "height": 900})) as context:
+        page = context.new_page()
+        page.goto(settings.airflow_url)
+        page.fill("input[name=username]", "admin")
+        page.fill("input[name=password]", job.demo.airflow.password)
+        page.keyboard.press("Enter")
+        for place, (name, address) in enumerate(addresses.items()):
+            with context.expect_page() as opened:
+                choose(page, name, place, by)
+            assert opened.value.url.startswith(address)
+            opened.value.close()
+
+
+def choose(page: Page, name: str, place: int, by: str) -> None:
+    """Choose the entry at a place of the menu *Plugins*."""
+    menu, entry = (
+        page.get_by_role("button", name="Plugins"),
+        page.get_by_role("menuitem", name=name),
+    )
+    menu.focus()
+    if by == "mouse":
+        menu.click()
+        entry.hover()
+        page.wait_for_selector(f"[role=menuitem][data-highlighted]:has-text('{name}')")
+        entry.click()
+        return
+    page.keyboard.press("Enter")
+    entry.wait_for()
+    for _ in range(place):
+        page.keyboard.press("ArrowDown")
+    page.wait_for_selector(f"[role=menuitem][data-highlighted]:has-text('{name}')")
+    page.keyboard.press("Enter")
+
+
+def test_nothing_listens_beyond_this_machine(job: DailyJob) -> None:
+    listening = set()
+    for process in job.demo.stack.processes():
+        with suppress(psutil.NoSuchProcess):
+            for each in process.net_connections("inet"):
+                if each.status == psutil.CONN_LISTEN:
+                    listening.add((each.laddr.ip, each.laddr.port))
+    assert len(listening) >= 3
+    assert {host for host, _ in listening} == {"127.0.0.1"}, listening
 
 
 def test_through_airflow_the_console_asks_for_its_own_log_in(job: DailyJob) -> None:

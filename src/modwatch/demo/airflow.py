@@ -21,6 +21,14 @@ from modwatch.installed import dags_folder
 
 _USER = "admin"
 
+#: Log servers would listen on all interfaces; the API server reads the files itself.
+_PROGRAMS = (
+    ("api-server",),
+    ("scheduler", "--skip-serve-logs"),
+    ("dag-processor",),
+    ("triggerer", "--skip-serve-logs"),
+)
+
 #: Seconds that the scheduler needs to notice the end of a process.
 _SETTLE = 3
 #: Most responses to one question.
@@ -78,7 +86,6 @@ class AirflowHome:
             "AIRFLOW__API__SECRET_KEY": self.jwt_secret,
             "AIRFLOW__API_AUTH__JWT_SECRET": self.jwt_secret,
             "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.folder / "logs"),
-            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_HOST": "127.0.0.1",
             # The demo runs seven days in minutes: poll more often than once a second.
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
             "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": "False",
@@ -92,11 +99,11 @@ class AirflowHome:
         return [
             Service(
                 name=f"airflow-{program}",
-                command=[airflow, program],
+                command=[airflow, program, *options],
                 env=self.env,
                 ready_url=ready.get(program),
             )
-            for program in ("api-server", "scheduler", "dag-processor", "triggerer")
+            for program, *options in _PROGRAMS
         ]
 
 
