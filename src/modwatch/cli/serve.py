@@ -2,6 +2,7 @@
 
 import argparse
 import ipaddress
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,7 @@ def _serve(options: argparse.Namespace) -> None:
                 f"{options.host} can be reached by other machines; set MODWATCH_SCORER_TOKEN, here "
                 "and for the scoring tasks"
             )
+        logging.getLogger("modwatch").setLevel(logging.INFO)
         if options.replicas is None:
             _serve_here(options, at)
         else:

@@ -1,6 +1,7 @@
 """A model server as one process, on one device."""
 
 import asyncio
+import logging
 import socket
 
 import uvicorn
@@ -8,6 +9,8 @@ import uvicorn
 from modwatch.connections import listen, server_config
 from modwatch.serving.models import ServedModel
 from modwatch.serving.opening import ModelServer
+
+_log = logging.getLogger(__name__)
 
 #: Time for running requests to finish at shutdown.
 GRACE_SECONDS = 60
@@ -30,4 +33,5 @@ def serve(host: str, port: int, served: ModelServer) -> None:
 
 async def _serve(model: ServedModel, server: uvicorn.Server, listener: socket.socket) -> None:
     await model.refresh()
+    _log.info("Listening on http://%s:%d", *listener.getsockname()[:2])
     await server.serve(sockets=[listener])
