@@ -1,5 +1,5 @@
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +55,20 @@ def test_a_day_without_row_numbers_is_refused_with_the_remedy() -> None:
     rows = [{"row": 0, "text": "a"}, {"row": None, "text": "b"}]
     with pytest.raises(LakeError, match="run check_comments of the day again"):
         shards([pa.RecordBatch.from_pylist(rows)], shard_tokens=9)
+
+
+def test_the_texts_of_a_day_are_not_kept() -> None:
+    before, most = pa.total_allocated_bytes(), 0
+
+    def day() -> Iterator[pa.RecordBatch]:
+        nonlocal most
+        for number in range(20):
+            rows = range(1_000 * number, 1_000 * (number + 1))
+            yield pa.RecordBatch.from_pydict({"row": rows, "text": ["a" * 1_000] * 1_000})
+            most = max(most, pa.total_allocated_bytes() - before)
+
+    assert len(shards(day(), shard_tokens=10**6)) == 6
+    assert most < 5_000_000  # a batch has one million, the day 20
 
 
 def test_a_huge_day_has_no_more_shards_than_airflow_maps() -> None:

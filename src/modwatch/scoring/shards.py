@@ -54,14 +54,9 @@ def shards(batches: Iterable[pa.RecordBatch], *, shard_tokens: int) -> list[rang
     Raises:
         LakeError: the comments were stored by a version of Modwatch that did not number them.
     """
-    found = [batch for batch in batches if batch.num_rows]
-    if any(batch.column("row").null_count for batch in found):
-        raise LakeError(
-            "the day's comments have no row numbers; run check_comments of the day again"
-        )
-    if not found:
+    parts = [_rows_and_subwords(batch) for batch in batches if batch.num_rows]
+    if not parts:
         return []
-    parts = [(batch.column("row").to_numpy(), subwords(batch.column("text"))) for batch in found]
     row, size = map(np.concatenate, zip(*parts, strict=True))
     order = np.argsort(row)
     row, until = row[order], np.cumsum(size[order])
@@ -69,6 +64,16 @@ def shards(batches: Iterable[pa.RecordBatch], *, shard_tokens: int) -> list[rang
     ends = np.searchsorted(until, np.arange(1, count) * until[-1] / count) + 1
     firsts = [row[0], *row[np.unique(ends[ends < len(row)])], row[-1] + 1]
     return [range(int(first), int(end)) for first, end in itertools.pairwise(firsts)]
+
+
+def _rows_and_subwords(comments: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the row and the subwords of each comment, without memory of the batch."""
+    row = comments.column("row")
+    if row.null_count:
+        raise LakeError(
+            "the day's comments have no row numbers; run check_comments of the day again"
+        )
+    return row.to_numpy().copy(), subwords(comments.column("text"))
 
 
 def pieces(shard: range) -> dict[int, range]:
