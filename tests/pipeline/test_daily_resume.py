@@ -130,3 +130,17 @@ def test_a_finished_shard_is_not_scored_again(
         # Another version's scores are no part of this plan.
         with pytest.raises(AssertionError):
             daily.score_shard(at, MONDAY, **{**part, "model_version": "2"})
+
+
+def test_a_piece_of_another_plan_is_scored_again(install: Callable[..., Installation]) -> None:
+    """An attempt of an earlier plan stores its piece after the day was planned again."""
+    home = install(shard_tokens=10**6)
+    home.run("ingest", "check_comments")
+    with open_resources(home.settings) as at:
+        [part] = daily.plan_shards(at, MONDAY)
+        total = at.lake.count("comments", MONDAY)
+        # So few comments are missing that the validation of the day would tolerate it.
+        assert daily.score_shard(at, MONDAY, **{**part, "end": part["end"] - 3}) < total
+        assert daily.score_shard(at, MONDAY, **part) == total
+        ids = at.lake.table("staged_scores", MONDAY, columns=["comment_id"]).column(0).to_pylist()
+        assert len(set(ids)) == total

@@ -108,16 +108,25 @@ def score_shard(
     """Score one shard of the day; return how many comments it holds.
 
     Its pieces are stored as they are scored: after a failure, those that are stored are not scored
-    again. Scores that the source brought are taken as they are.
+    again, if they have exactly the comments of this plan. Scores that the source brought are taken
+    as they are.
     """
     from modwatch.scoring import own
-    from modwatch.scoring.shards import ScoresOnce, pieces, score_rows, staged
+    from modwatch.scoring.shards import ScoresOnce, pieces, score_rows, staged, stored_pieces
 
-    lake, keys = resources.lake, ["piece", "model_version"]
-    stored = lake.table("staged_scores", day, columns=keys, shard=shard).group_by(keys)
-    known = stored.aggregate([]).to_pylist()
-    done = {each["piece"] for each in known if each["model_version"] == model_version}
-    left = {piece: rows for piece, rows in pieces(range(first, end)).items() if piece not in done}
+    lake, keys = resources.lake, ["piece", "model_version", "comment_id"]
+    stored = stored_pieces(
+        lake.read("staged_scores", day, columns=keys, shard=shard), model_version=model_version
+    )
+
+    def is_stored(piece: int, rows: range) -> bool:
+        if piece not in stored:
+            return False
+        planned = lake.read_rows("comments", day, rows, columns=["comment_id"]).column(0)
+        return stored[piece] == set(planned.to_pylist())
+
+    all_pieces = pieces(range(first, end)).items()
+    left = {piece: rows for piece, rows in all_pieces if not is_stored(piece, rows)}
     columns, score_batch = [*own.COLUMNS], partial(own.own_scores, day=day)
     if left and own.own_version(lake.read("comments", day, columns=["model_version"])) is None:
         scorer = ScoresOnce(resources.scorer(model_version))

@@ -89,6 +89,27 @@ def pieces(shard: range) -> dict[int, range]:
     }
 
 
+def stored_pieces(scores: Iterable[pa.RecordBatch], *, model_version: str) -> dict[int, set[str]]:
+    """Return the comments of each piece that a version has scored.
+
+    >>> rows = [{"piece": 0, "model_version": "7", "comment_id": "a"},
+    ...         {"piece": 1, "model_version": "6", "comment_id": "b"}]
+    >>> stored_pieces([pa.RecordBatch.from_pylist(rows)], model_version="7")
+    {0: {'a'}}
+
+    Args:
+        scores: of the shard, with `piece`, `model_version` and `comment_id`.
+        model_version: that scores the day; scores of others are left out.
+    """
+    found = dict[int, set[str]]()
+    for batch in scores:
+        wanted = batch.filter(pc.equal(batch.column("model_version"), model_version))
+        columns = (wanted.column(name).to_pylist() for name in ("piece", "comment_id"))
+        for piece, comment_id in zip(*columns, strict=True):
+            found.setdefault(piece, set()).add(comment_id)
+    return found
+
+
 class ScoresOnce:
     """Scores equal texts of a shard once; satisfies `scoring.scorer.Scorer`.
 
