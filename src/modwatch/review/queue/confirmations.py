@@ -53,8 +53,8 @@ _SETTLE = text(
             AND (CAST(:comment_ids AS text[]) IS NULL OR comment_id = ANY (:comment_ids))
             AND id <> :but
         ORDER BY id FOR UPDATE SKIP LOCKED
-    ), standing AS MATERIALIZED (
-        SELECT id, {first_label_sql("item")} AS first_label,
+    ), standing AS MATERIALIZED (  -- never joined: the planner takes it for a single row
+        SELECT id, round, confirms, {first_label_sql("item")} AS first_label,
             CASE round WHEN 3 THEN {second_label_sql("item")} END AS second_label,
             ARRAY(
                 SELECT DISTINCT unnest(other.excluded) FROM review_item AS other
@@ -63,21 +63,21 @@ _SETTLE = text(
             ) AS acquainted
         FROM item
     ), settled AS MATERIALIZED (
-        SELECT standing.*, CASE round
-            WHEN 2 THEN standing.first_label = ANY (confirms)
-            ELSE standing.first_label <> second_label
+        SELECT *, CASE round
+            WHEN 2 THEN first_label = ANY (confirms)
+            ELSE first_label <> second_label
         END IS TRUE AS opens
-        FROM standing JOIN item USING (id)
+        FROM standing
     )
     UPDATE review_item SET
         status = CASE WHEN opens THEN 'waiting' ELSE 'blocked' END,
-        first_label = CASE WHEN opens AND round = 2 THEN settled.first_label END,
+        first_label = CASE WHEN opens AND settled.round = 2 THEN settled.first_label END,
         excluded = CASE
             WHEN opens AND NOT excluded @> acquainted THEN excluded || acquainted ELSE excluded
         END
     FROM settled WHERE review_item.id = settled.id AND (
         (opens AND (status = 'blocked' OR NOT excluded @> acquainted
-            OR round = 2 AND review_item.first_label IS DISTINCT FROM settled.first_label))
+            OR review_item.round = 2 AND review_item.first_label IS DISTINCT FROM settled.first_label))
         OR (NOT opens AND status = 'waiting' AND {FREE})
     )
     """  # noqa: S608 - our own text
