@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -224,6 +225,7 @@ def test_one_machine_serves_refuses_measures_and_drains(home: Installation) -> N
     with serving(env, *options) as (server, url), httpx.Client(base_url=url, timeout=60) as client:
         until(lambda: len(server.replicas()) == 2)
         only_loopback(server)
+        folder = only_its_user_reads_its_folder(server)
         for headers in ({}, {"Authorization": "Bearer wrong"}):
             assert client.post(f"{MODEL}/infer", json=body("a"), headers=headers).status_code == 401
         slow_clients_hold_up_nobody(client, url)
@@ -231,6 +233,21 @@ def test_one_machine_serves_refuses_measures_and_drains(home: Installation) -> N
         every_replica_is_measured(client, metrics)
         requests_are_answered_at_the_end(server, url)
         assert server.process.wait(timeout=60) == -signal.SIGTERM
+        assert not folder.exists()
+
+
+def only_its_user_reads_its_folder(server: Group) -> Path:
+    """Return the folder of Ray, to which comments are written when the memory is full."""
+    places = [
+        Path(connection.laddr)
+        for each in server.members()
+        for connection in each.net_connections("unix")
+        if str(connection.laddr).endswith("/plasma_store")
+    ]
+    folder = places[0].parents[3]  # FOLDER/ray/session_…/sockets/plasma_store
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert any(folder.glob("ray/session_*/logs"))
+    return folder
 
 
 def only_loopback(server: Group) -> None:

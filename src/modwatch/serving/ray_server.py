@@ -4,10 +4,12 @@ Call `ray_environment.prepare_ray` before this module is imported.
 """
 
 import logging
+import os
 import signal
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import ray
@@ -58,7 +60,7 @@ def serve_replicas(
     if address is None:
         for each in ((host, port), ("127.0.0.1", metrics_port)):
             listen(*each, program="the model server").close()
-    with _connected(address, metrics_port):
+    with _connected(address, metrics_port) as connection:
         if address is None:
             _check_room(options)
         _check_alone()
@@ -71,28 +73,39 @@ def serve_replicas(
                     _watch(came)
                     _drain(options.drain_seconds)
             finally:
-                _stop()
+                _stop(connection)
 
 
 @contextmanager
-def _connected(address: str | None, metrics_port: int) -> Iterator[None]:
-    """Connect to a cluster, or start Ray on this machine, and stop it at the end."""
-    here = {
-        "address": "local",
-        "include_dashboard": False,
-        "_node_ip_address": "127.0.0.1",
-        "_metrics_export_port": metrics_port,
-    }
-    where: dict[str, Any] = here if address is None else {"address": address}
-    try:
-        ray.init(**where, namespace=APPLICATION, logging_level=logging.WARNING)
-    except (ConnectionError, RuntimeError, ValueError) as exc:
-        place = "start on this machine" if address is None else f"be reached at {address}"
-        raise StackError(f"Ray cannot {place}: {str(exc).splitlines()[0]}") from exc
-    try:
-        yield
-    finally:
-        ray.shutdown()
+def _connected(address: str | None, metrics_port: int) -> Iterator[ExitStack]:
+    """Connect to a cluster, or start Ray on this machine; what is yielded ends that."""
+    with ExitStack() as exits:
+        where: dict[str, Any] = {"address": address}
+        if address is None:
+            where = {
+                "address": "local",
+                "include_dashboard": False,
+                "_node_ip_address": "127.0.0.1",
+                "_metrics_export_port": metrics_port,
+                # Ray opens the folder itself to all users, so there is one around it.
+                "_temp_dir": f"{exits.enter_context(_private_folder())}/ray",
+            }
+        try:
+            ray.init(**where, namespace=APPLICATION, logging_level=logging.WARNING)
+        except (ConnectionError, RuntimeError, ValueError) as exc:
+            place = "start on this machine" if address is None else f"be reached at {address}"
+            raise StackError(f"Ray cannot {place}: {str(exc).splitlines()[0]}") from exc
+        exits.callback(ray.shutdown)
+        yield exits
+
+
+def _private_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder of mode 0700, which is removed at the end.
+
+    Ray writes sockets, logs and, when its memory is full, comments below it.
+    """
+    where = os.environ.get("RAY_TMPDIR")
+    return tempfile.TemporaryDirectory(prefix="ray-", dir=where, ignore_cleanup_errors=True)
 
 
 def _check_room(options: RayOptions) -> None:
@@ -194,8 +207,8 @@ def _drain(seconds: float) -> None:
     time.sleep(_FLUSH_SECONDS)
 
 
-def _stop() -> None:
+def _stop(connection: ExitStack) -> None:
     """Stop the proxy and the replicas, and Ray if it was started here."""
     with suppress(RayError, RayServeException):  # it may have stopped by itself
         serve.shutdown()
-    ray.shutdown()
+    connection.close()  # now: a signal that has come may end the process before `with` does
