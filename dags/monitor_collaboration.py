@@ -48,8 +48,8 @@ MLflow.
   names the stratum without labels.
 - **`compare_groups` fails with SettingsError**: the file in `MODWATCH_IDENTITY_TERMS` cannot be
   read. Correct it and clear the task.
-- **a past day was scored again**: `measure` measures it again in the next run. Clear `detect_drift`
-  of the run of that day.
+- **a past day was scored again**: `hand_over` of *score_comments* starts another run of that day.
+  If it was not cleared, trigger a run with the day as its partition key.
 - **`publish` fails with TrackingError**: MLflow cannot be reached. The task is retried
   automatically, and publishes nothing twice.
 - **`raise_alerts` fails with SettingsError**: the message names the alert rule and its field.
