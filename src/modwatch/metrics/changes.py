@@ -1,0 +1,322 @@
+r"""Changes of level in a series of daily estimates of a share, such as accuracy.
+
+A day's estimate is uncertain by several points; the days before and after a change are many. Each
+day is taken to the scale φ = 2·arcsin √p, on which the standard error of a share does not depend on
+the share (Anscombe 1948), so that values of 1 and skewed intervals need no exception:
+
+    s_i = (φ(high_i) − φ(low_i)) / (2 · 1.96)      w_i = 1 / (s_i² + SPREAD²)
+
+For a change before day k, the levels are the weighted means m₀ and m₁ of the days before and from k
+on, with weights W₀ and W₁ in total, and the evidence is the generalised likelihood ratio
+
+    Z_k = (m₀ − m₁) / √(1/W₀ + 1/W₁)               Z = max_k Z_k
+
+(Siegmund 1985, *Sequential Analysis*, chapter 3; Lai 1995 for a series that grows by a day). With a
+uniform prior of k, the posterior of the change day is proportional to exp(Z_k²/2).
+
+`THRESHOLD` is calibrated by simulation, `benchmarks/alerts.py`: two series that are tested every
+day give less than one false alarm a quarter.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from modwatch.errors import MetricInputError
+from modwatch.metrics.inputs import Floats
+from modwatch.metrics.intervals import LEVEL, NORMAL_QUANTILE
+
+#: Evidence from which a change counts as detected; the false alarm rate follows from it.
+THRESHOLD = 4.0
+
+#: Evidence below which a fall that was detected is no longer supported by the later days.
+RELEASE = 2.0
+
+#: Standard deviation of the level from day to day beyond sampling error, on the scale φ: half a
+#: point at an accuracy of 0.97, one and a half at 0.5.
+SPREAD = 0.03
+
+#: Days with an estimate that must precede a change.
+MINIMUM_BEFORE = 7
+
+Direction = Literal["fall", "rise"]
+
+_SIGNS = {"fall": 1.0, "rise": -1.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """The mean of a share over several days, with its 95 % interval; all in [0, 1]."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangePoint:
+    """The most likely change of a series; days are positions in it, from 0."""
+
+    #: First day with an estimate at the new level.
+    day: int
+    #: 95 % interval of the first day at the new level, both ends included.
+    day_low: int
+    day_high: int
+    #: Z, in standard errors; from `THRESHOLD` on the change counts as detected.
+    evidence: float
+    before: Level
+    after: Level
+    #: Standard error of after − before.
+    error: float
+
+    @property
+    def change(self) -> tuple[float, float, float]:
+        """After − before, in [−1, 1], with its approximate 95 % interval.
+
+        >>> found = change_point([0.96] * 9 + [0.7], [0.92] * 9 + [0.63], [0.98] * 9 + [0.76])
+        >>> [round(number, 2) for number in found.change]
+        [-0.26, -0.33, -0.19]
+        """
+        value = self.after.value - self.before.value
+        margin = NORMAL_QUANTILE * self.error
+        return value, max(value - margin, -1.0), min(value + margin, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fall:
+    """A fall from which a series has not come back."""
+
+    #: When it fell first, and from which level: the reference until the level is back.
+    first: ChangePoint
+    #: Position from which the present level holds: after `first.day` if it changed further.
+    level_since: int
+    #: The present level.
+    now: Level
+    #: Standard error of now − first.before.
+    error: float
+
+    @property
+    def change(self) -> tuple[float, float, float]:
+        """Present level − level before the fall, in [−1, 1], with its approximate 95 % interval."""
+        return replace(self.first, after=self.now, error=self.error).change
+
+
+def change_point(
+    value: ArrayLike, low: ArrayLike, high: ArrayLike, *, direction: Direction = "fall"
+) -> ChangePoint | None:
+    """Return the most likely change in `direction`, detected or not.
+
+    Args:
+        value: (n,) a day's estimate each, in [0, 1]; NaN where there is none.
+        low: (n,) lower ends of their 95 % intervals.
+        high: (n,) upper ends.
+        direction: fall | rise.
+
+    Returns:
+        None with fewer than `MINIMUM_BEFORE` + 1 estimates, or if every split has the other
+        direction.
+
+    Raises:
+        MetricInputError: lengths differ, a number lies outside [0, 1], or low ≤ value ≤ high does
+            not hold.
+
+    >>> found = change_point([0.96] * 9 + [0.7], [0.92] * 9 + [0.63], [0.98] * 9 + [0.76])
+    >>> found.day, round(found.before.value, 2), round(found.after.value, 2)
+    (9, 0.96, 0.7)
+    >>> found.evidence > THRESHOLD
+    True
+    """
+    series = _Series.of(value, low, high)
+    return series.change_point(0, series.seen.size - 1, direction)
+
+
+def follow_falls(
+    value: ArrayLike, low: ArrayLike, high: ArrayLike, *, reported: int | None = None
+) -> list[Fall | None]:
+    """Return, for each day, the fall from which the series has not come back by then.
+
+    What is said of a day depends on it and earlier days alone. A fall begins when it is detected.
+    It ends when a rise is detected after which the interval of the level reaches the level before
+    the fall, or when later days leave its evidence under `RELEASE`: that it lasts is no reason.
+    `MINIMUM_BEFORE` days at the new level must pass before another fall is detected.
+
+    Arguments and errors as for `change_point`, and
+
+    Args:
+        reported: change day of a fall that was reported before. Within a week of it `RELEASE` is
+            enough to detect one, so that late labels do not withdraw what they hardly change.
+
+    >>> value = [0.96] * 9 + [0.7] * 5 + [0.96] * 5
+    >>> falls = follow_falls(value, [each - 0.05 for each in value], [0.98] * 9 + [0.75] * 5
+    ...                      + [0.98] * 5)
+    >>> "".join("." if fall is None else "x" for fall in falls)
+    '.........xxxxx.....'
+    """
+    return list(_Series.of(value, low, high).falls(reported))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Series:
+    """The days with an estimate, on the scale φ."""
+
+    #: (n,) days with an estimate up to a position, this one excluded; (n + 1,).
+    seen: NDArray[np.intp]
+    #: (m,) positions of these days.
+    position: NDArray[np.intp]
+    #: (m + 1,) cumulative weights, and weighted estimates.
+    weight: Floats
+    total: Floats
+
+    @classmethod
+    def of(cls, value: ArrayLike, low: ArrayLike, high: ArrayLike) -> "_Series":
+        columns = [
+            _shares(name, each) for name, each in zip(_NAMES, (value, low, high), strict=True)
+        ]
+        if len({column.size for column in columns}) > 1:
+            raise MetricInputError("value, low and high should have the same length")
+        there = ~np.isnan(columns).any(axis=0)
+        mid, bottom, top = (column[there] for column in columns)
+        if not ((bottom <= mid) & (mid <= top)).all():
+            raise MetricInputError("value should lie between low and high on every day")
+        error = (_angle(top) - _angle(bottom)) / (2 * NORMAL_QUANTILE)
+        weight = 1 / (error**2 + SPREAD**2)
+        return cls(
+            seen=np.concatenate([[0], np.cumsum(there)]).astype(np.intp),
+            position=np.flatnonzero(there),
+            weight=np.concatenate([[0.0], np.cumsum(weight)]),
+            total=np.concatenate([[0.0], np.cumsum(weight * _angle(mid))]),
+        )
+
+    def change_point(
+        self, start: int, stop: int, direction: Direction, minimum: int = MINIMUM_BEFORE
+    ) -> ChangePoint | None:
+        """Return the most likely change among the positions `start` ≤ … < `stop`.
+
+        `minimum` is how many days with an estimate must precede it.
+        """
+        split, fallen = self._evidence(start, stop, minimum)
+        if not split.size:
+            return None
+        evidence = _SIGNS[direction] * fallen
+        best = int(np.argmax(evidence))
+        if not evidence[best] > 0:
+            return None
+        first, last = self.seen[start], self.seen[stop]
+        day, (day_low, day_high) = split[best], self._days(split, evidence)
+        levels = self._level(first, day), self._level(day, last)
+        return ChangePoint(
+            day=int(self.position[day]),
+            day_low=day_low,
+            day_high=day_high,
+            evidence=float(evidence[best]),
+            before=levels[0][0],
+            after=levels[1][0],
+            error=float(np.hypot(levels[0][1], levels[1][1])),
+        )
+
+    def _evidence(self, start: int, stop: int, minimum: int) -> tuple[NDArray[np.intp], Floats]:
+        """Return which days may be the first after a change, and the evidence of a fall on each."""
+        first, last = self.seen[start], self.seen[stop]
+        split = np.arange(first + minimum, last)
+        before, after = (
+            self.weight[split] - self.weight[first],
+            self.weight[last] - self.weight[split],
+        )
+        fallen = (self.total[split] - self.total[first]) / before
+        fallen -= (self.total[last] - self.total[split]) / after
+        return split, fallen / np.sqrt(1 / before + 1 / after)
+
+    def _days(self, split: NDArray[np.intp], evidence: Floats) -> tuple[int, int]:
+        """Return the central credible interval of the change day; gaps before it count."""
+        density = np.exp((np.maximum(evidence, 0) ** 2 - evidence.max() ** 2) / 2)
+        below = np.cumsum(density) / density.sum()
+        tail = (1 - LEVEL) / 2
+        low, high = np.searchsorted(below, [tail, 1 - tail])
+        earliest = self.position[split[low] - 1] + 1
+        return int(earliest), int(self.position[split[min(high, split.size - 1)]])
+
+    def _level(self, first: int, last: int) -> tuple[Level, float]:
+        """Return the mean share of these days, and its standard error."""
+        weight = self.weight[last] - self.weight[first]
+        mean = (self.total[last] - self.total[first]) / weight
+        ends = mean + NORMAL_QUANTILE / np.sqrt(weight) * np.array([0.0, -1.0, 1.0])
+        value, low, high = (float(each) for each in np.sin(np.clip(ends, 0, np.pi) / 2) ** 2)
+        return Level(value=value, low=low, high=high), (high - low) / (2 * NORMAL_QUANTILE)
+
+    def falls(self, reported: int | None) -> Iterator[Fall | None]:
+        """Yield the fall in force at the end of each position."""
+        start, fall = 0, None
+        for stop in range(1, self.seen.size):
+            if fall is None:
+                start, fall = self._begun(start, stop, reported)
+            else:
+                start, fall = self._continued(start, stop, fall)
+            yield fall
+
+    def _begun(self, start: int, stop: int, reported: int | None) -> tuple[int, Fall | None]:
+        """Return where the reference starts, and a fall from it if one is detected."""
+        _, evidence = self._evidence(start, stop, MINIMUM_BEFORE)
+        if np.abs(evidence).max(initial=0) < (THRESHOLD if reported is None else RELEASE):
+            return start, None  # most days: nothing to look at
+        rise = self._detected(start, stop, "rise")
+        if rise is not None and self.seen[stop] - self.seen[rise.day] >= MINIMUM_BEFORE:
+            return rise.day, None  # a reference of fewer days would show no fall
+        fallen = self.change_point(start, stop, "fall")
+        if fallen is None:
+            return start, None
+        known = reported is not None and abs(fallen.day - reported) <= MINIMUM_BEFORE
+        if fallen.evidence < (RELEASE if known else THRESHOLD):
+            return start, None
+        return start, self._fall(fallen, fallen.day, stop)
+
+    def _continued(self, start: int, stop: int, fall: Fall) -> tuple[int, Fall | None]:
+        """Return where the reference starts, and what has become of a fall."""
+        since = fall.level_since
+        rise = self._detected(since, stop, "rise", 1)
+        if rise is not None and rise.after.high >= fall.first.before.value:
+            return rise.day, None
+        moved = rise or self._detected(since, stop, "fall", 1)
+        if moved is not None:
+            return start, self._fall(fall.first, moved.day, stop)
+        if since > fall.first.day:
+            return start, self._fall(fall.first, since, stop)
+        first = self.change_point(start, stop, "fall")
+        if first is None or first.evidence < RELEASE:
+            return start, None
+        return start, self._fall(first, first.day, stop)
+
+    def _detected(
+        self, start: int, stop: int, direction: Direction, minimum: int = MINIMUM_BEFORE
+    ) -> ChangePoint | None:
+        _, evidence = self._evidence(start, stop, minimum)
+        if (_SIGNS[direction] * evidence).max(initial=0) < THRESHOLD:
+            return None
+        return self.change_point(start, stop, direction, minimum)
+
+    def _fall(self, first: ChangePoint, since: int, stop: int) -> Fall:
+        now, error = self._level(self.seen[since], self.seen[stop])
+        before = (first.before.high - first.before.low) / (2 * NORMAL_QUANTILE)
+        return Fall(first=first, level_since=since, now=now, error=float(np.hypot(before, error)))
+
+
+_NAMES = ("value", "low", "high")
+
+
+def _shares(name: str, values: ArrayLike) -> Floats:
+    """Return shares as a float64 array; NaN is a day without an estimate."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as exc:
+        raise MetricInputError(f"{name} should be numeric; pass an array of floats") from exc
+    if array.ndim != 1:
+        raise MetricInputError(f"{name} should be a 1d array, got an array of shape {array.shape}")
+    if not (np.isnan(array) | ((array >= 0) & (array <= 1))).all():
+        raise MetricInputError(f"{name} should lie in [0, 1], or be NaN where there is no estimate")
+    return array
+
+
+def _angle(share: Floats) -> Floats:
+    return np.asarray(2 * np.arcsin(np.sqrt(share)), dtype=np.float64)
