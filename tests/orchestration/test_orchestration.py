@@ -8,10 +8,12 @@ import pytest
 from installation import Installation
 from receivers import Webhook, webhook
 
+from modwatch.errors import SettingsError
 from modwatch.orchestration import (
     TASK_DEFAULTS,
     TaskFailureNotifier,
     daily_schedule,
+    day_of,
     monthly_schedule,
 )
 
@@ -106,3 +108,18 @@ def test_a_killed_task_has_a_text_in_place_of_an_error(server: Webhook) -> None:
 def test_a_run_without_a_day_is_of_the_day_on_which_it_ran(server: Webhook) -> None:
     TaskFailureNotifier()(context(data_interval_start=None))
     assert server.requests[0].json["day"] == "2026-02-04"
+
+
+def test_a_day_that_has_not_ended_is_refused() -> None:
+    today = datetime.datetime.now(datetime.UTC).date()
+    for day in (today, today + datetime.timedelta(days=30)):
+        with pytest.raises(SettingsError, match="has not ended"):
+            day_of(SimpleNamespace(partition_key=day.isoformat()), None)
+    yesterday = today - datetime.timedelta(days=1)
+    assert day_of(SimpleNamespace(partition_key=yesterday.isoformat()), None) == yesterday
+
+
+@pytest.mark.parametrize("key", ["", "2026-1-5", "monday", "2026-02-30", "2026-01-05T00:00:00"])
+def test_a_partition_that_is_no_day_is_refused_with_the_remedy(key: str) -> None:
+    with pytest.raises(SettingsError, match="YYYY-MM-DD, as its partition key"):
+        day_of(SimpleNamespace(partition_key=key), None)

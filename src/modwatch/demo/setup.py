@@ -124,8 +124,9 @@ def _configured(data: DemoData, *, served: bool) -> Iterator[None]:
         os.environ["MODWATCH_EVALUATION_DATA"] = str(home.resolve() / "evaluation.jsonl")
     os.environ["MODWATCH_FIRST_DAY"] = data.first_day.isoformat()
     os.environ["MODWATCH_LAST_DAY"] = data.last_day.isoformat()
-    scorer = {"MODWATCH_SCORER": MODEL_SERVER} if served else {}
-    for name, value in {**DEMO_SETTINGS, **data.settings, **scorer}.items():
+    if served and os.environ.get("MODWATCH_SCORER", "local") == "local":
+        os.environ["MODWATCH_SCORER"] = MODEL_SERVER
+    for name, value in {**DEMO_SETTINGS, **data.settings}.items():
         os.environ.setdefault(name, value)
     try:
         yield

@@ -166,17 +166,20 @@ def day_of(dag_run: Any, data_interval_start: datetime.datetime | None) -> datet
     datetime.date(2026, 1, 6)
 
     Raises:
-        SettingsError: the run has neither, or the partition is no day.
+        SettingsError: the run has neither, or the partition is no day that has ended.
     """
     key = getattr(dag_run, "partition_key", None)
     if not key and data_interval_start is not None:
         return _utc_day(data_interval_start)
     try:
-        return datetime.date.fromisoformat(key or "")
+        day = datetime.date.fromisoformat(key or "")
     except ValueError:
         raise SettingsError(
             "the run has no day; trigger it with a day, YYYY-MM-DD, as its partition key"
         ) from None
+    if day >= _utc_day(datetime.datetime.now(datetime.UTC)):
+        raise SettingsError(f"{day} has not ended; trigger a run with an earlier day")
+    return day
 
 
 def _utc_day(moment: datetime.datetime) -> datetime.date:
