@@ -42,6 +42,9 @@ SPREAD = 0.03
 #: Days with an estimate that must precede a change.
 MINIMUM_BEFORE = 7
 
+#: Days with an estimate at the level after a rise that must be seen before a fall is over.
+MINIMUM_AFTER = 3
+
 Direction = Literal["fall", "rise"]
 
 _SIGNS = {"fall": 1.0, "rise": -1.0}
@@ -139,8 +142,9 @@ def follow_falls(
     """Return, for each day, the fall from which the series has not come back by then.
 
     What is said of a day depends on it and earlier days alone. A fall begins when it is detected.
-    It ends when a rise is detected after which the interval of the level reaches the level before
-    the fall, or when later days leave its evidence under `RELEASE`: that it lasts is no reason.
+    It ends when a rise of `MINIMUM_AFTER` days is detected after which the interval of the level
+    reaches the level before the fall, or when later days leave its evidence under `RELEASE`: that
+    it lasts is no reason.
     `MINIMUM_BEFORE` days at the new level must pass before another fall is detected.
 
     Arguments and errors as for `change_point`, and
@@ -153,7 +157,7 @@ def follow_falls(
     >>> falls = follow_falls(value, [each - 0.05 for each in value], [0.98] * 9 + [0.75] * 5
     ...                      + [0.98] * 5)
     >>> "".join("." if fall is None else "x" for fall in falls)
-    '.........xxxxx.....'
+    '.........xxxxxxx...'
     """
     return list(_Series.of(value, low, high).falls(reported))
 
@@ -276,6 +280,8 @@ class _Series:
         """Return where the reference starts, and what has become of a fall."""
         since = fall.level_since
         rise = self._detected(since, stop, "rise", 1)
+        if rise is not None and self.seen[stop] - self.seen[rise.day] < MINIMUM_AFTER:
+            rise = None  # a lucky day or two
         if rise is not None and rise.after.high >= fall.first.before.value:
             return rise.day, None
         moved = rise or self._detected(since, stop, "fall", 1)
