@@ -77,7 +77,8 @@ _SETTLE = text(
         END
     FROM settled WHERE review_item.id = settled.id AND (
         (opens AND (status = 'blocked' OR NOT excluded @> acquainted
-            OR review_item.round = 2 AND review_item.first_label IS DISTINCT FROM settled.first_label))
+            OR settled.round = 2
+                AND review_item.first_label IS DISTINCT FROM settled.first_label))
         OR (NOT opens AND status = 'waiting' AND {FREE})
     )
     """  # noqa: S608 - our own text
