@@ -1,10 +1,12 @@
 """The published scores of a day, as arrays."""
 
 import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.lake.delta import Lake
@@ -25,6 +27,16 @@ class DayScores:
     threshold: float | None
     #: The version that scored the day; empty without scores.
     model_version: str
+
+    def positions(self, ids: Sequence[pa.Array]) -> NDArray[np.int64]:
+        """Return where each comment of `ids`, one array after the other, stands here; −1: nowhere.
+
+        In one call for a whole day: each makes a table of all comments here.
+        """
+        if not ids:
+            return np.zeros(0, np.int64)
+        found = pc.index_in(pa.chunked_array(list(ids)), self.comment_id.combine_chunks())
+        return np.asarray(pc.fill_null(found, -1), np.int64)
 
 
 def day_scores(lake: Lake, day: datetime.date, *, role: str = "champion") -> DayScores:

@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -48,16 +49,18 @@ def _codes(lake: Lake, day: datetime.date, attribute: str, names: dict[str, int]
 
     New values get a code of their own, as long as codes suffice.
     """
-    ids = day_scores(lake, day).comment_id.combine_chunks()
-    found = np.zeros(len(ids), np.int16)
+    parts, ids = [np.zeros(0, np.int16)], list[pa.Array]()
     for batch in lake.read("comments", day, columns=["comment_id", attribute]):
         value = pc.fill_null(batch.column(attribute), "").dictionary_encode()
         known = value.dictionary.to_pylist()
         for name in known:
             if len(names) < _MOST_VALUES:
                 names.setdefault(name, len(names))
-        code = np.array([names.get(name, 0) for name in known], np.int16)[value.indices.to_numpy()]
-        place = pc.index_in(batch.column("comment_id"), ids)
-        scored = np.asarray(pc.is_valid(place))
-        found[np.asarray(place.drop_null())] = code[scored]
+        code = np.array([names.get(name, 0) for name in known], np.int16)
+        parts.append(code[value.indices.to_numpy()])
+        ids.append(batch.column("comment_id"))
+    scores = day_scores(lake, day)
+    place, codes = scores.positions(ids), np.concatenate(parts)
+    found = np.zeros(len(scores.comment_id), np.int16)
+    found[place[place >= 0]] = codes[place >= 0]
     return found

@@ -88,18 +88,22 @@ class _DayGroups:
 
 def _groups(lake: Lake, day: datetime.date, scores: DayScores, terms: Terms) -> _DayGroups:
     """Return the groups of the scored comments of a day."""
-    ids = scores.comment_id.combine_chunks()
     parts: dict[Group, list[NDArray[np.int64]]] = {}
     columns = ["comment_id", "platform", "language", "groups", "text"]
+    ids, read = list[pa.Array](), 0
     for batch in lake.read("comments", day, columns=columns):
-        place = pc.index_in(batch.column("comment_id"), ids)
-        scored = np.asarray(pc.is_valid(place))
-        position = np.asarray(pc.fill_null(place, 0)).astype(np.int64)
         for group, inside in _of_batch(batch, terms):
-            if (inside & scored).any():
-                parts.setdefault(group, []).append(position[inside & scored])
-    joined = {group: np.concatenate(found) for group, found in parts.items()}
-    return _DayGroups(size=len(ids), positions=joined)
+            if inside.any():
+                parts.setdefault(group, []).append(read + np.flatnonzero(inside))
+        ids.append(batch.column("comment_id"))
+        read += batch.num_rows
+    place = scores.positions(ids)
+    positions = {}
+    for group, rows in parts.items():
+        found = place[np.concatenate(rows)]
+        if (found >= 0).any():  # others were not scored
+            positions[group] = found[found >= 0]
+    return _DayGroups(size=len(scores.comment_id), positions=positions)
 
 
 def _of_batch(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[Group, Mask]]:

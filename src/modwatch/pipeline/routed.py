@@ -210,7 +210,9 @@ def queue_items(
     prob = dict(zip(wanted.to_pylist(), scores.prob[at.astype(np.int64)].tolist(), strict=True))
     columns = ["comment_id", "text", "parent_text", "language", "platform"]
     for batch in lake.read("comments", day, columns=columns):
-        for row in batch.filter(pc.is_in(batch.column("comment_id"), wanted)).to_pylist():
+        # Not `is_in`, which makes a table of all routed comments for each batch.
+        sent_there = [each in design for each in batch.column("comment_id").to_pylist()]
+        for row in batch.filter(pa.array(sent_there, pa.bool_())).to_pylist():
             sent, p = design[row["comment_id"]], prob[row["comment_id"]]
             known = {name: sent[name] for name in _DESIGN}
             item = NewItem(**row, **known, prob=p, uncertainty=p * (1 - p))
