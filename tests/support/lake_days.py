@@ -21,7 +21,9 @@ def batch(schema: pa.Schema, size: int, **columns: object) -> pa.RecordBatch:
 def put_comments(lake: Lake, day: datetime.date, size: int, **columns: object) -> None:
     noon = datetime.datetime.combine(day, datetime.time(12), datetime.UTC)
     ids = [f"c{number}" for number in range(size)]
-    given = {"comment_id": ids, "created_at": noon, "text": "an invented text"} | columns
+    row = list(range(size))
+    given = {"row": row, "comment_id": ids, "created_at": noon, "text": "an invented text"}
+    given |= columns
     lake.replace("comments", day, [batch(COMMENTS, size, dt=day, **given)])
 
 
@@ -53,9 +55,8 @@ def put_scores(
 def put_profile(lake: Lake, day: datetime.date) -> None:
     """Keep the profile of the day's comments and scores, as data validation does."""
     comments = lake.table("comments", day)
-    numbers = pa.array(np.arange(comments.num_rows))
     valid = InvalidRows(day=day, reason=np.zeros(comments.num_rows, np.int16), reasons=())
-    made = profile_comments(comments.append_column("row", numbers).to_batches(), valid)
+    made = profile_comments(comments.to_batches(), valid)
     scores = lake.table("scores", day, role="champion")
     prob, flagged = (scores.column(name).to_numpy() for name in ("prob", "flagged"))
     versions = scores.column("model_version").unique().to_pylist()
