@@ -143,7 +143,7 @@ def test_a_shard_that_fails_shows_no_text(files: Installation) -> None:
     files.run("ingest", "check_comments")
     with open_resources(files.settings) as at:
         refused(
-            lambda: daily.score_shard(at, MONDAY, model_version="99", shard=0, shards=1),
+            lambda: daily.score_shard(at, MONDAY, model_version="99", shard=0, first=0, end=9),
             NoChampionError,
             "no version 99",
         )
