@@ -187,5 +187,4 @@ def measurement_rows(day: datetime.date, table: pd.DataFrame, digest: str) -> pa
 
 def _positions(rows: pa.Table, scores: DayScores) -> NDArray[np.int64]:
     """Return where in the day's scores each row's comment stands, (m,)."""
-    places = pc.index_in(rows.column("comment_id"), scores.comment_id.combine_chunks())
-    return np.asarray(places.to_numpy(zero_copy_only=False), np.int64)
+    return scores.positions(rows.column("comment_id").chunks)

@@ -10,7 +10,6 @@ from typing import TypedDict
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.lake.day_scores import DayScores
@@ -206,8 +205,8 @@ def queue_items(
     """
     design = {row["comment_id"]: row for row in routed.to_pylist()}
     wanted = routed.column("comment_id")
-    at = pc.index_in(wanted, scores.comment_id.combine_chunks()).to_numpy(zero_copy_only=False)
-    prob = dict(zip(wanted.to_pylist(), scores.prob[at.astype(np.int64)].tolist(), strict=True))
+    at = scores.positions([wanted])
+    prob = dict(zip(wanted.to_pylist(), scores.prob[at].tolist(), strict=True))
     columns = ["comment_id", "text", "parent_text", "language", "platform"]
     for batch in lake.read("comments", day, columns=columns):
         # Not `is_in`, which makes a table of all routed comments for each batch.
