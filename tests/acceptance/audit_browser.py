@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from acceptance.audit_runs import DAG, FORM, Audits
 from modwatch.orchestration.audit_form import FORM as FIELDS
@@ -55,7 +55,7 @@ class Auditor:
                 form.locator(f"[name=element_{name}]").fill(str(value))
         self._picture(page, "audit-form")
         self._see_all_fields(form)
-        form.get_by_role("button", name=FIELDS["confirmed_share"].schema["section"]).click()
+        _open(form, FIELDS["confirmed_share"].schema["section"])
         share = form.locator("[name=element_confirmed_share]")
         share.fill(str(FORM["confirmed_share"]))
         # A switch, whose input is hidden: there is one user of Airflow.
@@ -106,15 +106,21 @@ class Auditor:
     def _url(self) -> str:
         return str(self.airflow.demo.airflow.url)
 
-    def _see_all_fields(self, form: Any) -> None:
+    def _see_all_fields(self, form: Locator) -> None:
         for field in FIELDS.values():
-            section = field.schema.get("section")
-            help_text = form.get_by_text(field.description, exact=True)
-            if section and not help_text.is_visible():
-                form.get_by_role("button", name=section).click()
-            expect(help_text).to_be_visible()
+            if section := field.schema.get("section"):
+                _open(form, section)
+            expect(form.get_by_text(field.description, exact=True)).to_be_visible()
             expect(form.get_by_text(field.schema["title"]).first).to_be_visible()
 
     def _picture(self, page: Page, name: str) -> None:
         if _PICTURES:
             page.screenshot(path=Path(_PICTURES) / f"{name}.png")
+
+
+def _open(form: Locator, section: str) -> None:
+    """Open a section of the form unless it is open: a click on an open one closes it."""
+    header = form.get_by_role("button", name=section)
+    if header.get_attribute("aria-expanded") != "true":
+        header.click()
+    expect(header).to_have_attribute("aria-expanded", "true")
