@@ -27,8 +27,8 @@ cleared and run again at any time.
 | `publish` | the tables above, validation results | MLflow |
 | `deliver_alerts` | the outbox | webhook, mail |
 
-Each channel is notified once when an incident opens and once when it ends. Alerts do not depend on
-MLflow.
+Each channel is notified when an incident opens, when its severity rises, and when it ends. Alerts
+do not depend on MLflow.
 
 ## Triage
 

@@ -17,7 +17,7 @@ from modwatch.alerts.delivery import deliver, report_failure
 from modwatch.alerts.evaluation import active_alerts
 from modwatch.alerts.messages import ActiveAlert, failure_alert
 from modwatch.errors import AlertError, SettingsError
-from modwatch.lake.schemas import DRIFT
+from modwatch.lake.schemas import DRIFT, MEASUREMENTS
 from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
 from modwatch.tracking.description import alert_tag
@@ -135,10 +135,12 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(
     judge(at, 0)
     [request] = server.requests
     said = request.json
-    assert said["title"] == "[warning] shifted (prob,fixed) opened: psi 0.31, since 2026-01-05"
+    assert said["title"] == (
+        "[warning] Shifted (prob, against the fixed reference), since 5 January 2026"
+    )
     assert said["text"].splitlines() == [
         "psi (prob,fixed) is 0.31 (95% CI 0.26 to 0.36, n = 500); threshold: lower bound > 0.2.",
-        "Incident opened on 2026-01-05; first day beyond the threshold: 2026-01-05.",
+        "Opened on 5 January 2026; it began on 5 January 2026.",
         "Look at: Look at the scores.",
     ]
     assert said["figure"]["value"] == 0.31
@@ -175,11 +177,13 @@ def test_late_labels_may_take_an_incident_back_but_not_silently(
 ) -> None:
     put(at, 0, 0.3)
     judge(at, 0)
-    put(at, 0, 0.15)
+    put(at, 0, 0.15)  # weaker, and no evidence against it
     put(at, 1, 0.15)
+    assert judge(at, 1) == (0, 0)
+    put(at, 0, 0.05)
     assert judge(at, 1) == (1, 1)
     assert events(server)[-1] == ("withdrawn", "2026-01-06")
-    assert "no longer meet the condition" in server.requests[-1].json["text"]
+    assert "do not meet the condition" in server.requests[-1].json["text"]
     assert active_on(at, day(0)) == ()
     put(at, 0, 0.3)
     assert judge(at, 1) == (1, 1)
@@ -236,6 +240,53 @@ def test_an_impossible_rule_stops_before_anything_is_told(
         daily.raise_alerts(at, day(0))
 
 
+def measure(at: Resources, number: int, accuracy: float) -> None:
+    """Keep the accuracy of a day."""
+    row = {
+        "dt": day(number), "metric": "accuracy", "value": accuracy, "low": accuracy - 0.05,
+        "high": min(accuracy + 0.04, 1.0), "n": 200, "status": "ok",
+    }  # fmt: skip
+    blank = {pa.string(): "", pa.int64(): 0, pa.float64(): 0.0}
+    needed = {each.name: blank.get(each.type) for each in MEASUREMENTS if not each.nullable}
+    rows = pa.RecordBatch.from_pylist([{**needed, **row}], schema=MEASUREMENTS)
+    at.lake.replace("measurements", day(number), [rows])
+
+
+def test_a_fall_of_accuracy_is_told_on_its_day_and_once_with_its_end(
+    home: Installation, server: Webhook
+) -> None:
+    """By the default rules, from stored estimates: late labels come in, and a day is run again."""
+    with open_resources(home.but(alert_rules=None, **to(server)).settings) as at:
+        for number in range(20):
+            measure(at, number, 0.96)
+        assert judge(at, 19) == (0, 0)
+        measure(at, 20, 0.7)
+        assert judge(at, 20) == (1, 1)
+        measure(at, 20, 0.72)
+        measure(at, 21, 0.69)
+        assert judge(at, 21) == judge(at, 20) == (0, 0)
+        (active,) = active_on(at, day(21))
+        assert (active.rule, active.severity, active.since) == (
+            "accuracy_fell_far",
+            "critical",
+            day(20),
+        )
+        assert "fell from 0.960" in active.description
+        for number in range(22, 40):
+            measure(at, number, 0.96)
+        assert judge(at, 39) == (1, 1)
+    opened, ended = (request.json for request in server.requests)
+    assert opened["title"] == (
+        "[critical] The model's accuracy fell from 0.960 to 0.700, since 25 January 2026"
+    )
+    assert (opened["event"], ended["event"], ended["incident"]) == (
+        "opened",
+        "recovered",
+        "quality",
+    )
+    assert opened["figure"]["change"]["day"] == "2026-01-25"
+
+
 # Receivers that fail
 
 
@@ -256,7 +307,7 @@ def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(
             assert deliver(at.database, at.alert_channels) == 1
             assert deliver(at.database, at.alert_channels) == 0
     assert len(post.messages) == len(server.requests) == 1
-    assert "shifted" in post.messages[0]
+    assert "Shifted" in post.messages[0]
 
 
 def test_a_refused_alert_holds_up_its_own_series_only(home: Installation) -> None:

@@ -1,5 +1,6 @@
 """Series of values to incidents and transitions, first by hand, then as properties."""
 
+import itertools
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from modwatch.alerts.incidents import (
     MetricValue,
     Transition,
     incidents,
+    merged,
     reconciled_incidents,
     transitions,
     watched,
@@ -178,7 +180,9 @@ TOLD = Incident(since=day(1), opened=day(1))
         ([1, 11], None, [("opened", 1)]),
         ([1, 11, 8], TOLD, []),  # still standing: no second message
         ([1, 11, 8, 4], TOLD, [("recovered", 3)]),
-        ([1, 8, 8, 4], TOLD, [("withdrawn", 3)]),  # in hindsight it never was
+        ([1, 8, 8], TOLD, []),  # late labels weaken it: not evidence against it
+        ([1, 8, 8, 4], TOLD, [("recovered", 3)]),
+        ([1, 5, 8, 8], TOLD, [("withdrawn", 3)]),  # late labels refute it: it never was
         ([1, 8, 11], TOLD, []),  # it began a day later: the same incident
         ([1, 11, 4, 11], TOLD, [("recovered", 2), ("opened", 3)]),
         ([1, 11, 4], None, []),  # over before anybody heard of it
@@ -205,8 +209,46 @@ def test_an_incident_older_than_what_is_looked_at_goes_on_and_ends() -> None:
 def test_transitions_carry_the_value_that_caused_them() -> None:
     (opened,) = told_of([1, 11], None)
     assert opened.value == series([1, 11])[1]
-    (withdrawn,) = told_of([1, 8, 8], TOLD)
-    assert withdrawn.value == series([1, 8, 8])[1]
+    (withdrawn,) = told_of([1, 5, 8], TOLD)
+    assert withdrawn.value == series([1, 5, 8])[1]
+
+
+def test_a_rising_severity_is_notified_once_for_the_same_incident() -> None:
+    told = Incident(since=day(1), opened=day(1), severity="warning")
+    worse = Incident(since=day(1), opened=day(1), severity="critical")
+    (escalated,) = transitions(told, [worse], today=day(4), current=None)
+    assert (escalated.kind, escalated.since, escalated.severity) == (
+        "escalated",
+        day(1),
+        "critical",
+    )
+    assert transitions(worse, [worse], today=day(4), current=None) == []
+    assert transitions(worse, [told], today=day(4), current=None) == []  # better is no news
+
+
+SPANS = st.builds(
+    lambda opened, length, severity: Incident(
+        since=day(opened),
+        opened=day(opened),
+        recovered=None if length is None else day(opened + length),
+        severity=severity,
+    ),
+    st.integers(0, 30),
+    st.none() | st.integers(1, 10),
+    st.sampled_from(["info", "warning", "critical"]),
+)
+
+
+@given(st.lists(SPANS, max_size=12))
+def test_merged_incidents_are_active_when_one_of_them_is(spanning: list[Incident]) -> None:
+    joined = merged(spanning)
+    for number in range(50):
+        active = [each for each in spanning if each.is_active_on(day(number))]
+        now = [each for each in joined if each.is_active_on(day(number))]
+        assert len(now) <= 1
+        assert bool(active) <= bool(now)  # two that meet have no day between them
+    ends = [(each.opened, each.recovered or date.max) for each in joined]
+    assert all(first[1] < second[0] for first, second in itertools.pairwise(ends))
 
 
 VALUES = st.lists(st.none() | st.floats(0, 20), max_size=25)

@@ -56,6 +56,22 @@ def test_what_is_estimated_opens_by_its_interval() -> None:
             assert rule.open.compare != "value", rule.name
 
 
+def test_a_fall_of_ten_points_is_critical_and_one_of_two_a_warning() -> None:
+    rules = {rule.name: rule for rule in load_rules()}
+    for metric in ("accuracy", "oc_accuracy"):
+        warning, critical = rules[f"{metric}_fell"], rules[f"{metric}_fell_far"]
+        assert (warning.open.bound, warning.severity) == (-0.02, "warning")
+        assert (critical.open.bound, critical.severity) == (-0.1, "critical")
+        low = rules[f"{metric}_low"]
+        assert {warning.name, critical.name} < set(low.unless)
+        assert {warning.cause, critical.cause, low.cause} == {"quality"}
+
+
+def test_what_a_rule_is_explained_by_exists() -> None:
+    rules = {rule.name: rule for rule in load_rules()}
+    assert {name for rule in rules.values() for name in rule.unless} < set(rules)
+
+
 def test_rules_of_ones_own_come_on_top(load) -> None:
     shipped = {rule.name for rule in load_rules()}
     assert set(load(RULE)) == {*shipped, "mine"}
@@ -93,6 +109,9 @@ def test_ours_can_be_left_out(load) -> None:
         ),
         ('"low"', '"insufficient"', "rule 'mine': open.compare and close.compare must both be"),
         ('look_at = "The scores."', "", "rule 'mine': look_at: Field required"),
+        ("days = 2", "days = 2, x = 1", "rule 'mine': open.x"),
+        ('name = "mine"', 'name = "mine"\ntitle = "{value.x}"', "rule 'mine': title: may contain"),
+        ('name = "mine"', 'name = "mine"\ncause = "A b"', "rule 'mine': cause"),
         ('metric = "psi"', 'metric = "psi"\nreference = "last"', "rule 'mine': reference"),
         ("[[rules]]", "rules = 3\n[[ruels]]", "rules"),
         ("close = {", "close = ", "invalid TOML"),

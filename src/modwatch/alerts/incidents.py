@@ -1,9 +1,9 @@
 """When an incident opens and closes: pure functions from a series of values to incidents.
 
 A series holds the values that one rule watches for one subject, one a day. `incidents` folds it
-into incidents, day by day; `transitions` compares them with the incident of which receivers were
-notified last, and returns what to notify them of now. Both depend on their arguments alone, so
-that evaluating a day again changes nothing.
+into incidents, day by day; `merged` joins those of several rules with one cause; `transitions`
+compares them with the incident of which receivers were notified last, and returns what to notify
+them of now. All depend on their arguments alone, so that evaluating a day again changes nothing.
 
 A value that cannot be evaluated (insufficient, too few comments, no interval) is skipped: it opens
 nothing, closes nothing and does not interrupt a streak.
@@ -14,9 +14,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from modwatch.alerts.rules import AlertRule, Condition
+from modwatch.alerts.rules import AlertRule, Condition, Severity, most_severe
+from modwatch.metrics.changes import Level
 
-Kind = Literal["opened", "recovered", "withdrawn"]
+Kind = Literal["opened", "escalated", "recovered", "withdrawn"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelChange:
+    """When the level of a metric changed, from which level to which."""
+
+    #: First day at the new level, and the ends of its 95 % interval.
+    day: datetime.date
+    day_low: datetime.date
+    day_high: datetime.date
+    before: Level
+    after: Level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +50,8 @@ class MetricValue:
     n: int
     #: ok | insufficient
     status: str = "ok"
+    #: Of a metric that follows the level of another: the change of which `value` is the size.
+    change: LevelChange | None = None
 
     @property
     def subject(self) -> str:
@@ -52,9 +67,9 @@ class MetricValue:
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """A period in which a rule's condition was met."""
+    """A period in which the condition of a rule was met, or those of rules with one cause."""
 
-    #: The first day beyond the threshold.
+    #: The first day beyond the threshold; the day of the change where one was dated.
     since: datetime.date
     #: The day on which enough such days had been seen.
     opened: datetime.date
@@ -63,6 +78,13 @@ class Incident:
     #: The values that opened and closed it; None if they lie before the days that were read.
     at_opening: MetricValue | None = None
     at_recovery: MetricValue | None = None
+    #: The highest that it reached.
+    severity: Severity = "critical"
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether `since` is the estimated day of a change."""
+        return self.at_opening is not None and self.at_opening.change is not None
 
     def is_active_on(self, day: datetime.date) -> bool:
         """Return whether the incident was active at the end of `day`."""
@@ -80,6 +102,8 @@ class Transition:
     day: datetime.date
     #: The value that caused it, if there is one.
     value: MetricValue | None
+    #: The highest severity of the incident; None: that of the rule.
+    severity: Severity | None = None
 
 
 def watched(rule: AlertRule, values: Iterable[MetricValue]) -> dict[str, list[MetricValue]]:
@@ -134,12 +158,53 @@ def incidents(
         if len(streak) < condition.days:
             continue
         if active is None:
-            active = Incident(since=streak[0].day, opened=value.day, at_opening=value)
+            active = Incident(
+                since=value.change.day if value.change else streak[0].day,
+                opened=value.day,
+                at_opening=value,
+                severity=rule.severity,
+            )
         else:
             ended.append(replace(active, recovered=value.day, at_recovery=value))
             active = None
         streak = []
     return [*ended, active] if active else ended
+
+
+def merged(of_rules: Iterable[Incident]) -> list[Incident]:
+    """Return the incidents of rules with one cause as those of the cause, in order.
+
+    Incidents that overlap, or of which one opens on the day on which another ends, are one.
+
+    >>> days = [datetime.date(2026, 1, day) for day in range(1, 9)]
+    >>> one = Incident(since=days[0], opened=days[1], recovered=days[4], severity="warning")
+    >>> two = Incident(since=days[2], opened=days[3], recovered=days[6], severity="critical")
+    >>> [(each.since.day, each.recovered.day, each.severity) for each in merged([two, one])]
+    [(1, 7, 'critical')]
+    """
+    found: list[Incident] = []
+    for each in sorted(of_rules, key=lambda incident: (incident.opened, incident.since)):
+        last = found[-1] if found else None
+        if last and (last.recovered is None or each.opened <= last.recovered):
+            found[-1] = _joined(last, each)
+        else:
+            found.append(each)
+    return found
+
+
+def _joined(first: Incident, second: Incident) -> Incident:
+    """Return two incidents as one; an estimated day of the change is preferred to a crossing."""
+    dated = [each for each in (first, second) if each.is_dated] or [first, second]
+    ends = [each.recovered for each in (first, second) if each.recovered]
+    last = max((first, second), key=lambda each: each.recovered or datetime.date.max)
+    return replace(
+        first,
+        since=min(each.since for each in dated),
+        at_opening=dated[0].at_opening,
+        recovered=max(ends) if len(ends) == 2 else None,
+        at_recovery=last.at_recovery if len(ends) == 2 else None,
+        severity=most_severe([first.severity, second.severity]),
+    )
 
 
 def reconciled_incidents(
@@ -148,8 +213,9 @@ def reconciled_incidents(
     """Return the incidents of a series, given the one that receivers see as active.
 
     Labels come late and values change, so that the series may no longer show that incident. If a
-    value now contradicts it, it is dropped. If none does, because the values of its first days
-    have become insufficient or lie before the series, it stays active.
+    value now contradicts it, which takes the condition that closes an incident, it is dropped. If
+    none does, because the values of its first days lie between the bounds, have become insufficient
+    or lie before the series, it stays active.
     """
     found = incidents(rule, series)
     if notified is None or _same(notified, found) or _is_refuted(rule, series, notified):
@@ -166,29 +232,39 @@ def transitions(
 ) -> list[Transition]:
     """Return what to notify receivers of, given the one they see as active.
 
-    Receivers are notified of every active incident once, and once of its end: *recovered*, or
+    Receivers are notified of every active incident once, again when its severity rises, and once of
+    its end: *recovered*, or
     *withdrawn* if the values no longer support it (on `today`, with the `current` value of the day
     on which it opened). An incident that is already over when it is first found is not notified,
     since nobody can act on it.
     """
     active = found[-1] if found and found[-1].recovered is None else None
     same = _same(notified, found) if notified else None
-    if same is not None and same is active:
-        return []
+    if notified and same is not None and same is active:
+        if most_severe([notified.severity, same.severity]) == notified.severity:
+            return []
+        return [_transition("escalated", same, notified.since, today, current)]
     ended: list[Transition] = []
     if notified and same and same.recovered:
-        ended = [_transition("recovered", notified.since, same.recovered, same.at_recovery)]
+        when, value = same.recovered, same.at_recovery
+        ended = [_transition("recovered", notified, notified.since, when, value)]
     elif notified:
-        ended = [_transition("withdrawn", notified.since, today, current)]
+        ended = [_transition("withdrawn", notified, notified.since, today, current)]
     if active is None:
         return ended
-    return [*ended, _transition("opened", active.since, active.opened, active.at_opening)]
+    opened = _transition("opened", active, active.since, active.opened, active.at_opening)
+    return [*ended, opened]
 
 
 def _transition(
-    kind: Kind, since: datetime.date, day: datetime.date, value: MetricValue | None
+    kind: Kind,
+    incident: Incident,
+    since: datetime.date,
+    day: datetime.date,
+    value: MetricValue | None,
 ) -> Transition:
-    return Transition(kind=kind, since=since, day=day, value=value)
+    severity = incident.severity
+    return Transition(kind=kind, since=since, day=day, value=value, severity=severity)
 
 
 def _same(notified: Incident, found: Sequence[Incident]) -> Incident | None:
@@ -197,6 +273,11 @@ def _same(notified: Incident, found: Sequence[Incident]) -> Incident | None:
 
 
 def _is_refuted(rule: AlertRule, series: Sequence[MetricValue], notified: Incident) -> bool:
-    """Return whether a value of the days that opened the incident no longer meets its condition."""
-    first = (each for each in series if notified.since <= each.day <= notified.opened)
-    return any(exceeds(rule, rule.open, each) is False for each in first)
+    """Return whether a value of the days that opened the incident meets the closing condition.
+
+    The days from a change to the day on which it was detected show no change: they say nothing.
+    """
+    first = [each for each in series if notified.since <= each.day <= notified.opened]
+    if rule.watches_changes:
+        first = [each for each in first if each.day == notified.opened]
+    return any(exceeds(rule, rule.close, each) is False for each in first)

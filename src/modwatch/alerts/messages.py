@@ -2,19 +2,40 @@
 
 import datetime
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from modwatch.alerts.incidents import MetricValue, Transition
+from modwatch.alerts.incidents import LevelChange, MetricValue, Transition
 from modwatch.alerts.rules import SEVERITIES, AlertRule, Severity
 
 _TRANSITIONS = {
-    "opened": "Incident opened on {day}; first day beyond the threshold: {since}.",
-    "recovered": "Incident recovered on {day}; active since {since}.",
-    "withdrawn": "Incident withdrawn on {day}: with the labels received since, the values of "
-    "{since} no longer meet the condition.",
+    "opened": "Opened on {day}; it began on {since}.",
+    "escalated": "More severe since {day}; it began on {since}.",
+    "recovered": "Recovered on {day}; it began on {since}.",
+    "withdrawn": "Withdrawn on {day}: with the labels received since, the values of {since} do not "
+    "meet the condition.",
 }
+
+_PREFIXES = {
+    "opened": "",
+    "escalated": "Worse: ",
+    "recovered": "Recovered: ",
+    "withdrawn": "Withdrawn: ",
+}
+
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+_REFERENCES = {"fixed": "the fixed reference", "trailing": "the days before"}
+
+#: Of metrics that follow a level: whose level it is.
+_METRIC_NAMES = {"accuracy_change": "Accuracy", "oc_accuracy_change": "Accuracy with review"}
+
+#: A rule, its subject, and its value on the day of the message, if it has one.
+Finding = tuple[AlertRule, str, MetricValue | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,44 +90,81 @@ def most_severe_first(alerts: Iterable[ActiveAlert]) -> tuple[ActiveAlert, ...]:
     return tuple(sorted(alerts, key=lambda a: (-SEVERITIES.index(a.severity), a.rule, a.subject)))
 
 
-def incident_alert(rule: AlertRule, subject: str, transition: Transition, sequence: int) -> Alert:
-    """Return the alert for a transition; `sequence` numbers those of the rule and subject."""
-    value, kind, since = transition.value, transition.kind, transition.since
-    facts = {
-        "event": kind,
-        "severity": rule.severity,
-        "rule": rule.name,
-        "subject": subject,
-        "metric": rule.metric,
-        "since": since.isoformat(),
-        "day": transition.day.isoformat(),
-        "figure": _value_facts(value),
-        "bound": rule.open.bound,
-        "direction": rule.direction,
-        "look_at": rule.look_at,
-    }
+def incident_alert(
+    series: str,
+    found: Sequence[Finding],
+    transition: Transition,
+    sequence: int,
+    *,
+    headline: str | None = None,
+) -> Alert:
+    """Return the alert for a transition of an incident.
+
+    Args:
+        series: name of the cause.
+        found: what its rules found, the leading one first.
+        transition: what to notify of.
+        sequence: number of the alert among those of the cause, from 1.
+        headline: what happened, as it was said before; default: from the leading rule.
+    """
+    (rule, subject, value), *others = found
+    kind, since, day = transition.kind, transition.since, transition.day
+    severity = transition.severity or rule.severity
+    headline = headline or describe_finding(rule, subject, value)
+    also = dict.fromkeys(describe_finding(*each) for each in others)
+    also.pop(headline, None)
     lines = [
         f"{describe_value(rule, value)}." if value else "",
-        _TRANSITIONS[kind].format(day=transition.day, since=since),
-        f"Look at: {rule.look_at}" if kind == "opened" else "",
+        _TRANSITIONS[kind].format(day=written(day), since=written(since)),
+        f"Also: {'; '.join(also)}." if also and kind in ("opened", "escalated") else "",
+        f"Look at: {rule.look_at}" if kind in ("opened", "escalated") else "",
     ]
-    number = f": {value.metric} {value.value:.4g}" if value and value.value is not None else ""
     return Alert(
-        key=_incident_key(rule.name, subject, since, sequence, kind),
-        title=f"[{rule.severity}] {rule.name}{_of(subject)} {kind}{number}, since {since}",
+        key=f"{series}/{since}/{sequence}-{kind}",
+        title=f"[{severity}] {_PREFIXES[kind]}{headline}, since {written(since)}",
         text="\n".join(line for line in lines if line),
-        facts=facts,
+        facts={
+            "event": kind,
+            "severity": severity,
+            "incident": series,
+            "headline": headline,
+            "rule": rule.name,
+            "subject": subject,
+            "metric": rule.metric,
+            "since": since.isoformat(),
+            "day": day.isoformat(),
+            "figure": _value_facts(value),
+            "bound": rule.open.bound,
+            "direction": rule.direction,
+            "look_at": rule.look_at,
+        },
     )
 
 
-def unwatched_alert(rule: str, subject: str, since: datetime.date, sequence: int) -> Alert:
-    """Return the alert that withdraws an incident whose rule was removed or has no data."""
-    facts = {"event": "withdrawn", "rule": rule, "subject": subject, "since": since.isoformat()}
+def unwatched_alert(
+    facts: Mapping[str, Any],
+    since: datetime.date,
+    sequence: int,
+    *,
+    series: str,
+    moved: str | None = None,
+) -> Alert:
+    """Return the alert that withdraws an incident whose rule was removed or has no data.
+
+    `facts` are those of the last alert; `moved` is the cause that the rule belongs to now.
+    """
+    why = (
+        f"The rule belongs to the incident {moved} now."
+        if moved
+        else "The rule was removed or has no data."
+    )
+    kept = {name: facts[name] for name in ("rule", "subject")}
+    said = facts.get("headline") or kept["rule"] + _of(kept["subject"])
     return Alert(
-        key=_incident_key(rule, subject, since, sequence, "withdrawn"),
-        title=f"{rule}{_of(subject)} withdrawn, since {since}",
-        text=f"Incident withdrawn; active since {since}. The rule was removed or has no data.",
-        facts=facts,
+        key=f"{series}/{since}/{sequence}-withdrawn",
+        title=f"Withdrawn: {said}, since {written(since)}",
+        text=f"Incident withdrawn; it began on {written(since)}. {why}",
+        facts={"event": "withdrawn", "incident": series, **kept, "since": since.isoformat()},
     )
 
 
@@ -222,6 +280,42 @@ def reminder_alert(
     )
 
 
+def describe_finding(rule: AlertRule, subject: str, value: MetricValue | None) -> str:
+    """Return what a rule found, as a headline; the rule's title, or its name where it has none.
+
+    >>> rule = AlertRule(name="scores_shifted", severity="info", metric="psi", direction="above",
+    ...                  look_at="it", open={"bound": 0.2}, close={"bound": 0.1})
+    >>> describe_finding(rule, "prob,fixed", None)
+    'Scores shifted (prob, against the fixed reference)'
+    """
+    feature, comma, reference = subject.rpartition(",")
+    if not comma or reference not in _REFERENCES:
+        feature, reference = subject, ""
+    if not rule.title or ("{before}" in rule.title and (value is None or value.change is None)):
+        against = f", against {_REFERENCES[reference]}" if reference else ""
+        about = f" ({feature}{against})" if subject else ""
+        return rule.name.replace("_", " ").capitalize() + about
+    change = value.change if value else None
+    number = "" if value is None or value.value is None else f"{value.value:.3g}"
+    names = {
+        "feature": feature,
+        "value": number,
+        "before": f"{change.before.value:.3f}" if change else "",
+        "after": f"{change.after.value:.3f}" if change else "",
+    }
+    title = re.sub(r"\{(\w+)\}", lambda found: names[found[1]], rule.title)
+    return " ".join(title.split())
+
+
+def written(day: datetime.date) -> str:
+    """Return a day in words.
+
+    >>> written(datetime.date(2026, 3, 12))
+    '12 March 2026'
+    """
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
 def describe_value(rule: AlertRule, value: MetricValue) -> str:
     """Return a metric value with its interval and the rule's threshold, in one line.
 
@@ -232,6 +326,8 @@ def describe_value(rule: AlertRule, value: MetricValue) -> str:
     ...     rule, MetricValue(day=day, metric="psi", value=0.31, low=0.28, high=0.35, n=2000))
     'psi is 0.31 (95% CI 0.28 to 0.35, n = 2,000); threshold: lower bound > 0.2'
     """
+    if value.change is not None:
+        return _describe_change(value, value.change)
     name = value.metric + _of(value.subject)
     if value.value is None:
         return f"{name} could not be estimated (n = {value.n:,})"
@@ -244,6 +340,28 @@ def describe_value(rule: AlertRule, value: MetricValue) -> str:
     compared = {"low": "lower bound ", "high": "upper bound ", "value": ""}[rule.open.compare]
     sign = {"above": ">", "below": "<"}[rule.direction]
     return f"{text}; threshold: {compared}{sign} {rule.open.bound:g}"
+
+
+def _describe_change(value: MetricValue, change: LevelChange) -> str:
+    """Return levels, size and day of a change, each with its 95 % interval."""
+    name = _METRIC_NAMES.get(value.metric, value.metric)
+    size = 100 * (value.value or 0.0)
+    ends = ""
+    if value.low is not None and value.high is not None:
+        ends = f" (95 % interval {_signed(100 * value.low)} to {_signed(100 * value.high)})"
+    days = ""
+    if change.day_low < change.day_high:
+        days = f" ({written(change.day_low)} to {written(change.day_high)})"
+    before, after = change.before, change.after
+    return (
+        f"{name} fell from {before.value:.3f} ({before.low:.3f} to {before.high:.3f}) to "
+        f"{after.value:.3f} ({after.low:.3f} to {after.high:.3f}), a change of {_signed(size)} "
+        f"points{ends}, since {written(change.day)}{days}"
+    )
+
+
+def _signed(number: float) -> str:
+    return f"{number:+.1f}".replace("-", "−")
 
 
 def series_name(rule: str, subject: str) -> str:
@@ -264,13 +382,16 @@ def header_safe(text: str) -> str:
     return re.sub(r"[^\x21-\x7e]", "_", text)
 
 
-def _incident_key(rule: str, subject: str, since: datetime.date, sequence: int, kind: str) -> str:
-    return f"{series_name(rule, subject)}/{since}/{sequence}-{kind}"
-
-
 def _of(subject: str) -> str:
     return f" ({subject})" if subject else ""
 
 
 def _value_facts(value: MetricValue | None) -> dict[str, Any] | None:
-    return {**asdict(value), "day": value.day.isoformat()} if value else None
+    """Return a value as JSON: days as text."""
+    if value is None:
+        return None
+    plain = {**asdict(value), "day": value.day.isoformat()}
+    if value.change:
+        days = {name: getattr(value.change, name) for name in ("day", "day_low", "day_high")}
+        plain["change"] |= {name: day.isoformat() for name, day in days.items()}
+    return plain

@@ -15,6 +15,9 @@ from modwatch.quality.store import CheckStore
 #: An older witness of the decision log is missing: one is written every day.
 WITNESS_HOURS = 1.0
 
+#: Whether validation warned, by suite.
+_WARNED = {"comments": "checks_warned", "scores": "score_checks_warned"}
+
 #: What is watched of groups of moderators, by metric of `annotator_groups`.
 _OF_ANNOTATORS = {
     "agreement": "annotators_agreement_difference",
@@ -38,7 +41,8 @@ def metric_values(
         window_accuracy, …                 `window_measurements`, the same over the trailing window
         group_…_difference                 `comment_groups`, by attribute and group
         psi, volume_ratio, cbpe_…, …       `drift`, by feature and reference
-        checks_rejected, checks_warned     the day's validation results: 1 or 0
+        checks_rejected                    the day's validation results: 1 or 0
+        checks_warned, score_checks_warned the same of the comments, and of the scores
         log_problems, log_witness_missing  `log_verifications`: how many, and 1 or 0
 
     Estimates at a strategy or review fraction other than that day's deployed one are skipped.
@@ -128,15 +132,16 @@ def _drift(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[Me
 def _validation(
     checks: CheckStore, first: datetime.date, last: datetime.date
 ) -> Iterator[MetricValue]:
-    """Yield whether each validated day was rejected and, if it was not, whether it has warnings."""
+    """Yield whether each validated day was rejected and, if it was not, what has warnings."""
     for day in (day for day in checks.days() if first <= day <= last):
-        results = [each for suite in get_args(Suite) if (each := checks.load(suite, day))]
-        statuses = {result.status for result in results}
-        n = max((result.rows for result in results), default=0)
-        rejected, warned = float("rejected" in statuses), float("warned" in statuses)
-        yield MetricValue(day=day, metric="checks_rejected", value=rejected, n=n)
-        if not rejected:
-            yield MetricValue(day=day, metric="checks_warned", value=warned, n=n)
+        results = {suite: found for suite in get_args(Suite) if (found := checks.load(suite, day))}
+        rejected = any(result.status == "rejected" for result in results.values())
+        n = max((result.rows for result in results.values()), default=0)
+        yield MetricValue(day=day, metric="checks_rejected", value=float(rejected), n=n)
+        for suite, metric in _WARNED.items():
+            if suite in results and not rejected:
+                warned = float(results[suite].status == "warned")
+                yield MetricValue(day=day, metric=metric, value=warned, n=n)
 
 
 def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:

@@ -1,12 +1,13 @@
 """Alert rules: data in TOML files, validated when they are loaded."""
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from modwatch.errors import SettingsError
 
@@ -18,10 +19,25 @@ SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 #: What is compared: the value, an end of its 95 % interval, or whether the value is missing.
 Compared = Literal["value", "low", "high", "insufficient"]
 
+#: The metrics that are the size of a change of level, by the metric whose level it is.
+LEVEL_CHANGES = {"accuracy": "accuracy_change", "oc_accuracy": "oc_accuracy_change"}
+
+#: What a title may name: the feature, the value, and the levels before and after a change.
+_TITLE = re.compile(r"(?:[^{}]|\{(?:feature|value|before|after)\})*")
+
 _DIRECTIONS = {"above": 1.0, "below": -1.0}
 
 # From the comparison that opens the fewest incidents to the one that opens the most.
 _STRICTNESS = {"above": ("low", "value", "high"), "below": ("high", "value", "low")}
+
+
+def most_severe(severities: Iterable[Severity]) -> Severity:
+    """Return the highest severity.
+
+    >>> most_severe(["warning", "critical", "info"])
+    'critical'
+    """
+    return max(severities, key=SEVERITIES.index)
 
 
 class Condition(BaseModel):
@@ -70,6 +86,27 @@ class AlertRule(BaseModel):
     settle_days: int = Field(0, ge=0, le=30)
     #: What to investigate.
     look_at: str = Field(min_length=1, max_length=500)
+    #: What happened, in words; may contain {feature}, {value}, {before} and {after}.
+    title: str = Field("", max_length=120)
+    #: Rules with the same cause open one incident together; alone without one.
+    cause: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")] | None = None
+    #: Rules whose incidents explain this one's values: while one is active, and until the trailing
+    #: window has no day of it, values are skipped.
+    unless: tuple[str, ...] = ()
+
+    @property
+    def watches_changes(self) -> bool:
+        """Whether the metric is the size of a change of level."""
+        return self.metric in LEVEL_CHANGES.values()
+
+    @field_validator("title")
+    @classmethod
+    def _names_what_is_known(cls, title: str) -> str:
+        if not _TITLE.fullmatch(title) or not title.isprintable():
+            raise ValueError(
+                "may contain {feature}, {value}, {before} and {after} in braces, on one line"
+            )
+        return title
 
     @model_validator(mode="after")
     def _cannot_open_and_close_at_once(self) -> "AlertRule":

@@ -1,0 +1,301 @@
+"""Evening by evening: one cause has one incident, whichever of its rules see it."""
+
+import datetime
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from modwatch.alerts.causes import Cause, evaluate_rules
+from modwatch.alerts.incidents import MetricValue
+from modwatch.alerts.rules import AlertRule, load_rules
+from modwatch.review.outbox.messages import OutboxMessage
+
+FIRST = datetime.date(2026, 3, 1)
+RULES = load_rules()
+WINDOW = 14
+Known = Callable[[int], Sequence[MetricValue]]
+
+
+def day(number: int) -> datetime.date:
+    return FIRST + datetime.timedelta(days=number)
+
+
+class Receiver:
+    """Gets the messages of evening after evening."""
+
+    def __init__(self, rules: Sequence[AlertRule] = RULES) -> None:
+        self.rules = rules
+        self.last: dict[str, OutboxMessage] = {}
+        self.causes: list[Cause] = []
+        self.heard: list[OutboxMessage] = []
+
+    def evening(self, number: int, values: Sequence[MetricValue]) -> list[OutboxMessage]:
+        """Evaluate the rules up to a day; the same again must say nothing."""
+        for new in (True, False):
+            self.causes, messages = evaluate_rules(
+                self.rules, values, self.last, day(number), topic="incident", window_days=WINDOW
+            )
+            assert new or messages == []
+            if new:
+                heard = messages
+            self.last |= {message.series: message for message in messages}
+        self.heard += heard
+        return heard
+
+    def evenings(self, numbers: Iterable[int], values: Sequence[MetricValue]) -> None:
+        for number in numbers:
+            self.evening(number, [each for each in values if each.day <= day(number)])
+
+    @property
+    def events(self) -> list[tuple[str, str, int]]:
+        """Cause, event and number of the day of each message."""
+        return [
+            (each.series, each.payload["facts"]["event"], (each.dt - FIRST).days)
+            for each in self.heard
+        ]
+
+
+def estimates(
+    levels: Sequence[float | None], metric: str = "accuracy", margin: float = 0.04
+) -> list[MetricValue]:
+    return [
+        MetricValue(
+            day=day(number),
+            metric=metric,
+            value=level,
+            low=level - margin,
+            high=min(level + margin, 1.0),
+            n=200,
+        )
+        for number, level in enumerate(levels)
+        if level is not None
+    ]
+
+
+def windows(levels: Sequence[float], metric: str = "accuracy") -> list[MetricValue]:
+    """Return the means of trailing windows."""
+    means = [
+        sum(levels[max(0, end - WINDOW) : end]) / min(end, WINDOW)
+        for end in range(1, len(levels) + 1)
+    ]
+    return estimates(means, f"window_{metric}", margin=0.01)
+
+
+FALLEN = [0.965] * 20 + [0.715] * 15 + [0.965] * 25
+
+
+def test_a_fall_overnight_is_one_critical_message_on_its_day_with_its_day() -> None:
+    receiver = Receiver()
+    receiver.evenings(range(60), [*estimates(FALLEN), *windows(FALLEN)])
+    assert receiver.events[0] == ("quality", "opened", 20)
+    opened = receiver.heard[0].payload
+    assert opened["facts"]["severity"] == "critical"
+    assert opened["facts"]["since"] == "2026-03-21"
+    assert opened["title"] == (
+        "[critical] The model's accuracy fell from 0.965 to 0.715, since 21 March 2026"
+    )
+    assert [event for _, event, _ in receiver.events] == ["opened", "recovered"]
+    assert 35 < receiver.events[1][2] <= 45
+    assert "fell from 0.965 to 0.715" in receiver.heard[1].payload["title"]
+
+
+def test_the_window_says_nothing_while_it_contains_a_fall_that_was_told() -> None:
+    """Its mean is low for two weeks after the recovery, too."""
+    window = windows(FALLEN)
+    assert any(value.high is not None and value.high < 0.8 for value in window)
+    receiver = Receiver()
+    receiver.evenings(range(60), [*estimates(FALLEN), *window])
+    assert {name for name, _, _ in receiver.events} == {"quality"}
+    assert len(receiver.events) == 2
+    alone = Receiver()
+    alone.evenings(range(60), window)
+    assert [event for _, event, _ in alone.events] == ["opened", "recovered"]
+    assert alone.events[0][2] > 25
+
+
+def test_a_fall_that_grows_escalates_the_same_incident() -> None:
+    levels = [0.965] * 20 + [0.91] * 12 + [0.7] * 8
+    receiver = Receiver()
+    receiver.evenings(range(40), estimates(levels, margin=0.02))
+    (opened, escalated) = receiver.heard
+    assert [each.payload["facts"]["event"] for each in (opened, escalated)] == [
+        "opened",
+        "escalated",
+    ]
+    assert (opened.payload["facts"]["severity"], escalated.payload["facts"]["severity"]) == (
+        "warning",
+        "critical",
+    )
+    assert opened.series == escalated.series == "quality"
+    assert escalated.payload["title"].startswith("[critical] Worse: The model's accuracy fell from")
+    assert escalated.payload["facts"]["since"] == opened.payload["facts"]["since"]
+
+
+def test_accuracy_and_accuracy_with_review_are_one_cause() -> None:
+    receiver = Receiver()
+    both = [*estimates(FALLEN), *estimates([each + 0.02 for each in FALLEN], "oc_accuracy")]
+    receiver.evenings(range(30), both)
+    assert receiver.events == [("quality", "opened", 20)]
+    assert (
+        "Also: Accuracy with review fell from 0.985 to 0.735." in receiver.heard[0].payload["text"]
+    )
+
+
+def test_late_labels_that_weaken_a_fall_do_not_withdraw_it() -> None:
+    """The first evening saw -0.16; all labels say -0.09: a warning, and the same incident."""
+    receiver = Receiver()
+    for number in range(21):
+        levels = [0.965] * 20 + [0.8]
+        receiver.evening(number, estimates(levels[: number + 1], margin=0.03))
+    revised = [0.965] * 20 + [0.875] * 10
+    for number in range(21, 30):
+        receiver.evening(number, estimates(revised[: number + 1], margin=0.03))
+    assert receiver.events == [("quality", "opened", 20)]
+
+
+def test_late_labels_that_move_the_change_day_do_not_withdraw_it() -> None:
+    receiver = Receiver()
+    receiver.evenings(range(21), estimates([0.965] * 20 + [0.75]))
+    moved = [0.965] * 19 + [0.8, 0.75, 0.75]
+    receiver.evening(21, estimates(moved))
+    later = [0.965] * 21 + [0.75, 0.75]
+    receiver.evening(22, estimates(later))
+    assert receiver.events == [("quality", "opened", 20)]
+    (cause,) = receiver.causes
+    alert = cause.alert_on(day(22))
+    assert alert is not None
+    assert alert.since == day(21)  # the day's page has the day as it is known now
+
+
+def test_labels_that_refute_a_fall_withdraw_it() -> None:
+    receiver = Receiver()
+    receiver.evenings(range(21), estimates([0.965] * 20 + [0.75]))
+    receiver.evening(21, estimates([0.965] * 22))
+    assert [event for _, event, _ in receiver.events] == ["opened", "withdrawn"]
+
+
+def test_an_incident_of_a_hundred_days_keeps_its_beginning() -> None:
+    receiver = Receiver()
+    levels = [0.965] * 20 + [0.715] * 100
+    values = estimates(levels)
+    receiver.evenings([*range(19, 25), *range(100, 120)], values)
+    assert receiver.events == [("quality", "opened", 20)]
+
+
+def test_a_better_model_in_mid_incident_ends_it_and_a_worse_one_does_not() -> None:
+    better, worse = Receiver(), Receiver()
+    fallen = [0.965] * 20 + [0.75] * 10
+    better.evenings(range(45), estimates([*fallen, *[0.97] * 15]))
+    worse.evenings(range(45), estimates([*fallen, *[0.7] * 15]))
+    assert [event for _, event, _ in better.events] == ["opened", "recovered"]
+    assert [event for _, event, _ in worse.events] == ["opened"]
+
+
+def test_a_month_of_missing_days_changes_nothing_about_an_incident() -> None:
+    receiver = Receiver()
+    levels: list[float | None] = [0.965] * 20 + [0.75] * 3 + [None] * 30 + [0.75] * 3
+    receiver.evenings(range(len(levels)), estimates(levels))
+    assert receiver.events == [("quality", "opened", 20)]
+
+
+def test_a_day_delivered_again_with_other_content_is_one_day() -> None:
+    receiver = Receiver()
+    receiver.evenings(range(22), estimates([0.965] * 20 + [0.75] * 2))
+    assert receiver.evening(21, estimates([0.965] * 20 + [0.75, 0.77])) == []
+    assert receiver.evening(21, estimates([0.965] * 20 + [0.77, 0.75])) == []
+
+
+# Grouping of other rules
+
+
+def drift(
+    metric: str, feature: str, size: float, number: int, reference: str = "trailing"
+) -> MetricValue:
+    return MetricValue(
+        day=day(number),
+        metric=metric,
+        feature=feature,
+        reference=reference,
+        value=size,
+        low=size - 0.01,
+        high=size + 0.01,
+        n=2000,
+    )
+
+
+def test_drift_of_scores_and_flagged_share_and_warnings_are_one_incident() -> None:
+    values = [
+        each
+        for number in range(8)
+        for bad in [number >= 3]
+        for each in (
+            drift("psi", "prob", 0.4 if bad else 0.01, number),
+            drift("psi", "prob", 0.4 if bad else 0.01, number, "fixed"),
+            drift("flagged_share_change", "flagged", 0.1 if bad else 0.0, number),
+            MetricValue(day=day(number), metric="score_checks_warned", value=float(bad), n=2000),
+        )
+    ]
+    receiver = Receiver()
+    receiver.evenings(range(8), values)
+    assert receiver.events == [("scores", "opened", 3)]
+    message = receiver.heard[0].payload
+    assert message["title"] == (
+        "[warning] The scores differ from those of the days before, since 4 March 2026"
+    )
+    assert "Also: More comments are flagged than on the days before." in message["text"]
+    (alert,) = [found for cause in receiver.causes if (found := cause.alert_on(day(7)))]
+    assert alert.rule == "scores_shifted"
+
+
+def test_rules_without_a_cause_open_an_incident_for_each_subject() -> None:
+    receiver = Receiver()
+    values = [
+        drift("missing_share_change", feature, 0.5, 0) for feature in ("language", "platform")
+    ]
+    receiver.evenings([0], values)
+    assert [name for name, _, _ in receiver.events] == [
+        "missing_share_changed[language,trailing]",
+        "missing_share_changed[platform,trailing]",
+    ]
+
+
+def test_rules_on_each_group_of_comments_have_an_incident_a_group() -> None:
+    values = [
+        MetricValue(
+            day=FIRST, metric=f"group_{metric}_difference", feature=group, value=size,
+            low=size - 0.01, high=size + 0.01, n=900,
+        )
+        for metric, size in (("accuracy", -0.2), ("calibration_error", 0.2))
+        for group in ("topic sports", "topic news")
+    ]  # fmt: skip
+    receiver = Receiver()
+    receiver.evening(0, values)
+    assert [name for name, _, _ in receiver.events] == [
+        "comment_group[topic_sports]",
+        "comment_group[topic_news]",
+    ]
+    assert "comments of topic sports" in receiver.heard[0].payload["title"]
+
+
+def test_an_incident_written_before_rules_had_causes_is_handed_over() -> None:
+    old = {
+        "title": "", "text": "", "links": {},
+        "facts": {"event": "opened", "rule": "accuracy_low", "subject": "", "severity": "warning",
+                  "since": str(day(10))},
+    }  # fmt: skip
+    receiver = Receiver()
+    receiver.last["accuracy_low"] = OutboxMessage(
+        key="old", topic="incident", series="accuracy_low", sequence=4, dt=day(11), payload=old
+    )
+    receiver.evenings([20], windows([0.7] * 21))
+    assert receiver.events == [("quality", "opened", 0), ("accuracy_low", "withdrawn", 20)]
+    assert "belongs to the incident quality now" in receiver.heard[1].payload["text"]
+
+
+def test_ten_thousand_incidents_are_evaluated_in_seconds() -> None:
+    """The receiver evaluates them twice: when none is known, and when all are."""
+    values = [drift("missing_share_change", f"column {number}", 0.5, 0) for number in range(10_000)]
+    receiver = Receiver()
+    began = time.perf_counter()
+    receiver.evening(0, values)
+    assert time.perf_counter() - began < 20
+    assert len(receiver.heard) == 10_000
