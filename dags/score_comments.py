@@ -39,8 +39,8 @@ compares a day with the days before it.
 - **`score_shard` fails for one map index**: clear that map index only. It goes on after the last
   piece (10,000 rows) that it stored. To score everything anew, clear `plan_shards` and its
   downstream tasks.
-- **`check_scores` refuses the day for double or unknown scores**: an attempt of an earlier plan was
-  still storing scores. Clear `plan_shards` and its downstream tasks.
+- **`check_scores` refuses the day for double, unknown or stale scores**: an attempt of an earlier
+  plan was still storing scores. Clear `plan_shards` and its downstream tasks.
 - **`score_shard` stays in the state *scheduled***: the pool in `MODWATCH_SCORER_POOL` does not
   exist, or all of its slots are taken. See *Admin → Pools*.
 - **`route` fails with DatabaseError**: PostgreSQL cannot be reached. The task is retried

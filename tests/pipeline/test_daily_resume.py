@@ -9,9 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from installation import MONDAY, Installation, table_rows
 
+from modwatch.errors import DayRejectedError
+from modwatch.lake.schemas import COMMENTS
 from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
 from modwatch.scoring import shards
@@ -144,3 +147,34 @@ def test_a_piece_of_another_plan_is_scored_again(install: Callable[..., Installa
         assert daily.score_shard(at, MONDAY, **part) == total
         ids = at.lake.table("staged_scores", MONDAY, columns=["comment_id"]).column(0).to_pylist()
         assert len(set(ids)) == total
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_scores_of_what_was_read_before_are_never_published(
+    install: Callable[..., Installation], own: bool
+) -> None:
+    """An attempt scores what it read, while the day is read anew with the same ids."""
+    home = install(shard_tokens=10**6)
+    home.run("ingest", "check_comments")
+    with open_resources(home.settings) as at:
+        change(at, own, 0.5)
+        [part] = daily.plan_shards(at, MONDAY)
+        daily.score_shard(at, MONDAY, **part)
+        before = change(at, own, 0.25)
+        with pytest.raises(DayRejectedError, match="stale_scores"):
+            daily.check_scores(at, MONDAY)
+        assert daily.score_shard(at, MONDAY, **part) == before
+        assert daily.check_scores(at, MONDAY) == before
+
+
+def change(at: Resources, own: bool, to: float) -> int:
+    """Change each comment of the day, or the score that came with it; return how many there are."""
+    day = at.lake.table("comments", MONDAY)
+    changed: dict[str, list[Any]] = {"text": [f"{each} {to}" for each in day["text"].to_pylist()]}
+    if own:
+        changed = {"prob": [to], "model_version": ["own"], "flagged": [to > 0.3]}
+        changed = {name: value * day.num_rows for name, value in changed.items()}
+    for name, values in changed.items():
+        field = COMMENTS.field(name)
+        day = day.set_column(COMMENTS.get_field_index(name), field, pa.array(values, field.type))
+    return at.lake.replace("comments", MONDAY, day.to_batches())

@@ -85,6 +85,13 @@ def test_scores_of_unknown_comments_reject_the_day(scores, day, prob):
     assert checked.quarantined.num_rows == 0
 
 
+def test_scores_of_comments_that_have_changed_since_reject_the_day(scores, day, prob):
+    checked = run([scores(IDS, prob)], day, stale=1)
+
+    assert failed(checked) == {"stale_scores"}
+    assert checked.result.rejected
+
+
 @pytest.mark.parametrize(
     ("missing", "names"),
     [

@@ -12,7 +12,15 @@ from modwatch.errors import LakeError
 from modwatch.lake.schemas import STAGED_SCORES
 from modwatch.scoring.local import LocalScorer
 from modwatch.scoring.scorer import Predictions
-from modwatch.scoring.shards import ScoresOnce, pieces, score_rows, shards, staged, subwords
+from modwatch.scoring.shards import (
+    ScoresOnce,
+    digests,
+    pieces,
+    score_rows,
+    shards,
+    staged,
+    subwords,
+)
 
 DAY = datetime.date(2026, 1, 5)
 
@@ -104,13 +112,25 @@ def test_equal_texts_of_a_shard_are_scored_once(batches: list[list[str]]) -> Non
     assert sorted(counting.asked) == sorted({text for texts in batches for text in texts})
 
 
+@given(st.lists(st.tuples(st.text(), st.text()), unique=True, min_size=1))
+def test_comments_have_digests_of_their_own_whatever_the_batch(rows: list[tuple[str, str]]) -> None:
+    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    day = pa.RecordBatch.from_arrays(columns, ["comment_id", "text"])
+    found = digests(day)
+    assert len({*found.tolist()}) == len(rows)
+    assert found.tolist() == [digests(day.slice(k, 1))[0] for k in range(len(rows))]
+
+
 def test_rows_of_scores_follow_the_schema_and_the_predictions(scoring_artifact: Path) -> None:
     scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
-    rows = staged(score_rows(batch(["a", "b", "c"]), scorer, day=DAY), shard=2, piece=3)
+    comments = batch(["a", "b", "c"])
+    digest = digests(comments)
+    rows = staged(score_rows(comments, scorer, day=DAY), shard=2, piece=3, digest=digest)
     assert rows.schema == STAGED_SCORES
     columns = rows.to_pydict()
     predicted = scorer.score(["text of a", "text of b", "text of c"])
     assert columns["comment_id"] == ["a", "b", "c"]
+    assert columns["digest"] == digest.tolist()
     assert columns["prob"] == predicted.prob.tolist()
     assert columns["uncertainty"] == predicted.uncertainty.tolist()
     assert columns["model_variance"] == predicted.model_variance.tolist()

@@ -94,8 +94,16 @@ SCORES = pa.schema(
     ]
 )
 
-#: Scores of the shards of a day, before validation, in pieces.
-STAGED_SCORES = pa.schema([*SCORES, *_required(pa.int32(), "shard"), pa.field("piece", pa.int32())])
+#: Scores of the shards of a day, before validation, in pieces. `digest` is a hash of what was
+#: scored: of the comment's id and text, or of its id and the scores that the source brought.
+STAGED_SCORES = pa.schema(
+    [
+        *SCORES,
+        *_required(pa.int32(), "shard"),
+        pa.field("piece", pa.int32()),
+        pa.field("digest", pa.int64()),
+    ]
+)
 
 #: One stratum of the sampling design of a day. Stratum 0 is the certainty stratum (all comments are
 #: reviewed); the others divide the rest by lower ≤ review score ≤ upper and by `flagged`: only

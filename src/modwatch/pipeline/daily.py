@@ -108,13 +108,21 @@ def score_shard(
     """Score one shard of the day; return how many comments it holds.
 
     Its pieces are stored as they are scored: after a failure, those that are stored are not scored
-    again, if they have exactly the comments of this plan. Scores that the source brought are taken
-    as they are.
+    again, if they have exactly the comments of this plan, with the same texts. Scores that the
+    source brought are taken as they are.
     """
     from modwatch.scoring import own
-    from modwatch.scoring.shards import ScoresOnce, pieces, score_rows, staged, stored_pieces
+    from modwatch.scoring.shards import (
+        ScoresOnce,
+        digests,
+        pieces,
+        score_rows,
+        staged,
+        stored_pieces,
+    )
 
-    lake, keys = resources.lake, ["piece", "model_version", "comment_id"]
+    lake, keys = resources.lake, ["piece", "model_version", "digest"]
+    columns = _scored_columns(resources, day)
     stored = stored_pieces(
         lake.read("staged_scores", day, columns=keys, shard=shard), model_version=model_version
     )
@@ -122,18 +130,20 @@ def score_shard(
     def is_stored(piece: int, rows: range) -> bool:
         if piece not in stored:
             return False
-        planned = lake.read_rows("comments", day, rows, columns=["comment_id"]).column(0)
-        return stored[piece] == set(planned.to_pylist())
+        planned = lake.read_rows("comments", day, rows, columns=columns)
+        return stored[piece] == set(digests(planned).tolist())
 
     all_pieces = pieces(range(first, end)).items()
     left = {piece: rows for piece, rows in all_pieces if not is_stored(piece, rows)}
-    columns, score_batch = [*own.COLUMNS], partial(own.own_scores, day=day)
-    if left and own.own_version(lake.read("comments", day, columns=["model_version"])) is None:
-        scorer = ScoresOnce(resources.scorer(model_version))
-        columns, score_batch = ["comment_id", "text"], partial(score_rows, scorer=scorer, day=day)
+    score_batch = partial(own.own_scores, day=day)
+    if left and columns != own.COLUMNS:
+        score_batch = partial(
+            score_rows, scorer=ScoresOnce(resources.scorer(model_version)), day=day
+        )
     for piece, rows in left.items():
-        scored = score_batch(lake.read_rows("comments", day, rows, columns=columns))
-        batch = staged(scored, shard=shard, piece=piece)
+        comments = lake.read_rows("comments", day, rows, columns=columns)
+        scored, digest = score_batch(comments), digests(comments)
+        batch = staged(scored, shard=shard, piece=piece, digest=digest)
         lake.replace("staged_scores", day, [batch], shard=shard, piece=piece)
     return lake.count("staged_scores", day, shard=shard)
 
@@ -151,14 +161,18 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
     """
     from modwatch import quality
     from modwatch.lake.schemas import SCORES
+    from modwatch.scoring.shards import digests, stale_scores
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
     staged = partial(lake.read, "staged_scores", day, columns=SCORES.names)
     ids = lake.read("comments", day, columns=["comment_id"])
+    scored = lake.read("staged_scores", day, columns=["digest"])
+    comments = lake.read("comments", day, columns=_scored_columns(resources, day))
     validated = quality.validate_scores(
         staged(),
         day=day,
         comment_ids=(batch.column("comment_id") for batch in ids),
+        stale=stale_scores((batch.column("digest") for batch in scored), map(digests, comments)),
         trailing=quality.trailing_profiles(lake, checks, day, thresholds),
         thresholds=thresholds,
     )
@@ -398,6 +412,14 @@ def plan_labels(resources: "Resources", day: datetime.date, **wanted: Any) -> "p
 def _window(resources: "Resources", day: datetime.date) -> list[datetime.date]:
     """Return the trailing days that are measured again with `day`, oldest first."""
     return days.trailing(day, resources.settings.window_days)
+
+
+def _scored_columns(resources: "Resources", day: datetime.date) -> tuple[str, ...]:
+    """Return the columns of the day's comments that its scores are made from."""
+    from modwatch.scoring import own
+
+    versions = resources.lake.read("comments", day, columns=["model_version"])
+    return ("comment_id", "text") if own.own_version(versions) is None else own.COLUMNS
 
 
 def _references(resources: "Resources", day: datetime.date) -> "list[Reference]":

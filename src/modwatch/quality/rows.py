@@ -97,14 +97,9 @@ def row_facts(
         faults = faults or schema_faults(batch.schema, LANDED)
         ids.append(columns["comment_id"])
         parts.append(_of_batch(columns, day, problems, versions))
-    facts = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    index = IdIndex.of(ids)
-    facts["id_group"] = np.concatenate([index.positions(chunk) for chunk in ids])
-    earlier = np.zeros(len(index.ids) + 1, dtype=bool)
-    for chunk in earlier_ids:
-        earlier[index.positions(chunk)] = True
-    earlier[-1] = False  # the position of ids that are not of this day
-    facts["on_earlier_day"] = earlier[facts["id_group"]]
+    # Nothing is kept twice: on a large day this is the most that a step holds.
+    facts = {name: np.concatenate([part.pop(name) for part in parts]) for name in [*parts[0]]}
+    facts |= _of_ids(ids, earlier_ids)
     facts = _in_row_order(facts, day)
     names = ("problem", "id_group", "on_earlier_day", "version")
     named = {name: facts.pop(name) for name in names}
@@ -113,12 +108,24 @@ def row_facts(
         facts = {name: fact for name, fact in facts.items() if name not in _OF_SCORES}
     return RowFacts(
         day=day,
-        frame=pd.DataFrame({"unreadable": named["problem"] > 0, **facts}),
+        frame=pd.DataFrame({"unreadable": named["problem"] > 0, **facts}, copy=False),
         problems=tuple(problems),
         own_scores=own_scores,
         schema_faults=faults,
         **named,
     )
+
+
+def _of_ids(ids: list[pa.Array], earlier_ids: Iterable[pa.Array]) -> _Columns:
+    """Return which rows share an id, and which have one of an earlier day; take all of `ids`."""
+    index = IdIndex.of(ids)
+    ids.reverse()
+    id_group = np.concatenate([index.positions(ids.pop()) for _ in range(len(ids))])
+    earlier = np.zeros(len(index.ids) + 1, dtype=bool)
+    for chunk in earlier_ids:
+        earlier[index.positions(chunk)] = True
+    earlier[-1] = False  # the position of ids that are not of this day
+    return {"id_group": id_group, "on_earlier_day": earlier[id_group]}
 
 
 def _version_codes(version: pa.Array, versions: dict[str, int]) -> NDArray[np.int32]:
@@ -220,4 +227,5 @@ def _in_row_order(facts: _Columns, day: date) -> _Columns:
             f"Column row does not number the {len(order)} landed comments of {day} from 0; "
             "ingest the day again."
         )
-    return {name: fact[order] for name, fact in facts.items() if name != "row"}
+    del facts["row"]
+    return {name: facts.pop(name)[order] for name in [*facts]}

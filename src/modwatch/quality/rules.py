@@ -184,6 +184,13 @@ def score_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
             "unknown_scores", (None, 0), "none", "each score belongs to a comment of the day", again
         ),
         _critical(
+            "stale_scores",
+            (None, 0),
+            "none",
+            "each score is of the comment as it is now",
+            "The day was read anew while it was scored. Score the day again.",
+        ),
+        _critical(
             "several_model_versions",
             (None, 1),
             "one version",

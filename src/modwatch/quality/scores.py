@@ -64,6 +64,7 @@ def validate_scores(
     *,
     day: date,
     comment_ids: Iterable[pa.Array],
+    stale: int = 0,
     trailing: Sequence[Profile] = (),
     thresholds: Thresholds | None = None,
 ) -> ValidatedScores:
@@ -73,6 +74,7 @@ def validate_scores(
         batches: rows of `schemas.SCORES`, in any order, read once; other roles are left out.
         day: the UTC day that they belong to.
         comment_ids: the ids of the day's valid comments, in chunks.
+        stale: how many of the scores are of comments that have changed since they were scored.
         trailing: profiles of the days to compare with, from `trailing_profiles`; those that
             another model version scored are left out.
         thresholds: the bounds; None stands for the defaults.
@@ -88,6 +90,7 @@ def validate_scores(
     valid = first_failed == 0
     profile = profile_scores(scores.prob[valid], scores.flagged[valid], scores.model_versions)
     measures = _measures(scores, valid, bounds) | _compared(profile, trailing, bounds)
+    measures["stale_scores"] = _count(stale)
     result = ValidationResult(
         suite="scores",
         day=day,
@@ -155,7 +158,7 @@ def _quarantine(scores: _Scores, invalid: InvalidRows) -> pa.RecordBatch:
 
 
 def _measures(scores: _Scores, valid: NDArray[np.bool_], bounds: Thresholds) -> dict[str, Measure]:
-    """Return one measure for each rule on the day alone; `valid` is (M,)."""
+    """Return one measure for each rule on the scores alone; `valid` is (M,)."""
     comments = len(scores.comment_ids)
     scored = np.bincount(scores.comment, minlength=comments + 1)
     valid_of = np.bincount(scores.comment[valid], minlength=comments + 1)[:comments]

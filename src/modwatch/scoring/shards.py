@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -89,24 +90,47 @@ def pieces(shard: range) -> dict[int, range]:
     }
 
 
-def stored_pieces(scores: Iterable[pa.RecordBatch], *, model_version: str) -> dict[int, set[str]]:
-    """Return the comments of each piece that a version has scored.
+def digests(comments: pa.RecordBatch) -> NDArray[np.int64]:
+    """Return a 64-bit hash (n,) of each comment, over all columns of the batch.
 
-    >>> rows = [{"piece": 0, "model_version": "7", "comment_id": "a"},
-    ...         {"piece": 1, "model_version": "6", "comment_id": "b"}]
+    >>> day = pa.RecordBatch.from_pydict({"comment_id": ["a", "b"], "text": ["x", "x"]})
+    >>> bool((digests(day) == digests(day)).all()), len(set(digests(day).tolist()))
+    (True, 2)
+    """
+    hashed = pd.util.hash_pandas_object(comments.to_pandas(), index=False, categorize=False)
+    return hashed.to_numpy().view(np.int64)
+
+
+def stale_scores(scored: Iterable[pa.Array], comments: Iterable[NDArray[np.int64]]) -> int:
+    """Return how many scores are not of a comment as it is now, from the digests of both.
+
+    >>> stale_scores([pa.array([7, 8]), pa.array([9, None])], [np.array([9, 8, 6])])
+    2
+    """
+    none = np.empty(0, np.int64)
+    filled = (pc.fill_null(chunk, 0).to_numpy() for chunk in scored)  # null: an older version's
+    of_scores, of_comments = (np.concatenate([none, *chunks]) for chunks in (filled, comments))
+    return int(np.isin(of_scores, of_comments, invert=True).sum())
+
+
+def stored_pieces(scores: Iterable[pa.RecordBatch], *, model_version: str) -> dict[int, set[int]]:
+    """Return the digests of the comments of each piece that a version has scored.
+
+    >>> rows = [{"piece": 0, "model_version": "7", "digest": 12},
+    ...         {"piece": 1, "model_version": "6", "digest": 34}]
     >>> stored_pieces([pa.RecordBatch.from_pylist(rows)], model_version="7")
-    {0: {'a'}}
+    {0: {12}}
 
     Args:
-        scores: of the shard, with `piece`, `model_version` and `comment_id`.
+        scores: of the shard, with `piece`, `model_version` and `digest`.
         model_version: that scores the day; scores of others are left out.
     """
-    found = dict[int, set[str]]()
+    found = dict[int, set[int]]()
     for batch in scores:
         wanted = batch.filter(pc.equal(batch.column("model_version"), model_version))
-        columns = (wanted.column(name).to_pylist() for name in ("piece", "comment_id"))
-        for piece, comment_id in zip(*columns, strict=True):
-            found.setdefault(piece, set()).add(comment_id)
+        columns = (wanted.column(name).to_pylist() for name in ("piece", "digest"))
+        for piece, digest in zip(*columns, strict=True):
+            found.setdefault(piece, set()).add(digest)
     return found
 
 
@@ -185,10 +209,13 @@ def score_batch(
     return pa.RecordBatch.from_arrays(arrays, schema=SCORES)
 
 
-def staged(scores: pa.RecordBatch, *, shard: int, piece: int) -> pa.RecordBatch:
-    """Return SCORES of a piece of a shard as STAGED_SCORES."""
+def staged(
+    scores: pa.RecordBatch, *, shard: int, piece: int, digest: NDArray[np.int64]
+) -> pa.RecordBatch:
+    """Return SCORES of a piece of a shard, of comments with these digests, as STAGED_SCORES."""
     numbers = [pa.array(np.full(scores.num_rows, each, np.int32)) for each in (shard, piece)]
-    return pa.RecordBatch.from_arrays([*scores.columns, *numbers], schema=STAGED_SCORES)
+    columns = [*scores.columns, *numbers, pa.array(digest)]
+    return pa.RecordBatch.from_arrays(columns, schema=STAGED_SCORES)
 
 
 def probabilities_only(scores: pa.RecordBatch) -> pa.RecordBatch:
