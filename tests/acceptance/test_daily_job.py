@@ -113,7 +113,8 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
         run = _day_run(at.settings.mlflow_url, MONDAY)
         key = "single_day/review_efficiency"
         assert run["data"]["metrics"][key] == pytest.approx(float(efficiency["value"]))
-        assert run["data"]["tags"]["labels"] == "complete"
+        routed_count = lake.count("routed", MONDAY)
+        assert run["data"]["tags"]["labels"] == f"{routed_count:,} of {routed_count:,}"
 
 
 def _day_run(mlflow_url: str, day: datetime.date) -> dict[str, dict[str, dict[str, object]]]:

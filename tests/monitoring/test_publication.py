@@ -1,4 +1,5 @@
 import datetime
+import json
 from collections.abc import Callable, Sequence
 
 import pandas as pd
@@ -23,6 +24,7 @@ from modwatch.lake.schemas import TABLES
 from modwatch.monitoring import publication
 from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
+from modwatch.tracking.keys import INTERVALS_TAG
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -78,7 +80,7 @@ def test_a_run_tells_the_days_facts_as_the_lake_has_them(install: Install) -> No
         assert facts["review/labelled"] == done == 20
     params = run.data.params
     assert params == {"model_version": "1", "strategy": "uncertainty", "review_fraction": "0.1"}
-    assert run.data.tags["labels"] == "incomplete"
+    assert run.data.tags["labels"] == f"20 of {facts['review/routed']:.0f}"
     artifacts = {file.path for file in client.list_artifacts(run.info.run_id)}
     assert {"checks.html", "figures", "tables"} <= artifacts
 
@@ -114,14 +116,8 @@ def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install
         client, tuesday = run_named(home.settings.mlflow_url, TUESDAY.isoformat())
         _, timeline = run_named(home.settings.mlflow_url, "timeline")
         assert tuesday.data.tags["window"] == "2 of 14 days"
-        low, value, high = (
-            tuesday.data.metrics[key]
-            for key in (
-                "within_95/model_accuracy_low",
-                "model/accuracy",
-                "within_95/model_accuracy_high",
-            )
-        )
+        value = tuesday.data.metrics["model/accuracy"]
+        low, high = json.loads(tuesday.data.tags[INTERVALS_TAG])["model/accuracy"]
         assert low < value < high
         history = client.get_metric_history(timeline.info.run_id, "model/accuracy")
         assert [point.step for point in history] == [0, 1]
@@ -190,10 +186,47 @@ def test_what_a_crash_left_unfinished_is_made_good(install: Install) -> None:
     assert published(home.settings.mlflow_url) == whole
 
 
-def test_the_timeline_of_no_day_is_none(install: Install) -> None:
+def test_a_day_of_which_nothing_came_has_a_failed_run(install: Install) -> None:
     home = install()
-    assert home.run("publish") == [0]
-    assert published(home.settings.mlflow_url) == []
+    assert home.run("publish") == [1]
+    assert home.run("publish") == [0], "it is no news any more"
+    _, run = day_run(home.settings.mlflow_url)
+    assert (run.info.run_name, run.info.status) == (MONDAY.isoformat(), "FAILED")
+    assert run.data.tags["status"] == "failed"
+    assert run.data.tags["mlflow.note.content"].startswith("**FAILED**: no comments were ingested")
+
+
+def test_days_before_the_first_did_not_fail(install: Install) -> None:
+    home = install()
+    home.run(*TO_THE_QUEUE, "measure", "publish", day=TUESDAY)
+    _, run = day_run(home.settings.mlflow_url)
+    assert run.info.run_name == TUESDAY.isoformat()
+
+
+def test_a_rejected_day_has_a_run_with_its_reason_and_its_page(install: Install) -> None:
+    """Until it is scored and measured: then that is its run."""
+    home = install()
+    home.run("ingest")
+    with pytest.raises(DayRejectedError):
+        home.but(max_text_length=20).run("check_comments")
+    home.run("collect_labels", "measure", "detect_drift", "raise_alerts", "publish")
+    client, run = day_run(home.settings.mlflow_url)
+    assert (run.info.status, run.data.tags["status"]) == ("FAILED", "rejected")
+    assert "checks_rejected" in run.data.tags["alerts"]
+    text = run.data.tags["mlflow.note.content"]
+    assert text.startswith("**REJECTED**: `quarantined_most`: ")
+    assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["checks.html"]
+    home.run(*TO_THE_QUEUE[1:], "measure", "publish")
+    _, run = day_run(home.settings.mlflow_url)
+    assert run.info.status == "FINISHED"
+
+
+def test_a_day_that_was_not_scored_has_a_failed_run(install: Install) -> None:
+    home = install()
+    home.run("ingest", "check_comments", "publish")
+    _, run = day_run(home.settings.mlflow_url)
+    first = run.data.tags["mlflow.note.content"].splitlines()[0]
+    assert first.startswith("**FAILED**: the comments were not scored; open the Airflow run")
 
 
 def test_the_worse_of_two_verdicts_counts(install: Install) -> None:

@@ -60,8 +60,12 @@ def test_an_empty_day_reads_as_in_the_golden_file(facts):
     assert describe_day(DAY, nothing, empty) + "\n" == (GOLDEN / "empty_day.md").read_text("utf-8")
 
 
-def test_it_says_in_six_lines_what_there_is(full_tables, facts):
-    assert describe_day(DAY, full_tables(DAY), facts).count("\n") == 5
+def test_it_says_in_seven_lines_what_there_is(full_tables, facts):
+    """Before any prose: whether the day is normal, what changed, and the links."""
+    lines = describe_day(DAY, full_tables(DAY), facts).splitlines()
+    starts = ("**Normal**. Active", "Changes: ", "[Validation page]", "2,000 comments", "With rev")
+    assert all(line.startswith(start) for line, start in zip(lines, starts, strict=False))
+    assert len(lines) == 7
 
 
 def error_lines(text):

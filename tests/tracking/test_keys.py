@@ -11,11 +11,12 @@ from modwatch.errors import MetricInputError
 from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking.facts import DayTables
 from modwatch.tracking.keys import (
-    INTERVAL_GROUP,
+    COUNTED,
     KEYS,
     MAX_KEYS,
     check_key_count,
     checked,
+    day_intervals,
     day_metrics,
     deployed_estimates,
     known,
@@ -32,14 +33,18 @@ def all_metrics(tables, facts):
     return day_metrics(deployed_estimates(tables, facts), tables.drift, facts)
 
 
+def intervals_of(tables, facts):
+    return day_intervals(deployed_estimates(tables, facts), tables.drift)
+
+
 def test_only_the_deployed_strategy_and_fraction_become_keys(measure, facts):
     table = measure(DAY)
     metrics = metrics_of(table, facts)
     at = (table["strategy"] == "uncertainty") & (table["alpha"] == 0.02)
     row = table[at & (table["metric"] == "oc_accuracy")].iloc[0]
     assert metrics["single_day/oc_accuracy"] == row["value"]
-    assert metrics["within_95/single_day_oc_accuracy_low"] == row["low"]
-    assert metrics["within_95/single_day_oc_accuracy_high"] == row["high"]
+    ends = intervals_of(DayTables(measurements=table), facts)
+    assert ends["single_day/oc_accuracy"] == (row["low"], row["high"])
     assert metrics["single_day/accuracy"] == 0.95
     assert metrics["review/completion"] == 38 / 40
 
@@ -47,13 +52,11 @@ def test_only_the_deployed_strategy_and_fraction_become_keys(measure, facts):
 def test_areas_are_keys_of_the_window_only(full_tables, facts):
     tables = full_tables(DAY)
     metrics = all_metrics(tables, facts)
-    assert [key for key in metrics if "auroc" in key and not key.startswith(INTERVAL_GROUP)] == [
-        "collaboration/oc_auroc"
-    ]
+    assert [key for key in metrics if "auroc" in key] == ["collaboration/oc_auroc"]
     at = (tables.window["strategy"] == "uncertainty") & (tables.window["alpha"] == 0.02)
     row = tables.window[at & (tables.window["metric"] == "oc_auroc")].iloc[0]
     assert metrics["collaboration/oc_auroc"] == row["value"]
-    assert metrics["within_95/collaboration_oc_auroc_low"] == row["low"]
+    assert intervals_of(tables, facts)["collaboration/oc_auroc"] == (row["low"], row["high"])
 
 
 def test_drift_and_queue_of_the_day_itself_are_keys(full_tables, facts):
@@ -62,16 +65,18 @@ def test_drift_and_queue_of_the_day_itself_are_keys(full_tables, facts):
     assert metrics["drift/volume_ratio"] == 1.1
     assert metrics["model/cbpe_accuracy"] == 0.94
     assert metrics["review/waiting"] == 0
+    ends = intervals_of(full_tables(DAY), facts)
+    assert ends["drift/score_psi"] == (0.9 * 0.25, 1.1 * 0.25)
     assert "review/age_oldest_hours" not in metrics  # nothing waits today
 
 
-def test_errors_of_the_moderators_are_keys_of_the_window_without_intervals(full_tables, facts):
+def test_errors_of_the_moderators_are_keys_of_the_window(full_tables, facts):
     metrics = all_metrics(full_tables(DAY), facts)
     assert metrics["review/annotator_false_positive_rate"] == 0.021 + 0.01
     assert metrics["review/annotator_false_negative_rate"] == 0.184 + 0.01
     assert metrics["review/overturned"] == 0.128 + 0.01
-    bounds = [key for key in metrics if key.startswith(INTERVAL_GROUP)]
-    assert not [key for key in bounds if "annotator" in key or "overturned" in key]
+    low, high = intervals_of(full_tables(DAY), facts)["review/overturned"]
+    assert low < metrics["review/overturned"] < high
 
 
 def test_a_day_without_a_window_has_no_keys_of_errors(measure, facts):
@@ -86,9 +91,13 @@ def test_every_key_is_on_the_list_and_the_list_is_short(full_tables, facts):
     assert len(KEYS) == len(set(KEYS)) <= MAX_KEYS
 
 
-def test_intervals_are_sorted_behind_everything_else():
-    groups = {key.partition("/")[0] for key in KEYS}
-    assert sorted(groups)[-1] == INTERVAL_GROUP
+def test_every_key_is_counted_or_has_an_interval(full_tables, facts):
+    """So that nothing is charted as a bare line that an interval belongs to."""
+    tables = full_tables(DAY)
+    ends, metrics = intervals_of(tables, facts), all_metrics(tables, facts)
+    assert set(metrics) <= {*COUNTED, *ends}
+    assert not ends.keys() & set(COUNTED)
+    assert set(COUNTED) < set(KEYS)
 
 
 def test_the_order_of_rows_does_not_matter(measure, facts):
@@ -103,7 +112,6 @@ def test_no_number_makes_no_key(measure, facts, value):
     table.loc[table["metric"] == "accuracy", "value"] = value
     metrics = metrics_of(table, facts)
     assert "single_day/accuracy" not in metrics
-    assert "within_95/single_day_accuracy_low" not in metrics
 
 
 def test_an_insufficient_estimate_makes_no_key_whatever_its_value(measure, facts):
@@ -117,7 +125,7 @@ def test_an_estimate_without_interval_has_a_value_only(measure, facts):
     table.loc[table["metric"] == "accuracy", ["low", "high"]] = np.nan
     metrics = metrics_of(table, facts)
     assert "single_day/accuracy" in metrics
-    assert not [key for key in metrics if key.startswith("within_95/single_day_accuracy")]
+    assert "single_day/accuracy" not in intervals_of(DayTables(measurements=table), facts)
 
 
 def test_an_empty_day_has_counts_and_no_shares(facts):

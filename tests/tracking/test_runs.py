@@ -11,10 +11,15 @@ from modwatch.alerts.messages import ActiveAlert
 from modwatch.errors import MetricInputError, TrackingError
 from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.metrics.estimation.groups import compare_scores
-from modwatch.tracking.client import connect, experiment_id, runs_tagged
-from modwatch.tracking.facts import DayTables
+from modwatch.tracking.client import connect, experiment_id, midnight_ms, runs_tagged
+from modwatch.tracking.facts import DayTables, UnmeasuredDay
 from modwatch.tracking.keys import MAX_KEYS, day_metrics, deployed_estimates
-from modwatch.tracking.runs import publish_day, published_days
+from modwatch.tracking.runs import (
+    publish_day,
+    publish_unmeasured,
+    published_days,
+    published_digests,
+)
 
 DAY, NEXT_DAY = date(2026, 1, 5), date(2026, 1, 6)
 TAGS = {"kind": "day", "day": DAY.isoformat()}
@@ -81,14 +86,19 @@ def test_a_run_says_all_about_its_day(
     expected = {
         "day": "2026-01-05",
         "checks": "warned",
-        "labels": "incomplete",
+        "status": "warning since 2026-01-05",
+        "comments": "2,000",
+        "accuracy": "0.960 (0.93–0.98)",
+        "OC-Acc": "0.964 (0.93–0.98)",
+        "RE": "0.400 (0.37–0.42)",
+        "labels": "38 of 40",
         "estimates": "1 insufficient",
         "window": "12 of 14 days",
         "drift": "shift",
         "alerts": "warning: scores_jumped",
     }
     assert expected.items() <= run.data.tags.items()
-    assert run.data.tags["mlflow.note.content"].startswith("**2026-01-05**: 2,000 comments")
+    assert run.data.tags["mlflow.note.content"].startswith("**WARNING** since 2026-01-05. ")
     assert _artifacts(mlflow_url, run_id) == {
         *(
             f"figures/{name}.png"
@@ -221,7 +231,55 @@ def test_an_empty_day_has_a_run(mlflow_url, experiment, facts, live):
     )
     [run] = live()
     assert run.data.metrics["day/comments"] == 0
-    assert run.data.tags["labels"] == "complete"
+    assert run.data.tags["labels"] == "0 of 0"
+    assert run.data.tags["accuracy"] == "insufficient"
+
+
+def test_a_day_rejected_after_it_was_measured_is_marked(
+    mlflow_url, experiment, measure, facts, live
+):
+    publish_day(
+        DAY,
+        tables=DayTables(measurements=measure(DAY)),
+        facts=dataclasses.replace(facts, checks="rejected"),
+        tracking_uri=mlflow_url,
+        experiment=experiment,
+    )
+    [run] = live()
+    assert (run.info.status, run.data.tags["status"]) == ("FAILED", "rejected")
+    assert published_days(mlflow_url, experiment)[DAY]["single_day/accuracy"] == 0.95
+
+
+def test_a_day_without_measurements_has_a_failed_run(mlflow_url, experiment, publish, live):
+    """With the reason, the page and the alerts; and the day's measurement replaces it."""
+    volume = ActiveAlert(
+        rule="volume_low", subject="", severity="critical", since=DAY, description="0.1 of 0.33"
+    )
+    day = UnmeasuredDay(
+        day=DAY,
+        status="rejected",
+        reason="`empty_day`: 0 rows, allowed: at least 1",
+        landed=0,
+        alerts=(volume,),
+        airflow_run_url="http://localhost:8080/dags/score_comments/runs",
+    )
+    run_id = publish_unmeasured(
+        day, check_page="<p>bad</p>", tracking_uri=mlflow_url, experiment=experiment
+    )
+    [run] = live()
+    assert (run.info.run_name, run.info.status) == ("2026-01-05", "FAILED")
+    assert run.info.start_time == midnight_ms(DAY)
+    assert run.data.metrics == {"day/alerts": 1.0}
+    expected = {"status": "rejected", "checks": "rejected", "alerts": "critical: volume_low"}
+    assert expected.items() <= run.data.tags.items()
+    assert published_digests(mlflow_url, experiment) == {DAY: day.digest}
+    first, links = run.data.tags["mlflow.note.content"].splitlines()
+    assert first.startswith("**REJECTED**: `empty_day`: 0 rows, allowed: at least 1. ")
+    assert "`volume_low` since 2026-01-05: 0.1 of 0.33" in first
+    assert f"{run_id}/artifacts/checks.html" in links
+    measured = publish(DAY)
+    [run] = live()
+    assert (run.info.run_id, run.info.status) == (measured, "FINISHED")
 
 
 def test_refused_measurements_leave_the_old_run(

@@ -16,10 +16,10 @@ from modwatch.metrics.drift import Reference
 from modwatch.metrics.profile import BINS, pooled
 from modwatch.metrics.what_if import what_if_table
 from modwatch.monitoring.windows import seconds_per_decision, windows
-from modwatch.quality.result import Status
+from modwatch.quality.result import Status, ValidationResult
 from modwatch.quality.store import CheckStore
 from modwatch.tracking import runs
-from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram
+from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram, UnmeasuredDay
 from modwatch.tracking.groups import GROUP_EXPERIMENT, group_points
 
 _SCORES = ["prob", "flagged", "model_variance"]
@@ -29,6 +29,14 @@ _WORST: tuple[Status, ...] = ("rejected", "warned", "passed")
 _HISTOGRAM_BINS = 50
 
 Days = Sequence[datetime.date]
+
+#: What was not done on a day of which these tables are empty; the first of them counts.
+_MISSING = {
+    "landed": "no comments were ingested",
+    "comments": "the comments were not validated",
+    "scores": "the comments were not scored",
+    "routed": "nothing was routed",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +121,7 @@ def publish(
         window_days=len(window),
         queue_url=console_url,
         alerts=content.alerts,
-        airflow_run_url=f"{airflow_url}/dags/score_comments/runs",
+        airflow_run_url=_scoring_runs(airflow_url),
         digest=content.digest,
     )
     histogram = model and _histogram(scores.column("prob").to_numpy(), references, **model)
@@ -126,6 +134,59 @@ def publish(
     return runs.publish_day(
         day, tables=read, facts=facts, check_page=checks.read_page(day), tracking_uri=mlflow_url
     )
+
+
+def publish_unmeasured(
+    lake: Lake,
+    checks: CheckStore,
+    days: Days,
+    *,
+    mlflow_url: str,
+    console_url: str,
+    airflow_url: str,
+) -> int:
+    """Publish the days that were rejected or failed, as far as that is news; return how many.
+
+    `days` end with the day of the run. Days before the first that has ever been ingested did not
+    fail.
+    """
+    begun = min([*checks.days()[:1], *lake.days("landed")[:1], days[-1]])
+    found = (_unmeasured(lake, checks, day) for day in days if day >= begun)
+    published = runs.published_digests(mlflow_url)
+    new = [day for day in found if day is not None and day.digest != published.get(day.day)]
+    for day in new:
+        linked = replace(day, queue_url=console_url, airflow_run_url=_scoring_runs(airflow_url))
+        page = checks.read_page(day.day)
+        runs.publish_unmeasured(linked, check_page=page, tracking_uri=mlflow_url)
+    return len(new)
+
+
+def _unmeasured(lake: Lake, checks: CheckStore, day: datetime.date) -> UnmeasuredDay | None:
+    """Return what is wrong with a day that has no measurements; None if it has, or will have."""
+    if lake.count("measurements", day):
+        return None
+    results = [checks.load("comments", day), checks.load("scores", day)]
+    rejected = [each for each in results if each is not None and each.rejected]
+    missing = next((text for name, text in _MISSING.items() if not lake.count(name, day)), None)
+    if not rejected and missing is None:
+        return None
+    return UnmeasuredDay(
+        day=day,
+        status="rejected" if rejected else "failed",
+        reason=_rules(rejected[0]) if rejected else f"{missing}; open the Airflow run",
+        landed=lake.count("landed", day),
+        alerts=active_alerts(lake.table("alerts", day)),
+    )
+
+
+def _rules(result: ValidationResult) -> str:
+    """Return the rules that failed a day, and what they found, in Markdown."""
+    failed = (rule for rule in result.failed_of("day") if rule.severity == "critical")
+    return "; ".join(f"`{rule.name}`: {rule.observed}, allowed: {rule.allowed}" for rule in failed)
+
+
+def _scoring_runs(airflow_url: str) -> str:
+    return f"{airflow_url}/dags/score_comments/runs"
 
 
 def publish_timeline(mlflow_url: str) -> None:

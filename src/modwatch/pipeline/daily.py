@@ -365,7 +365,10 @@ def raise_alerts(resources: "Resources", day: datetime.date) -> int:
 
 
 def publish(resources: "Resources", day: datetime.date) -> int:
-    """Publish the days of the window that are new or changed to MLflow; return how many days."""
+    """Publish the days of the window that are new or changed to MLflow; return how many days.
+
+    Days that were rejected or failed are published as such.
+    """
     from modwatch.monitoring import publication
 
     lake, checks, settings = resources.lake, resources.checks, resources.settings
@@ -382,9 +385,17 @@ def publish(resources: "Resources", day: datetime.date) -> int:
             console_url=settings.console_url,
             airflow_url=settings.airflow_url,
         )
+    unmeasured = publication.publish_unmeasured(
+        lake,
+        checks,
+        [*windows],
+        mlflow_url=settings.mlflow_url,
+        console_url=settings.console_url,
+        airflow_url=settings.airflow_url,
+    )
     publication.publish_timeline(settings.mlflow_url)
     publication.publish_groups(lake, settings.mlflow_url)
-    return len(stale)
+    return len(stale) + unmeasured
 
 
 def deliver_alerts(resources: "Resources", _day: datetime.date) -> int:

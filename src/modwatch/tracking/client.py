@@ -100,13 +100,20 @@ def runs_tagged(client: "MlflowClient", experiment: str, tags: Mapping[str, str]
 
 @contextmanager
 def replacing_run(
-    client: "MlflowClient", experiment: str, tags: Mapping[str, str], *, name: str, day: date
+    client: "MlflowClient",
+    experiment: str,
+    tags: Mapping[str, str],
+    *,
+    name: str,
+    day: date,
+    failed: bool = False,
 ) -> Iterator[str]:
     """Yield the id of a new run that replaces every other run with `tags` at the end of the block.
 
     The new run is written whole before the old one is deleted, so that readers always find one of
     them. After a crash in between, the next call deletes what was left. The run starts at the
-    midnight of `day`, so that MLflow lists runs by day, whenever they were computed.
+    midnight of `day`, so that MLflow lists runs by day, whenever they were computed. Once whole, it
+    is `FINISHED`; or `FAILED`, which MLflow marks in red, if what it reports has `failed`.
 
     Raises:
         TrackingError: another process replaced the run in the meantime.
@@ -115,7 +122,7 @@ def replacing_run(
     run = client.create_run(experiment, start_time=start, tags=dict(tags), run_name=name)
     run_id = str(run.info.run_id)
     yield run_id
-    client.set_terminated(run_id, end_time=end)
+    client.set_terminated(run_id, "FAILED" if failed else "FINISHED", end)
     retire_others(client, experiment, tags, keep=run_id)
 
 
@@ -130,6 +137,11 @@ def log_texts(
         params=[Param(*item) for item in params.items()],
         tags=[RunTag(*item) for item in tags.items()],
     )
+
+
+def is_whole(run: "Run") -> bool:
+    """Return whether `replacing_run` has written the run to its end."""
+    return run.info.status in ("FINISHED", "FAILED")
 
 
 def retire_others(

@@ -8,15 +8,19 @@ import pandas as pd
 
 from modwatch.alerts.messages import ActiveAlert
 from modwatch.tracking.changes import COMPARED, Change, changes
-from modwatch.tracking.facts import DayFacts, DayTables
+from modwatch.tracking.facts import DayFacts, DayTables, UnmeasuredDay
 from modwatch.tracking.groups import describe_groups
 from modwatch.tracking.keys import DeployedEstimates, Row, metric_title
+from modwatch.tracking.status import NORMAL, day_status
 
 # Few: MLflow hides what goes beyond some five lines.
 _TOGETHER = ("oc_accuracy", "oc_auroc", "review_efficiency")
 _ALONE = ("accuracy",)
 _COMPARED = ("accuracy", "oc_accuracy", "oc_auroc", "review_efficiency")
 _MAX_ALERTS = 3
+
+#: Estimates that the list of runs shows, by their tag.
+_COLUMNS = {"accuracy": "accuracy", "OC-Acc": "oc_accuracy", "RE": "review_efficiency"}
 _ONE_DAY = timedelta(days=1)
 
 #: Alerts listed in the tag of a run; MLflow rejects tags of several thousand characters.
@@ -30,19 +34,21 @@ def describe_day(
     drift: tuple[str, str],
     tables: DayTables | None = None,
 ) -> str:
-    """Return the description of one day in six lines of Markdown, with 95 % intervals.
+    """Return the description of one day in a few lines of Markdown, with 95 % intervals.
 
-    Volume, validation, drift and alerts; significant changes; links; the main estimates; people's
-    errors, which these allow for; the queue and what could not be estimated, with reasons; of the
-    tables, if they are given, the challenger and the groups of comments. `drift` is what
+    Whether the day is normal, and its alerts; significant changes; links; volume, validation and
+    drift; the main estimates; people's errors, which these allow for; the queue and what could not
+    be estimated, with reasons; of the tables, if they are given, the challenger and the groups of
+    comments. `drift` is what
     `effects.drift_status` returns.
     """
     challenger = None if tables is None else tables.challenger
     groups = None if tables is None else tables.comment_groups
     lines = [
-        _status(day, facts, drift),
+        f"{_headline(day_status(facts.checks, facts.alerts))}. {_alerts(facts.alerts)}",
         _changed(day, estimates),
         _links(facts),
+        _volume(facts, drift),
         _quality(estimates, facts),
         _people(estimates),
         _queue(facts) + _missing(estimates),
@@ -69,18 +75,57 @@ def describe_timeline(first: date, last: date, days: int) -> str:
     )
 
 
+def describe_unmeasured(day: UnmeasuredDay) -> str:
+    """Return the description of a day without measurements in Markdown.
+
+    >>> day = UnmeasuredDay(day=date(2026, 1, 5), status="rejected", landed=3,
+    ...                     reason="`volume_low`: 3 rows, allowed: at least 100")
+    >>> print(describe_unmeasured(day))
+    **REJECTED**: `volume_low`: 3 rows, allowed: at least 100. Active alerts: none.
+    """
+    first = f"{_headline(day.status)}: {day.reason}. {_alerts(day.alerts)}"
+    return "  \n".join(line for line in (first, _links(day)) if line)
+
+
 def day_tags(facts: DayFacts, estimates: DeployedEstimates, drift: str) -> dict[str, str]:
-    """Return the tags by which an ops engineer sorts and filters the list of runs."""
+    """Return the tags by which an ops engineer sorts and filters the list of runs.
+
+    The estimates are those of the window, as in the description.
+    """
+    rows = estimates.day if estimates.window is None else estimates.window
     missing = len(estimates.missing) + estimates.missing_elsewhere
     return {
         "digest": facts.digest,
+        "status": day_status(facts.checks, facts.alerts),
         "checks": facts.checks,
-        "labels": "complete" if facts.labelled >= facts.routed else "incomplete",
+        "comments": f"{facts.comments:,}",
+        "labels": f"{facts.labelled:,} of {facts.routed:,}",
+        **{name: _in_short(rows.get(metric)) for name, metric in _COLUMNS.items()},
         "estimates": f"{missing} insufficient" if missing else "ok",
         "window": f"{facts.pooled_days} of {facts.window_days} days",
         "drift": drift,
         "alerts": alert_tag(facts.alerts),
     }
+
+
+def unmeasured_tags(day: UnmeasuredDay) -> dict[str, str]:
+    """Return the tags of a day without measurements; those of its estimates are absent."""
+    return {
+        "digest": day.digest,
+        "status": day.status,
+        "checks": day.status if day.status == "rejected" else "none",
+        "comments": "0",
+        "alerts": alert_tag(day.alerts),
+    }
+
+
+def _in_short(row: Row | None) -> str:
+    """Return an estimate and its interval in as few characters as possible."""
+    if row is None:
+        return "insufficient"
+    if math.isnan(row["low"]) or math.isnan(row["high"]):
+        return f"{row['value']:.3f}"
+    return f"{row['value']:.3f} ({row['low']:.2f}–{row['high']:.2f})"
 
 
 def alert_tag(alerts: Sequence[ActiveAlert]) -> str:
@@ -97,18 +142,32 @@ def alert_tag(alerts: Sequence[ActiveAlert]) -> str:
     return "; ".join(f"{name}: {', '.join(rules)}" for name, rules in by_severity.items()) or "none"
 
 
-def _status(day: date, facts: DayFacts, drift: tuple[str, str]) -> str:
+def _headline(status: str) -> str:
+    """Return the status of a day so that it is seen first.
+
+    >>> _headline("normal"), _headline("critical since 2026-01-05")
+    ('**Normal**', '**CRITICAL** since 2026-01-05')
+    """
+    word, _, since = status.partition(" ")
+    name = word.capitalize() if status == NORMAL else word.upper()
+    return f"**{name}**{since and f' {since}'}"
+
+
+def _alerts(active: Sequence[ActiveAlert]) -> str:
+    lines = [alert.line for alert in active[:_MAX_ALERTS]]
+    if more := len(active) - len(lines):
+        lines.append(f"{more} more")
+    return f"Active alerts: {'; '.join(lines) or 'none'}."
+
+
+def _volume(facts: DayFacts, drift: tuple[str, str]) -> str:
     status, feature = drift
-    alerts = [alert.line for alert in facts.alerts[:_MAX_ALERTS]]
-    if more := len(facts.alerts) - len(alerts):
-        alerts.append(f"{more} more")
     return (
-        f"**{day}**: {facts.comments:,} comments, "
+        f"{facts.comments:,} comments, "
         f"{facts.quarantined:,} quarantined"
         f"{_share(facts.quarantined, facts.comments + facts.quarantined)}, "
         f"{facts.flagged:,} flagged{_share(facts.flagged, facts.comments)}. "
-        f"Validation: **{facts.checks}**. Drift: **{status}**{feature and f' ({feature})'}. "
-        f"Active alerts: {'; '.join(alerts) or '**none**'}."
+        f"Validation: {facts.checks}. Drift: {status}{feature and f' ({feature})'}."
     )
 
 
@@ -230,7 +289,7 @@ def describe_challenger(table: pd.DataFrame) -> str:
     )
 
 
-def _links(facts: DayFacts) -> str:
+def _links(facts: DayFacts | UnmeasuredDay) -> str:
     pages = {
         "Validation page": facts.check_page_url,
         "Review queue": facts.queue_url,

@@ -1,8 +1,11 @@
 """The input of a day's run in MLflow: counts, names, tables; nothing about a single comment."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -66,6 +69,31 @@ class DayFacts:
     def completion(self) -> float | None:
         """Labelled over routed, in [0, 1]; None when nothing was routed."""
         return self.labelled / self.routed if self.routed else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnmeasuredDay:
+    """A day without measurements, because it was rejected or one of its tasks failed."""
+
+    day: date
+    #: `rejected`: validation failed. `failed`: a task did not complete.
+    status: Literal["rejected", "failed"]
+    #: What is wrong, as a sentence in Markdown without full stop; nothing from a comment.
+    reason: str
+    #: Comments that landed.
+    landed: int
+    #: Alerts active at the end of the day, the most severe first.
+    alerts: tuple[ActiveAlert, ...] = ()
+    #: Pages to link from the description; None leaves the link out.
+    check_page_url: str | None = None
+    queue_url: str | None = None
+    airflow_run_url: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """Hash of the content of the run, to detect an outdated one."""
+        content = repr((self.status, self.reason, self.landed, self.alerts))
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _empty(schema: pa.Schema) -> Callable[[], pd.DataFrame]:

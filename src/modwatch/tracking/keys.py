@@ -2,14 +2,14 @@
 
     collaboration/  model and moderators together over the trailing window, as deployed
     day/            alerts, volume, quarantined and flagged comments
-    drift/          the day compared with the days before and with the first days
+    drift/          the day compared with the days before and with the fixed reference
     model/          the model alone over the trailing window; CBPE of the day
     review/         the queue and people's error rates
     single_day/     estimates from the day's own labels, with wider intervals than the window's
-    within_95/      ends of the 95 % intervals of all estimates
 
-`KEYS` lists them all. MLflow sorts the groups by name: the most important group comes first, and
-the intervals come last. Of a day's own estimates, only those are keys for which a day's labels
+`KEYS` lists them all. MLflow sorts the groups by name: the most important group comes first. The
+95 % intervals are no keys, but in a tag of the run (`INTERVALS_TAG`): MLflow would chart their ends
+as metrics of their own. Of a day's own estimates, only those are keys for which a day's labels
 suffice. Everything else (other strategies, other review fractions) is in tables and figures: with
 thousands of keys, MLflow's pages stop responding.
 """
@@ -30,6 +30,9 @@ from modwatch.tracking.facts import DayFacts, DayTables
 MAX_KEYS = 60
 
 INTERVAL_GROUP = "within_95"
+
+#: The tag of a day's run with the intervals of its estimates, as JSON; MLflow hides `mlflow.` tags.
+INTERVALS_TAG = "mlflow.modwatch.intervals"
 
 DAY_GROUP = "single_day"
 
@@ -77,6 +80,9 @@ _DRIFT = {
 #: One row of a table of estimates: columns of `lake.schemas.MEASUREMENTS`.
 Row = Mapping[Hashable, Any]
 
+#: The ends of a 95 % interval.
+Interval = tuple[float, float]
+
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedEstimates:
@@ -113,8 +119,10 @@ KEYS = (
     *_DRIFT,
     *_ESTIMATES,
     *(f"review/{metric}" for metric in _PEOPLE),
-    *(end for key in _ESTIMATES for end in interval_keys(key)),
 )
+
+#: The keys that are counted, not estimated: they have no interval, and MLflow may draw a line.
+COUNTED = (*_COUNTS, *(key for key in _DRIFT if key.startswith("review/")))
 
 _TITLES = {
     "oc_accuracy": "OC-Acc",
@@ -221,18 +229,33 @@ def day_metrics(
 ) -> dict[str, float]:
     """Return the metrics of one day by key, all of them in `KEYS`; insufficient ones are absent.
 
-    The same keys serve the day's run and its point on the timeline. The bounds of intervals are at
-    `interval_keys`.
+    The same keys serve the day's run and its point on the timeline.
     """
     metrics = _counts(facts)
     for metric in _DAY:
-        metrics |= _estimate(f"{DAY_GROUP}/{metric}", estimates.day.get(metric))
+        metrics |= _value(f"{DAY_GROUP}/{metric}", estimates.day.get(metric))
     for metric, group in _WINDOW.items():
-        metrics |= _estimate(f"{group}/{metric}", (estimates.window or {}).get(metric))
+        metrics |= _value(f"{group}/{metric}", (estimates.window or {}).get(metric))
     for metric in _PEOPLE:
-        if row := (estimates.window or {}).get(metric):
-            metrics[f"review/{metric}"] = float(row["value"])
-    return metrics | _drift(drift)
+        metrics |= _value(f"review/{metric}", (estimates.window or {}).get(metric))
+    return metrics | {key: value for key, (value, _, _) in _drift(drift).items()}
+
+
+def day_intervals(estimates: DeployedEstimates, drift: pd.DataFrame) -> dict[str, Interval]:
+    """Return the 95 % intervals of `day_metrics` by key; a value without an interval is absent."""
+    window = estimates.window or {}
+    rows = {
+        **{f"{DAY_GROUP}/{metric}": estimates.day.get(metric) for metric in _DAY},
+        **{f"{group}/{metric}": window.get(metric) for metric, group in _WINDOW.items()},
+        **{f"review/{metric}": window.get(metric) for metric in _PEOPLE},
+    }
+    ends = {key: (float(row["low"]), float(row["high"])) for key, row in rows.items() if row}
+    ends |= {key: (low, high) for key, (_, low, high) in _drift(drift).items()}
+    return {
+        key: both
+        for key, both in ends.items()
+        if key not in COUNTED and not any(map(math.isnan, both))
+    }
 
 
 def check_key_count(keys: Iterable[str]) -> None:
@@ -258,18 +281,15 @@ def _counts(facts: DayFacts) -> dict[str, float]:
     return {key: float(value) for key, value in counts.items() if value is not None}
 
 
-def _estimate(key: str, row: Row | None) -> dict[str, float]:
-    """Return value, low and high of one estimate, by key."""
-    if row is None:
-        return {}
-    low, high = interval_keys(key)
-    values = {key: row["value"], low: row["low"], high: row["high"]}
-    return {key: float(value) for key, value in values.items() if not math.isnan(value)}
+def _value(key: str, row: Row | None) -> dict[str, float]:
+    """Return the value of one estimate by key, if it has one."""
+    return {} if row is None or math.isnan(row["value"]) else {key: float(row["value"])}
 
 
-def _drift(drift: pd.DataFrame) -> dict[str, float]:
-    """Return the metrics of the last day of a drift table, by key."""
+def _drift(drift: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """Return value, low and high of the metrics of the last day of a drift table, by key."""
     rows = drift[known(drift) & (drift["dt"] == drift["dt"].max())]
     names = zip(rows["metric"], rows["feature"], rows["reference"].fillna(""), strict=True)
-    values = dict(zip(names, rows["value"].astype("float64"), strict=True))
-    return {key: float(values[name]) for key, name in _DRIFT.items() if name in values}
+    columns = rows[["value", "low", "high"]].astype("float64").itertuples(index=False, name=None)
+    values = dict(zip(names, columns, strict=True))
+    return {key: values[name] for key, name in _DRIFT.items() if name in values}

@@ -4,9 +4,11 @@ Publishing a day or an audit again replaces its run. The step of the timeline is
 MLflow's charts show time.
 """
 
+import json
 import logging
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ from modwatch.tracking.client import (
     artifact_url,
     connect,
     experiment_id,
+    is_whole,
     log_points,
     log_texts,
     points_of,
@@ -31,13 +34,22 @@ from modwatch.tracking.client import (
     retire_others,
     runs_tagged,
 )
-from modwatch.tracking.description import day_tags, describe_day, describe_timeline
+from modwatch.tracking.description import (
+    day_tags,
+    describe_day,
+    describe_timeline,
+    describe_unmeasured,
+    unmeasured_tags,
+)
 from modwatch.tracking.effects import drift_status
-from modwatch.tracking.facts import DayFacts, DayTables
+from modwatch.tracking.facts import DayFacts, DayTables, UnmeasuredDay
 from modwatch.tracking.keys import (
+    INTERVALS_TAG,
     KEYS,
+    Interval,
     check_key_count,
     checked_tables,
+    day_intervals,
     day_metrics,
     deployed_estimates,
 )
@@ -74,7 +86,7 @@ def publish_day(
 
     The run is named and tagged with the day. Its metrics are those of `keys.day_metrics`;
     everything else goes to the artifacts `tables/` and `figures/`, and the HTML of `check_page` to
-    `checks.html`.
+    `checks.html`. The run of a day whose validation failed since it was measured is marked failed.
 
     Raises:
         TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
@@ -89,7 +101,6 @@ def publish_day(
     metrics = day_metrics(estimates, tables.drift, facts)
     drift = drift_status(tables.drift)
     figures = day_figures(day, tables, facts)
-    tags = _DAY | {"day": day.isoformat()}
     params = {
         "model_version": facts.model_version,
         "strategy": facts.strategy,
@@ -97,15 +108,17 @@ def publish_day(
     }
     with connect(tracking_uri) as client:
         in_experiment = experiment_id(client, experiment)
-        with replacing_run(client, in_experiment, tags, name=tags["day"], day=day) as run_id:
+        with _replacing_day(
+            client, in_experiment, day, failed=facts.checks == "rejected"
+        ) as run_id:
             log_points(client, run_id, points_of({day: metrics}, first=day), first=day)
-            if check_page is not None:
-                client.log_text(run_id, check_page, _CHECK_PAGE)
-                if tracking_uri.startswith(("http://", "https://")):  # else there are no pages
-                    page = artifact_url(tracking_uri, in_experiment, run_id, _CHECK_PAGE)
-                    facts = replace(facts, check_page_url=facts.check_page_url or page)
-            text = describe_day(day, facts, estimates, drift, tables)
-            more = day_tags(facts, estimates, drift[0]) | {DESCRIPTION_TAG: text}
+            page = _log_check_page(client, run_id, check_page, (tracking_uri, in_experiment))
+            facts = replace(facts, check_page_url=facts.check_page_url or page)
+            more = {
+                **day_tags(facts, estimates, drift[0]),
+                INTERVALS_TAG: _as_json(day_intervals(estimates, tables.drift)),
+                DESCRIPTION_TAG: describe_day(day, facts, estimates, drift, tables),
+            }
             log_texts(client, run_id, params=params, tags=more)
             _log_tables(client, run_id, tables)
             for name, figure in figures.items():
@@ -117,8 +130,67 @@ def publish_day(
     return run_id
 
 
+def publish_unmeasured(
+    day: UnmeasuredDay,
+    *,
+    check_page: str | None = None,
+    tracking_uri: str,
+    experiment: str = "modwatch",
+) -> str:
+    """Publish the run of a day that was rejected or failed in place of an earlier one.
+
+    It is marked failed, and has no metric but `day/alerts`. Returns the id of the run.
+
+    Raises:
+        TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
+    """
+    metrics = {day.day: {"day/alerts": float(len(day.alerts))}}
+    with connect(tracking_uri) as client:
+        in_experiment = experiment_id(client, experiment)
+        with _replacing_day(client, in_experiment, day.day, failed=True) as run_id:
+            log_points(client, run_id, points_of(metrics, first=day.day), first=day.day)
+            page = _log_check_page(client, run_id, check_page, (tracking_uri, in_experiment))
+            day = replace(day, check_page_url=day.check_page_url or page)
+            tags = unmeasured_tags(day) | {DESCRIPTION_TAG: describe_unmeasured(day)}
+            log_texts(client, run_id, params={}, tags=tags)
+    _log.warning(
+        "A day without measurements is reported in MLflow.",
+        extra={"event": "tracking.unmeasured_day_published", "dt": str(day.day)},
+    )
+    return run_id
+
+
+def _replacing_day(
+    client: "MlflowClient", experiment: str, day: date, *, failed: bool
+) -> AbstractContextManager[str]:
+    tags = _DAY | {"day": day.isoformat()}
+    return replacing_run(client, experiment, tags, name=tags["day"], day=day, failed=failed)
+
+
+def _log_check_page(
+    client: "MlflowClient", run_id: str, html: str | None, at: tuple[str, str]
+) -> str | None:
+    """Log the validation page, if there is one; return its URL `at` that MLflow and experiment."""
+    if html is None:
+        return None
+    client.log_text(run_id, html, _CHECK_PAGE)
+    if not at[0].startswith(("http://", "https://")):  # a folder, which has no pages
+        return None
+    return artifact_url(*at, run_id, _CHECK_PAGE)
+
+
+def _as_json(intervals: Mapping[str, Interval]) -> str:
+    """Return intervals as JSON, in digits that say all about a 95 % interval.
+
+    >>> _as_json({"model/accuracy": (0.91234567, 0.95)})
+    '{"model/accuracy":[0.912346,0.95]}'
+    """
+    rounded = {key: [float(f"{end:.6g}") for end in ends] for key, ends in intervals.items()}
+    return json.dumps(rounded, separators=(",", ":"))
+
+
 def published_days(tracking_uri: str, experiment: str = "modwatch") -> dict[date, dict[str, float]]:
-    """Return the metrics of every finished day's run, by day: rows for `publish_timeline`.
+    """Return the metrics of every whole day's run, by day: rows for `publish_timeline`.
 
     Keys of earlier versions that are no longer in `keys.KEYS` are skipped.
 
@@ -127,25 +199,24 @@ def published_days(tracking_uri: str, experiment: str = "modwatch") -> dict[date
     """
     return {
         day: {key: value for key, value in run.data.metrics.items() if key in KEYS}
-        for day, run in _finished(tracking_uri, experiment)
+        for day, run in _whole(tracking_uri, experiment)
     }
 
 
 def published_digests(tracking_uri: str, experiment: str = "modwatch") -> dict[date, str]:
-    """Return `DayFacts.digest` of every finished day's run, by day.
+    """Return the digest of every whole day's run, by day.
 
     Raises:
         TrackingError: MLflow cannot be reached.
     """
-    return {day: run.data.tags["digest"] for day, run in _finished(tracking_uri, experiment)}
+    return {day: run.data.tags["digest"] for day, run in _whole(tracking_uri, experiment)}
 
 
-def _finished(tracking_uri: str, experiment: str) -> list[tuple[date, "Run"]]:
-    """Return the finished days' runs; there may be two of a day after a crash."""
+def _whole(tracking_uri: str, experiment: str) -> list[tuple[date, "Run"]]:
+    """Return the days' runs that are whole; there may be two of a day after a crash."""
     with connect(tracking_uri) as client:
         runs = runs_tagged(client, experiment_id(client, experiment), _DAY)
-    finished = [run for run in runs if run.info.status == "FINISHED"]
-    return [(date.fromisoformat(run.data.tags["day"]), run) for run in finished]
+    return [(date.fromisoformat(run.data.tags["day"]), run) for run in runs if is_whole(run)]
 
 
 def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
