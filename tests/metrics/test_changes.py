@@ -155,6 +155,32 @@ def test_late_labels_move_the_day_and_do_not_withdraw_what_was_reported() -> Non
     assert active(weak, reported=3) == active(weak)
 
 
+def test_a_report_changes_nothing_that_was_said_of_earlier_days() -> None:
+    rng = np.random.default_rng(8)
+    columns = draw(rng, np.r_[np.full(20, 0.9), np.full(20, 0.86)])
+    plain = follow_falls(*columns)
+    for reported, reported_on in itertools.product((7, 15, 20), (12, 22, 30)):
+        held = follow_falls(*columns, reported=reported, reported_on=reported_on)
+        assert held[:reported_on] == plain[:reported_on]
+
+
+def test_a_large_fall_after_low_days_by_chance_is_dated_to_its_own_day() -> None:
+    columns = series((0.9, 12), (0.86, 6), (0.95, 1), (0.6, 4), margin=0.06)
+    weak = follow_falls(*columns, reported=12, reported_on=16)
+    assert weak[17] is not None
+    assert weak[17].first.day == 12
+    found = weak[-1]
+    assert found is not None
+    assert found.first.day == 19
+    assert found.first.before.value > 0.88
+
+
+def test_a_second_step_keeps_the_day_of_a_first_that_was_certain() -> None:
+    found = follow_falls(*series((0.95, 12), (0.8, 10), (0.6, 4), margin=0.03))[-1]
+    assert found is not None
+    assert (found.first.day, found.level_since) == (12, 22)
+
+
 def draw(rng: np.random.Generator, accuracy: np.ndarray, labels: int = 100):
     """Return estimates of days with that accuracy."""
     right = rng.binomial(labels, accuracy)

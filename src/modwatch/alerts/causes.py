@@ -124,10 +124,14 @@ def watch(
         window_days: days of the trailing window, for rules with `unless`.
     """
     known: dict[str, list[Series]] = {}
+    by_metric: dict[str, list[MetricValue]] = {}
+    for value in values:
+        by_metric.setdefault(value.metric, []).append(value)
     notified = {name: member for each in last.values() for name, member in _members(each)}
     for rule in sorted(rules, key=lambda rule: bool(rule.unless)):  # what explains comes first
         settled = today - rule.settle_days * _ONE_DAY
-        seen = watched(rule, (each for each in values if each.day <= settled))
+        of_metric = by_metric.get(rule.metric, [])
+        seen = watched(rule, (each for each in of_metric if each.day <= settled))
         for subject, series in seen.items():
             told = notified.get(series_name(rule.name, subject))
             explaining = [each for name in rule.unless for each in known.get(name, [])]
@@ -147,11 +151,11 @@ def active_incident(last: OutboxMessage | None) -> Incident | None:
     return _incident(last.payload["facts"], last.dt)
 
 
-def reported_changes(rules: Iterable[AlertRule], last: LastMessages) -> dict[str, datetime.date]:
-    """Return the change days that receivers see as active, by metric."""
+def reported_changes(rules: Iterable[AlertRule], last: LastMessages) -> dict[str, Incident]:
+    """Return the changes of level that receivers see as active, by metric."""
     metrics = {rule.name: rule.metric for rule in rules if rule.watches_changes}
     return {
-        metrics[name]: member.since
+        metrics[name]: member
         for message in last.values()
         for name, member in _members(message)
         if name in metrics
@@ -226,6 +230,9 @@ def _messages(
         day = today if change.kind == "escalated" else change.day
         active = cause.active_on(today) or cause.active_on(day)
         series = active or _named(cause, facts) or list(cause.series)
+        value = series[0].on(day)
+        if change.kind == "escalated" and value and value.change:
+            change = replace(change, since=value.change.day)  # what is worse may have begun later
         alert = incident_alert(
             cause.name,
             [(each.rule, each.subject, each.on(day)) for each in series],

@@ -268,8 +268,8 @@ def _transition(
 
 
 def _same(notified: Incident, found: Sequence[Incident]) -> Incident | None:
-    """Return the notified incident as it is now: the first that had not ended by its first day."""
-    return next((i for i in found if i.recovered is None or i.recovered > notified.since), None)
+    """Return the notified incident as it is now: the first that had not ended when it opened."""
+    return next((i for i in found if i.recovered is None or i.recovered > notified.opened), None)
 
 
 def _is_refuted(rule: AlertRule, series: Sequence[MetricValue], notified: Incident) -> bool:

@@ -4,7 +4,7 @@ import datetime
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from modwatch.alerts.incidents import LevelChange, MetricValue
+from modwatch.alerts.incidents import Incident, LevelChange, MetricValue
 from modwatch.alerts.rules import LEVEL_CHANGES
 from modwatch.days import between
 from modwatch.metrics.changes import Fall, follow_falls
@@ -15,7 +15,7 @@ _NOTHING = (math.nan, math.nan, math.nan)
 def level_changes(
     values: Iterable[MetricValue],
     *,
-    reported: Mapping[str, datetime.date] | None = None,
+    reported: Mapping[str, Incident] | None = None,
     accepted: Sequence[tuple[datetime.date, datetime.date]] = (),
 ) -> list[MetricValue]:
     """Return how far each metric of `LEVEL_CHANGES` has fallen, on each day with an estimate.
@@ -25,7 +25,7 @@ def level_changes(
 
     Args:
         values: daily estimates of any metrics, in any order; at most one a metric and day.
-        reported: by metric of the result, the change day of a fall that receivers see as active.
+        reported: by metric of the result, the fall that receivers see as active.
         accepted: levels that a person has accepted as the new normal: the day of the acceptance,
             and the first day at that level. From the first on, days before the second are ignored.
 
@@ -51,7 +51,7 @@ def level_changes(
 def _of(
     series: Sequence[MetricValue],
     name: str,
-    reported: Mapping[str, datetime.date],
+    reported: Mapping[str, Incident],
     accepted: Sequence[tuple[datetime.date, datetime.date]],
 ) -> Iterator[MetricValue]:
     """Yield the values of one metric, in one stretch from each acceptance to the next."""
@@ -65,7 +65,7 @@ def _of(
 
 
 def _stretch(
-    known: Sequence[MetricValue], name: str, reported: datetime.date | None
+    known: Sequence[MetricValue], name: str, reported: Incident | None
 ) -> Iterator[MetricValue]:
     """Yield the size of the fall in force on each day that has an estimate."""
     if not known:
@@ -74,11 +74,18 @@ def _stretch(
     estimates = {each.day: each for each in known}
     days = between(first, known[-1].day)
     columns = zip(*(_estimate(estimates.get(day)) for day in days), strict=True)
-    position = None if reported is None or reported < first else (reported - first).days
-    for day, fall in zip(days, follow_falls(*map(list, columns), reported=position), strict=True):
+    known_falls = follow_falls(*map(list, columns), **_positions(reported, first))
+    for day, fall in zip(days, known_falls, strict=True):
         estimate = estimates.get(day)
         if estimate is not None and not math.isnan(_estimate(estimate)[0]):
             yield _value(estimate, name, fall, first)
+
+
+def _positions(reported: Incident | None, first: datetime.date) -> dict[str, int]:
+    if reported is None or reported.since < first:
+        return {}
+    since, opened = reported.since - first, reported.opened - first
+    return {"reported": since.days, "reported_on": opened.days}
 
 
 def _estimate(value: MetricValue | None) -> tuple[float, float, float]:

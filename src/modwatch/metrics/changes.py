@@ -137,7 +137,12 @@ def change_point(
 
 
 def follow_falls(
-    value: ArrayLike, low: ArrayLike, high: ArrayLike, *, reported: int | None = None
+    value: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    reported: int | None = None,
+    reported_on: int = 0,
 ) -> list[Fall | None]:
     """Return, for each day, the fall from which the series has not come back by then.
 
@@ -152,6 +157,7 @@ def follow_falls(
     Args:
         reported: change day of a fall that was reported before. Within a week of it `RELEASE` is
             enough to detect one, so that late labels do not withdraw what they hardly change.
+        reported_on: the day on which it was reported; what is said of earlier days stays the same.
 
     >>> value = [0.96] * 9 + [0.7] * 5 + [0.96] * 5
     >>> falls = follow_falls(value, [each - 0.05 for each in value], [0.98] * 9 + [0.75] * 5
@@ -159,7 +165,7 @@ def follow_falls(
     >>> "".join("." if fall is None else "x" for fall in falls)
     '.........xxxxxxx...'
     """
-    return list(_Series.of(value, low, high).falls(reported))
+    return list(_Series.of(value, low, high).falls(reported, reported_on))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,12 +256,12 @@ class _Series:
         value, low, high = (float(each) for each in np.sin(np.clip(ends, 0, np.pi) / 2) ** 2)
         return Level(value=value, low=low, high=high), (high - low) / (2 * NORMAL_QUANTILE)
 
-    def falls(self, reported: int | None) -> Iterator[Fall | None]:
+    def falls(self, reported: int | None, reported_on: int) -> Iterator[Fall | None]:
         """Yield the fall in force at the end of each position."""
         start, fall = 0, None
         for stop in range(1, self.seen.size):
             if fall is None:
-                start, fall = self._begun(start, stop, reported)
+                start, fall = self._begun(start, stop, reported if stop > reported_on else None)
             else:
                 start, fall = self._continued(start, stop, fall)
             yield fall
@@ -286,13 +292,20 @@ class _Series:
             return rise.day, None
         moved = rise or self._detected(since, stop, "fall", 1)
         if moved is not None:
-            return start, self._fall(fall.first, moved.day, stop)
-        if since > fall.first.day:
+            since = moved.day
+        if since > fall.first.day and self._stands(start, since):
             return start, self._fall(fall.first, since, stop)
         first = self.change_point(start, stop, "fall")
         if first is None or first.evidence < RELEASE:
             return start, None
         return start, self._fall(first, first.day, stop)
+
+    def _stands(self, start: int, stop: int) -> bool:
+        """Return whether a fall is still detected without the days after the level moved again.
+
+        If not, the days before were low by chance, and the fall is that of the later days.
+        """
+        return self._detected(start, stop, "fall") is not None
 
     def _detected(
         self, start: int, stop: int, direction: Direction, minimum: int = MINIMUM_BEFORE
