@@ -4,11 +4,13 @@
     ├── SettingsError        a setting, or a combination of settings, is invalid
     ├── SourceError          the source of comments cannot be read
     ├── LakeError            a table or file of the lake cannot be read or written
+    │   └── OutdatedTableError   an older version stored the table; its task has to run again
     ├── CheckError           a validation cannot be carried out, or its stored result not read
     ├── DayRejectedError     the validation of a day failed; nothing of it was published
     ├── ModelError           a model artifact is invalid or does not match its configuration
     │   └── NoChampionError  no registered model has the alias champion
     ├── DesignError          a sampling design is invalid
+    │   └── RoutingOutdatedError the day has other scores than it was routed by
     ├── MetricInputError     the arguments of a metric are invalid (also a ValueError)
     ├── AuditError           a step of an audit is invalid or out of order
     │   └── AuditCancelledError  the audit was cancelled
@@ -49,6 +51,10 @@ class LakeError(ModwatchError):
     """The lake cannot be read or written; check MODWATCH_LAKE and its permissions."""
 
 
+class OutdatedTableError(LakeError):
+    """An older version stored the table, with less; run the task again that the message names."""
+
+
 class CheckError(ModwatchError):
     """A validation cannot be carried out, or its stored result not read; run the task again."""
 
@@ -67,6 +73,10 @@ class NoChampionError(ModelError):
 
 class DesignError(ModwatchError):
     """A sampling design is invalid; the message names the value and its range."""
+
+
+class RoutingOutdatedError(DesignError):
+    """The day has other scores than it was routed by; this lasts from `check_scores` to `route`."""
 
 
 class MetricInputError(ModwatchError, ValueError):

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from modwatch.errors import DesignError
+from modwatch.errors import RoutingOutdatedError
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import (
@@ -326,7 +326,7 @@ def test_a_day_with_other_comments_than_were_routed_says_what_to_do(
     lake: Lake, scored: Callable[[int], DayScores]
 ) -> None:
     route(lake, scored(20))
-    with pytest.raises(DesignError, match=f"{DAY}.*route"):
+    with pytest.raises(RoutingOutdatedError, match=f"{DAY}.*route"):
         tables.labelled_day(lake, DAY, scored(10))
 
 

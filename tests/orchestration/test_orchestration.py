@@ -5,9 +5,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk import RetryAction
 from installation import Installation
 from receivers import Webhook, webhook
 
+from modwatch import errors
 from modwatch.errors import SettingsError
 from modwatch.orchestration import (
     TASK_DEFAULTS,
@@ -123,3 +125,19 @@ def test_a_day_that_has_not_ended_is_refused() -> None:
 def test_a_partition_that_is_no_day_is_refused_with_the_remedy(key: str) -> None:
     with pytest.raises(SettingsError, match="YYYY-MM-DD, as its partition key"):
         day_of(SimpleNamespace(partition_key=key), None)
+
+
+@pytest.mark.parametrize(
+    ("error", "action"),
+    [
+        (errors.LakeError(), RetryAction.DEFAULT),
+        (errors.OutdatedTableError(), RetryAction.FAIL),
+        (errors.DesignError(), RetryAction.FAIL),
+        (errors.RoutingOutdatedError(), RetryAction.DEFAULT),
+        (errors.NoChampionError(), RetryAction.FAIL),
+        (OSError(), RetryAction.DEFAULT),
+    ],
+)
+def test_what_passes_by_itself_is_retried(error: Exception, action: RetryAction) -> None:
+    policy = TASK_DEFAULTS["retry_policy"]
+    assert policy.evaluate(error, try_number=1, max_tries=2).action is action

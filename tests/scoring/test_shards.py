@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.errors import LakeError
+from modwatch.errors import OutdatedTableError
 from modwatch.lake.schemas import STAGED_SCORES
 from modwatch.scoring.local import LocalScorer
 from modwatch.scoring.scorer import Predictions
@@ -61,7 +61,7 @@ def test_as_many_shards_as_the_day_has_subwords_for(lengths: list[int], shard_to
 
 def test_a_day_without_row_numbers_is_refused_with_the_remedy() -> None:
     rows = [{"row": 0, "text": "a"}, {"row": None, "text": "b"}]
-    with pytest.raises(LakeError, match="run check_comments of the day again"):
+    with pytest.raises(OutdatedTableError, match="run check_comments of the day again"):
         shards([pa.RecordBatch.from_pylist(rows)], shard_tokens=9)
 
 

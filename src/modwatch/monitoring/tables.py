@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from modwatch.errors import DesignError
+from modwatch.errors import RoutingOutdatedError
 from modwatch.lake.day_scores import DayScores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import MEASUREMENTS, as_batch
@@ -30,14 +30,14 @@ def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledD
     leads look at those that were overturned, and people would seem to err less than they do.
 
     Raises:
-        DesignError: comments were routed that the day does not have any more.
+        RoutingOutdatedError: comments were routed that the day does not have any more.
     """
     design = lake.table("routing_design", day, columns=["stratum", "population", "sample"])
     design = design.sort_by("stratum")
     routed = lake.table("routed", day, columns=["comment_id", "stratum"])
     labels = _first_labels(lake, day)
     if not pc.all(pc.is_in(routed.column("comment_id"), scores.comment_id), min_count=0).as_py():
-        raise DesignError(
+        raise RoutingOutdatedError(
             f"other comments of {day} are scored than were routed; route that day again"
         )
     stratum = np.full(len(scores.prob), -1, np.int32)

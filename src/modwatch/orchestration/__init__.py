@@ -19,6 +19,8 @@ from airflow.sdk import (
 from modwatch.errors import SettingsError
 from modwatch.settings import load_settings
 
+#: Errors that pass by themselves, of which some belong to those that do not.
+_RETRIED = ["modwatch.errors.RoutingOutdatedError"]
 #: Errors that a retry cannot fix.
 _NOT_RETRIED = [
     "modwatch.errors.AuditError",
@@ -26,6 +28,7 @@ _NOT_RETRIED = [
     "modwatch.errors.DesignError",
     "modwatch.errors.DsaReportError",
     "modwatch.errors.ModelError",
+    "modwatch.errors.OutdatedTableError",
     "modwatch.errors.SettingsError",
     "modwatch.errors.SourceError",
 ]
@@ -65,7 +68,10 @@ TASK_DEFAULTS: dict[str, Any] = {
     "retry_delay": datetime.timedelta(seconds=30),
     "execution_timeout": datetime.timedelta(hours=2),
     "retry_policy": ExceptionRetryPolicy(
-        rules=[RetryRule(exception=list(_NOT_RETRIED), action=RetryAction.FAIL)]
+        rules=[
+            RetryRule(exception=list(_RETRIED), action=RetryAction.DEFAULT),
+            RetryRule(exception=list(_NOT_RETRIED), action=RetryAction.FAIL),
+        ]
     ),
     "on_failure_callback": [TaskFailureNotifier()],
 }

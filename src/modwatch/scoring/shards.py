@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from modwatch.errors import LakeError, ModelError
+from modwatch.errors import ModelError, OutdatedTableError
 from modwatch.lake.schemas import SCORES, STAGED_SCORES
 from modwatch.scoring.scorer import Predictions, Scorer
 
@@ -53,7 +53,7 @@ def shards(batches: Iterable[pa.RecordBatch], *, shard_tokens: int) -> list[rang
         shard_tokens: positive.
 
     Raises:
-        LakeError: the comments were stored by a version of Modwatch that did not number them.
+        OutdatedTableError: an older version of Modwatch stored the comments, without numbers.
     """
     parts = [_rows_and_subwords(batch) for batch in batches if batch.num_rows]
     if not parts:
@@ -71,7 +71,7 @@ def _rows_and_subwords(comments: pa.RecordBatch) -> tuple[NDArray[np.int64], NDA
     """Return the row and the subwords of each comment, without memory of the batch."""
     row = comments.column("row")
     if row.null_count:
-        raise LakeError(
+        raise OutdatedTableError(
             "the day's comments have no row numbers; run check_comments of the day again"
         )
     return row.to_numpy().copy(), subwords(comments.column("text"))
