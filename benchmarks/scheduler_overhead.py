@@ -13,10 +13,11 @@ import subprocess
 import sys
 import time
 
-from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.datasets import demo_data
 from modwatch.demo.run import train_champion
-from modwatch.demo.setup import Narrator, started
+from modwatch.demo.setup import started
+from modwatch.stack.airflow_client import AirflowClient
+from modwatch.stack.installation import Narrator
 
 
 def main() -> None:

@@ -28,7 +28,7 @@
     │   └── AccessDeniedError    the token is missing or unknown, or its role lacks the permission
     │       ├── CodeRequiredError   the password is right, and the code is due
     │       └── ThrottledError   too many failed logins
-    └── StackError           a process of the demo did not start, or exited
+    └── StackError           a process of a stack did not start, or exited; or it runs already
 
 A message says in one sentence what is wrong, where, and what to do. It never contains the text of a
 comment: comments are private, and messages end up in logs.
@@ -162,4 +162,4 @@ class ThrottledError(AccessDeniedError):
 
 
 class StackError(ModwatchError):
-    """A process of the demo did not start, or exited; the message names its log."""
+    """A process of a stack did not start, or exited; the message names its log."""

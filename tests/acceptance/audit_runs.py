@@ -20,11 +20,12 @@ from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
 
 from modwatch.audit.evidence import Event
-from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.datasets import DemoData
-from modwatch.demo.setup import Demo, Narrator, started
+from modwatch.demo.setup import Demo, started
 from modwatch.ingest.corpora.corpus import LabelledTexts
 from modwatch.resources import open_resources
+from modwatch.stack.airflow_client import AirflowClient
+from modwatch.stack.installation import Narrator
 from traps import sitecustomize as traps
 
 DAG = "audit_recall"
@@ -125,14 +126,12 @@ class Audits:
         return self.demo.settings.home / "lake" / "_audits" / audit
 
     def kill_triggerer(self) -> None:
-        """Kill the process that waits for all audits, and start another."""
-        [service] = [each for each in self.demo.airflow.services() if "triggerer" in each.name]
+        """Kill the process that waits for all audits; the stack starts another."""
         victims = [each for each in self.demo.stack.processes() if "triggerer" in each.cmdline()]
         assert victims
         for process in victims:
             process.send_signal(signal.SIGKILL)
         psutil.wait_procs(victims, timeout=PATIENCE)
-        self.demo.stack.start(service)
 
 
 def chain(audit: str) -> list[Event]:

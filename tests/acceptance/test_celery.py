@@ -15,11 +15,12 @@ import psutil
 import pytest
 from installation import MONDAY, Installation, table_rows
 
-from modwatch.demo.airflow import AirflowClient, AirflowHome
-from modwatch.demo.setup import for_psycopg2, migrate
-from modwatch.demo.stack import Service, Stack
 from modwatch.resources import open_resources
 from modwatch.review.embedded import EmbeddedServer
+from modwatch.stack.airflow import AirflowHome
+from modwatch.stack.airflow_client import AirflowClient
+from modwatch.stack.installation import for_psycopg2
+from modwatch.stack.supervisor import Service, Stack
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -88,6 +89,7 @@ def worker(name: str, env: dict[str, str]) -> Service:
             *("--skip-serve-logs", "--without-mingle", "--without-gossip"),
         ],
         env={**env, "WORKER_NAME": name},
+        restart=False,
     )
 
 
@@ -109,7 +111,7 @@ def cluster(
         port, url = free_port(), f"http://127.0.0.1:{free_port()}"
         airflow = AirflowHome.create(folder / "airflow", url=url, database_url=database_url)
         env = {**airflow.env, **celery(f"redis://127.0.0.1:{port}/0", database_url)}
-        migrate(airflow, folder / "logs")
+        airflow.migrate(folder / "logs")
         stack = exits.enter_context(Stack(logs=folder / "logs"))
         command = ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", ""]
         stack.start(Service(name="redis", command=command))

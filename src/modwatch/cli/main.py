@@ -12,6 +12,7 @@ from modwatch.cli import annotations, audit, benchmark, people, queue
 from modwatch.cli.arguments import add_command, day, number_between, open_resources
 from modwatch.cli.models import add_models
 from modwatch.cli.serve import add_scorer
+from modwatch.cli.stack import add_stack
 from modwatch.errors import ModwatchError
 from modwatch.installed import dags_folder, missing_extra, version
 from modwatch.pipeline import daily
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         help="of the simulated moderators; default: 0.2 to 1.5 %% and 2 to 8 %%",
     )
     demo.add_argument("--once", action="store_true", help="stop everything at the end")
+    add_stack(commands)
     _add_daily(commands)
     add_models(commands)
     add_scorer(commands)

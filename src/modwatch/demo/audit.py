@@ -1,9 +1,9 @@
 """The audit of the demo: carried out in Airflow, with simulated auditors."""
 
-from modwatch.demo.airflow import AirflowClient
 from modwatch.demo.moderators import create_auditors, label_audit
 from modwatch.demo.setup import Demo
 from modwatch.resources import open_resources
+from modwatch.stack.airflow_client import AirflowClient
 
 AUDIT = "demo"
 DAG = "audit_recall"

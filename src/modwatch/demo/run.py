@@ -7,17 +7,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from modwatch import days
-from modwatch.demo.airflow import AirflowClient, DayRun
 from modwatch.demo.audit import AUDIT, make_audit
 from modwatch.demo.audit import DAG as AUDIT_DAG
 from modwatch.demo.datasets import demo_data
 from modwatch.demo.moderators import Shift, create_moderators, visitor_token
-from modwatch.demo.setup import Demo, Narrator, start_model_server, started, write_model_data
-from modwatch.demo.stack import MemoryGauge, interruptible
+from modwatch.demo.setup import Demo, start_model_server, started, write_model_data
 from modwatch.demo.summary import summarise
 from modwatch.errors import SourceError, StackError
 from modwatch.resources import open_resources
 from modwatch.review.quality_control.gold import add_gold
+from modwatch.stack.airflow_client import AirflowClient, DayRun
+from modwatch.stack.installation import Narrator
+from modwatch.stack.supervisor import MemoryGauge, interruptible
 
 _DAY_SECONDS = 120
 _TRAINING_SECONDS = 600

@@ -17,8 +17,9 @@ from pydantic_settings import SettingsError as NotJsonError
 from modwatch.errors import SettingsError
 from modwatch.settings.fields import SOURCE_KIND, Settings, Variable, variables
 
-#: Variables with the same prefix that are no settings: the demo's data and its processes.
-_OTHERS = {"MODWATCH_DATA", "MODWATCH_DEMO_STACK"}
+#: Variables with the same prefix that are no settings: the demo's data, the processes of a stack,
+#: and the settings file.
+_OTHERS = {"MODWATCH_DATA", "MODWATCH_STACK", "MODWATCH_SETTINGS_FILE"}
 _PREFIX = "MODWATCH_"
 _JSON: dict[object, str] = {
     dict: 'a JSON map such as {"a": "b"}',

@@ -1,110 +1,22 @@
-"""Airflow in the demo: its services, and a client of its REST API."""
+"""A client of Airflow's REST API, as far as the demo and `modwatch init` use it."""
 
 import datetime
-import json
-import secrets
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import psutil
 
-from modwatch.demo.stack import Service
 from modwatch.errors import StackError
-from modwatch.installed import dags_folder
-
-_USER = "admin"
-
-#: Log servers would listen on all interfaces; the API server reads the files itself.
-_PROGRAMS = (
-    ("api-server",),
-    ("scheduler", "--skip-serve-logs"),
-    ("dag-processor",),
-    ("triggerer", "--skip-serve-logs"),
-)
+from modwatch.stack.airflow import USER, AirflowHome
 
 #: Seconds that the scheduler needs to notice the end of a process.
 _SETTLE = 3
 #: Most responses to one question.
 _RESPONSES = 5
-
-
-@dataclass(frozen=True, kw_only=True)
-class AirflowHome:
-    """Configuration of Airflow: folder, URL and credentials."""
-
-    folder: Path
-    url: str
-    database_url: str
-    password: str
-    jwt_secret: str
-
-    @classmethod
-    def create(cls, folder: Path, *, url: str, database_url: str) -> "AirflowHome":
-        """Return a new home with a password of its own."""
-        folder.mkdir(parents=True, exist_ok=True)
-        home = cls(
-            folder=folder,
-            url=url,
-            database_url=database_url,
-            password=secrets.token_urlsafe(12),
-            jwt_secret=secrets.token_urlsafe(48),
-        )
-        passwords = home._passwords
-        passwords.touch(mode=0o600)
-        passwords.write_text(json.dumps({_USER: home.password}))
-        return home
-
-    @property
-    def _passwords(self) -> Path:
-        return self.folder / "passwords.json"
-
-    @property
-    def env(self) -> dict[str, str]:
-        """The environment of every Airflow program."""
-        parts = urlsplit(self.url)
-        return {
-            "AIRFLOW_HOME": str(self.folder),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(dags_folder()),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-            "AIRFLOW__CORE__PARALLELISM": "2",
-            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{_USER}:admin",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": self.database_url,
-            "AIRFLOW__API__HOST": parts.hostname or "127.0.0.1",
-            "AIRFLOW__API__PORT": str(parts.port or 8080),
-            "AIRFLOW__API__BASE_URL": self.url,
-            "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__API__SECRET_KEY": self.jwt_secret,
-            "AIRFLOW__API_AUTH__JWT_SECRET": self.jwt_secret,
-            "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.folder / "logs"),
-            # The demo runs seven days in minutes: poll more often than once a second.
-            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
-            "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": "False",
-            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-        }
-
-    def services(self) -> list[Service]:
-        """Return the services of Airflow."""
-        airflow = str(Path(sys.executable).with_name("airflow"))
-        ready = {"api-server": f"{self.url}/api/v2/monitor/health"}
-        return [
-            Service(
-                name=f"airflow-{program}",
-                command=[airflow, program, *options],
-                env=self.env,
-                ready_url=ready.get(program),
-            )
-            for program, *options in _PROGRAMS
-        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +33,7 @@ class AirflowClient:
 
     def __init__(self, home: AirflowHome) -> None:
         self._http = httpx.Client(base_url=home.url, timeout=30, trust_env=False)
-        answer = self._http.post("/auth/token", json={"username": _USER, "password": home.password})
+        answer = self._http.post("/auth/token", json={"username": USER, "password": home.password})
         answer.raise_for_status()
         self._http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 

@@ -1,0 +1,125 @@
+"""Airflow in a stack: its configuration, and its programs."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from modwatch.errors import StackError
+from modwatch.installed import dags_folder
+from modwatch.stack.supervisor import Service
+
+USER = "admin"
+
+#: Log servers would listen on all interfaces; the API server reads the files itself.
+_PROGRAMS = (
+    ("api-server",),
+    ("scheduler", "--skip-serve-logs"),
+    ("dag-processor",),
+    ("triggerer", "--skip-serve-logs"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AirflowHome:
+    """Configuration of Airflow: folder, URL and credentials."""
+
+    folder: Path
+    url: str
+    database_url: str
+    password: str
+    jwt_secret: str
+
+    @classmethod
+    def create(cls, folder: Path, *, url: str, database_url: str) -> "AirflowHome":
+        """Return the home in `folder`, with the password and the secret that it was made with."""
+        folder.mkdir(parents=True, exist_ok=True)
+        jwt_secret = _kept(folder / "jwt_secret", secrets.token_urlsafe(48))
+        passwords = _kept(_passwords(folder), json.dumps({USER: secrets.token_urlsafe(12)}))
+        return cls(
+            folder=folder,
+            url=url,
+            database_url=database_url,
+            password=json.loads(passwords)[USER],
+            jwt_secret=jwt_secret,
+        )
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of every Airflow program."""
+        parts = urlsplit(self.url)
+        return {
+            "AIRFLOW_HOME": str(self.folder),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags_folder()),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+            "AIRFLOW__CORE__PARALLELISM": "2",
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(_passwords(self.folder)),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": self.database_url,
+            "AIRFLOW__API__HOST": parts.hostname or "127.0.0.1",
+            "AIRFLOW__API__PORT": str(parts.port or 8080),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__API__SECRET_KEY": self.jwt_secret,
+            "AIRFLOW__API_AUTH__JWT_SECRET": self.jwt_secret,
+            "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(self.folder / "logs"),
+            # A day takes minutes: poll more often than once a second.
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
+            "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": "False",
+            # Tasks of a scheduler that was killed are queued again by the next one. It misses the
+            # old one after 30 s, and by default would look for its tasks every five minutes.
+            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "30",
+            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        }
+
+    def migrate(self, logs: Path) -> None:
+        """Bring Airflow's tables up to date, once for each version; StackError when that fails."""
+        version, done = metadata.version("apache-airflow-core"), self.folder / "migrated"
+        if done.exists() and done.read_text() == version:
+            return
+        command = [_airflow(), "db", "migrate"]
+        logs.mkdir(parents=True, exist_ok=True)
+        with (logs / "airflow-migrate.log").open("wb") as log:
+            ended = subprocess.run(
+                command, env={**os.environ, **self.env}, stdout=log, stderr=log, check=False
+            )
+        if ended.returncode:
+            raise StackError(f"The migration of Airflow's database failed; see {log.name}")
+        done.write_text(version)
+
+    def services(self) -> list[Service]:
+        """Return the services of Airflow."""
+        ready = {"api-server": f"{self.url}/api/v2/monitor/health"}
+        return [
+            Service(
+                name=f"airflow-{program}",
+                command=[_airflow(), program, *options],
+                env=self.env,
+                ready_url=ready.get(program),
+                address=self.url if program in ready else "",
+            )
+            for program, *options in _PROGRAMS
+        ]
+
+
+def _airflow() -> str:
+    return str(Path(sys.executable).with_name("airflow"))
+
+
+def _passwords(folder: Path) -> Path:
+    return folder / "passwords.json"
+
+
+def _kept(path: Path, fresh: str) -> str:
+    """Return the content of a file that only its owner can read, made with `fresh` at first."""
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(fresh)
+    return path.read_text()
