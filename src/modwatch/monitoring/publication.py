@@ -21,6 +21,7 @@ from modwatch.quality.store import CheckStore
 from modwatch.tracking import runs
 from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram, UnmeasuredDay
 from modwatch.tracking.groups import GROUP_EXPERIMENT, group_points
+from modwatch.tracking.view import days_url
 
 _SCORES = ["prob", "flagged", "model_variance"]
 _WORST: tuple[Status, ...] = ("rejected", "warned", "passed")
@@ -190,9 +191,13 @@ def _scoring_runs(airflow_url: str) -> str:
 
 
 def publish_timeline(mlflow_url: str) -> None:
-    """Bring the timeline up to date with the days' runs; nothing when there are none."""
+    """Bring the timeline up to date with the days' runs, and the saved view of them.
+
+    Does nothing when there are none.
+    """
     rows = runs.published_days(mlflow_url)
     if rows:
+        days_url(mlflow_url)
         runs.publish_timeline(rows, tracking_uri=mlflow_url)
 
 

@@ -270,6 +270,17 @@ def day_url(base: str, experiment_id: str, day: date) -> str:
     return f"{_runs(base, experiment_id)}?{_TRAINING}&searchFilter={condition}"
 
 
+def view_url(base: str, experiment_id: str, view: str) -> str:
+    """Return the URL of a saved view of the list of runs, without credentials.
+
+    A link with a filter of its own would not open the view: MLflow then ignores it.
+
+    >>> view_url("http://u:pw@mlflow", "1", "days").partition("?")[2]
+    'workflowType=machine_learning&viewStateShareKey=days'
+    """
+    return f"{_runs(base, experiment_id)}?{_TRAINING}&viewStateShareKey={quote(view)}"
+
+
 def run_url(base: str, experiment_id: str, run_id: str) -> str:
     """Return the URL of the page with the charts of a run, without credentials.
 

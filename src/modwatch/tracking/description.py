@@ -95,7 +95,6 @@ def day_tags(facts: DayFacts, estimates: DeployedEstimates, drift: str) -> dict[
     rows = estimates.day if estimates.window is None else estimates.window
     missing = len(estimates.missing) + estimates.missing_elsewhere
     return {
-        "digest": facts.digest,
         "status": day_status(facts.checks, facts.alerts),
         "checks": facts.checks,
         "comments": f"{facts.comments:,}",
@@ -105,17 +104,18 @@ def day_tags(facts: DayFacts, estimates: DeployedEstimates, drift: str) -> dict[
         "window": f"{facts.pooled_days} of {facts.window_days} days",
         "drift": drift,
         "alerts": alert_tag(facts.alerts),
+        "digest": facts.digest,
     }
 
 
 def unmeasured_tags(day: UnmeasuredDay) -> dict[str, str]:
     """Return the tags of a day without measurements; those of its estimates are absent."""
     return {
-        "digest": day.digest,
         "status": day.status,
         "checks": day.status if day.status == "rejected" else "none",
         "comments": "0",
         "alerts": alert_tag(day.alerts),
+        "digest": day.digest,
     }
 
 

@@ -53,6 +53,7 @@ from modwatch.tracking.keys import (
     day_metrics,
     deployed_estimates,
 )
+from modwatch.tracking.status import day_status, is_bad
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -86,7 +87,8 @@ def publish_day(
 
     The run is named and tagged with the day. Its metrics are those of `keys.day_metrics`;
     everything else goes to the artifacts `tables/` and `figures/`, and the HTML of `check_page` to
-    `checks.html`. The run of a day whose validation failed since it was measured is marked failed.
+    `checks.html`. The run of a day with a critical alert, or whose validation failed since it was
+    measured, is marked failed.
 
     Raises:
         TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
@@ -108,9 +110,8 @@ def publish_day(
     }
     with connect(tracking_uri) as client:
         in_experiment = experiment_id(client, experiment)
-        with _replacing_day(
-            client, in_experiment, day, failed=facts.checks == "rejected"
-        ) as run_id:
+        bad = is_bad(day_status(facts.checks, facts.alerts))
+        with _replacing_day(client, in_experiment, day, failed=bad) as run_id:
             log_points(client, run_id, points_of({day: metrics}, first=day), first=day)
             page = _log_check_page(client, run_id, check_page, (tracking_uri, in_experiment))
             facts = replace(facts, check_page_url=facts.check_page_url or page)

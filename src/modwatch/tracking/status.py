@@ -6,7 +6,9 @@ from modwatch.alerts.messages import ActiveAlert
 
 NORMAL = "normal"
 
-_NOTEWORTHY = ("critical", "warning")
+CRITICAL = "critical"
+
+_NOTEWORTHY = (CRITICAL, "warning")
 
 
 def day_status(checks: str, alerts: Sequence[ActiveAlert]) -> str:
@@ -28,3 +30,12 @@ def day_status(checks: str, alerts: Sequence[ActiveAlert]) -> str:
         if since:
             return f"{severity} since {min(since)}"
     return NORMAL
+
+
+def is_bad(status: str) -> bool:
+    """Return whether a day with this status is marked in red.
+
+    >>> is_bad("critical since 2026-01-05"), is_bad("rejected"), is_bad("warning since 2026-01-05")
+    (True, True, False)
+    """
+    return status.startswith((CRITICAL, "rejected", "failed"))

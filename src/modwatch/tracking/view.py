@@ -1,0 +1,66 @@
+"""The saved view of the days' runs: one row a day, with the columns that tell whether it is normal.
+
+MLflow keeps a shared view of an experiment as JSON in a tag; a link names the tag.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from modwatch.tracking.client import connect, experiment_id, view_url
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+#: The name of the saved view.
+VIEW = "days"
+
+_TAG = f"mlflow.sharedViewState.{VIEW}"
+
+#: Tags of a day's run that are columns, from left to right, and their widths in pixels.
+_COLUMNS = {
+    "status": 185,
+    "alerts": 230,
+    "checks": 90,
+    "drift": 80,
+    "comments": 100,
+    "accuracy": 155,
+    "OC-Acc": 155,
+    "RE": 155,
+    "labels": 120,
+}
+
+#: MLflow always shows when a run was created, here the day itself, and the sign of its status: as
+#: wide as the sign.
+_CREATED = "runDateAndNestInfo"
+
+
+def save_view(client: "MlflowClient", experiment: str) -> None:
+    """Save the view in the experiment (an id), unless it is there already."""
+    state = json.dumps(_state(), separators=(",", ":"))
+    if client.get_experiment(experiment).tags.get(_TAG) != state:
+        client.set_experiment_tag(experiment, _TAG, state)
+
+
+def days_url(tracking_uri: str, experiment: str = "modwatch") -> str:
+    """Return the URL of the saved view, which is saved if it is not there yet.
+
+    Raises:
+        TrackingError: MLflow cannot be reached.
+    """
+    with connect(tracking_uri) as client:
+        number = experiment_id(client, experiment)
+        save_view(client, number)
+    return view_url(tracking_uri, number, VIEW)
+
+
+def _state() -> dict[str, Any]:
+    columns = {f"tags.`{name}`": width for name, width in _COLUMNS.items()}
+    shown = {"attributes.`Run Name`": 130, **columns, _CREATED: 62}
+    return {
+        "searchFilter": "tags.kind = 'day'",
+        "orderByKey": "attributes.start_time",
+        "orderByAsc": False,
+        "selectedColumns": [*columns],
+        "columnOrder": [*shown],
+        "columnWidths": shown,
+    }
