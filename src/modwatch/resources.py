@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from modwatch.alerts.channels import Channel, MailChannel, Retry, SmtpServer, WebhookChannel
 from modwatch.alerts.rules import AlertRule, load_rules
-from modwatch.errors import SettingsError
+from modwatch.errors import NoChampionError, SettingsError
 from modwatch.ingest import corpora
 from modwatch.ingest.community import Community, Drift
 from modwatch.ingest.files import FileSource
@@ -25,7 +25,12 @@ from modwatch.ingest.replay import ReplaySource
 from modwatch.ingest.sources import Source
 from modwatch.lake.delta import Lake
 from modwatch.lake.files import Folder
-from modwatch.models.registry import challenger_version, champion_version, fetch
+from modwatch.models.registry import (
+    challenger_version,
+    champion_version,
+    fetch,
+    stored_reference,
+)
 from modwatch.quality.store import CheckStore
 from modwatch.quality.thresholds import Thresholds
 from modwatch.routing.policy import RoutingPolicy
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
 
     from modwatch.audits.store import AuditStore
     from modwatch.audits.witnesses import Witnesses
+    from modwatch.metrics.profile import Profile
+    from modwatch.monitoring.references import ReferencePlan
     from modwatch.review.embedded import EmbeddedServer
     from modwatch.review.log.witnesses import Authority
     from modwatch.review.queue.lanes import Lanes
@@ -226,6 +233,39 @@ class Resources:
             device=self.settings.device,
             threads=self.settings.torch_threads,
             precision=self.settings.precision,
+        )
+
+    def model_reference(self, version: str) -> "Profile | None":
+        """Return held-out comments as `version` scores them.
+
+        None: the model server or the registry does not know them.
+        """
+        from modwatch.models.reference import from_json
+
+        settings = self.settings
+        if settings.scorer != _LOCAL:
+            return None
+        try:
+            stored = stored_reference(
+                settings.model_name,
+                version,
+                tracking_uri=settings.mlflow_url,
+                cache_dir=settings.models_folder,
+            )
+        except NoChampionError:  # deleted since it scored the day
+            return None
+        return from_json(stored, model_version=version)
+
+    @property
+    def reference_plan(self) -> "ReferencePlan":
+        """How the days are chosen that a day is compared with."""
+        from modwatch.monitoring.references import ReferencePlan
+
+        return ReferencePlan(
+            rules=self.alert_rules,
+            trailing_days=self.settings.history_days,
+            fixed_days=self.settings.reference_days,
+            fixed_first=self.settings.reference_first_day,
         )
 
     def _remote_scorer(self, version: str | None) -> "RemoteScorer":

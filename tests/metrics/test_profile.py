@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from modwatch.errors import MetricInputError
-from modwatch.metrics.profile import BINS, Profile, histogram, pooled
+from modwatch.metrics.profile import BINS, Profile, histogram, pooled, weighted_rows
 
 
 def scored(prob: list[float], **fields: object) -> Profile:
@@ -55,3 +55,24 @@ def test_the_scores_of_one_profile_with_the_comments_of_another() -> None:
     both = comments.with_scores_of(scored([0.9, 0.8], flagged=2, model_version="4"))
     assert (both.comments, both.landed) == (1, 3)
     assert (both.scored, both.flagged, both.model_version) == (2, 2, "4")
+
+
+@pytest.mark.parametrize("size", [1, 3, 1_000, 12_345])
+def test_equal_weights_give_every_row_once(size: int) -> None:
+    order = np.random.default_rng(size).random(size)
+    assert weighted_rows(order, np.full(size, 0.7)).tolist() == list(range(size))
+
+
+def test_weighted_rows_have_the_weighted_distribution() -> None:
+    rng = np.random.default_rng(5)
+    order, weights = rng.random(3_000), rng.exponential(size=3_000)
+    rows = weighted_rows(order, weights)
+    for at in (0.1, 0.5, 0.9):
+        exact = weights[order <= at].sum() / weights.sum()
+        assert (order[rows] <= at).mean() == pytest.approx(exact, abs=1 / len(rows))
+
+
+@pytest.mark.parametrize("weights", [[], [0.0, 0.0], [1.0, -1.0]])
+def test_weights_without_a_sum(weights: list[float]) -> None:
+    with pytest.raises(MetricInputError):
+        weighted_rows(np.arange(len(weights)), weights)

@@ -20,7 +20,14 @@ import pytest
 from modwatch.errors import ModelError, NoChampionError, TrackingError
 from modwatch.models.artifact import load
 from modwatch.models.manifest import read_manifest, write_manifest
-from modwatch.models.registry import champion_version, fetch, register, roll_back, set_alias
+from modwatch.models.registry import (
+    champion_version,
+    fetch,
+    register,
+    roll_back,
+    set_alias,
+    stored_reference,
+)
 from modwatch.models.training_run import TrainingRun
 from modwatch.scoring.local import LocalScorer
 
@@ -54,6 +61,30 @@ def registered(folder: Path, uri: str, name: str) -> str:
 def test_no_champion_says_what_to_do(sqlite: str) -> None:
     with pytest.raises(NoChampionError, match=r"nobody@champion.*modwatch train"):
         champion_version("nobody", sqlite)
+
+
+def test_the_reference_is_read_without_the_weights(
+    tiny_artifact: Path, sqlite: str, tmp_path: Path
+) -> None:
+    version = registered(tiny_artifact, sqlite, "with-reference")
+    where = {"tracking_uri": sqlite, "cache_dir": tmp_path}
+    stored = stored_reference("with-reference", version, **where)  # type: ignore[arg-type]
+    assert stored == read_manifest(tiny_artifact)["training"]["reference"]
+    assert not list(tmp_path.iterdir())
+    fetch("with-reference", version, **where)  # type: ignore[arg-type]
+    assert stored_reference("with-reference", version, **where) == stored  # type: ignore[arg-type]
+
+
+def test_a_model_of_others_and_a_missing_version_have_no_reference(
+    sqlite: str, tmp_path: Path
+) -> None:
+    client = mlflow.MlflowClient(sqlite)
+    client.create_registered_model("of-others")
+    version = client.create_model_version("of-others", source=tmp_path.as_uri()).version
+    where = {"tracking_uri": sqlite, "cache_dir": tmp_path}
+    assert stored_reference("of-others", str(version), **where) == {}  # type: ignore[arg-type]
+    with pytest.raises(NoChampionError):
+        stored_reference("of-others", "99", **where)  # type: ignore[arg-type]
 
 
 def test_version_without_alias_is_no_champion(tiny_artifact: Path, sqlite: str) -> None:

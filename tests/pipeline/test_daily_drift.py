@@ -13,7 +13,6 @@ from installation import MONDAY, table_rows
 from lake_days import put_comments, put_profile, put_scores
 from sqlalchemy import text
 
-from modwatch.monitoring.drift import fixed_days
 from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
 from modwatch.review.queue import enqueue
@@ -164,15 +163,6 @@ def test_a_day_scored_again_gets_a_new_profile(at: Resources) -> None:
     drift(at)
     put_day(at, TODAY, mean=0.3)
     assert drift(at).loc["mean_shift prob trailing", "value"] > 0.1
-
-
-def test_the_fixed_reference_is_the_first_days_with_scores(at: Resources) -> None:
-    for day in DAYS:
-        put_day(at, day)
-    assert fixed_days(at.lake, TODAY, first=None, days=2) == DAYS[:2]
-    assert fixed_days(at.lake, DAYS[1], first=None, days=2) == DAYS[:1]
-    assert fixed_days(at.lake, TODAY, first=DAYS[2], days=2) == DAYS[2:4]
-    assert fixed_days(at.lake, DAYS[1], first=DAYS[2], days=2) == []
 
 
 def test_the_queue_of_the_window_is_watched_without_the_rest(at: Resources) -> None:

@@ -7,6 +7,7 @@ import pytest
 from installation import MONDAY, TO_THE_QUEUE, Installation
 
 from modwatch.errors import DayRejectedError
+from modwatch.quality.profiles import read_profiles
 from modwatch.quality.result import percentage
 from modwatch.quality.rules import VALIDATED_COLUMNS
 from modwatch.resources import open_resources
@@ -34,6 +35,11 @@ def test_validation_and_drift_show_the_same_numbers(install: Callable[..., Insta
         page = at.checks.read_page(TODAY)
         drift = at.lake.table("drift", TODAY).to_pandas()
         assert at.lake.days("profiles") == [*DAYS[:3], TODAY]
+        brought = at.model_reference(at.champion_version())
+        stored = read_profiles(at.lake, [TODAY], "model_references")[TODAY]
+    assert brought is not None
+    assert (stored.flagged, stored.scored) == (brought.flagged, brought.scored)
+    assert stored.scored > 0
     rules = {rule.name: rule for result in results for rule in result.results}
     drift = drift[drift["reference"] != "fixed"].set_index(["metric", "feature"])["value"]
 

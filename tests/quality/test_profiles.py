@@ -11,11 +11,8 @@ from modwatch.lake.schemas import PROFILES
 from modwatch.metrics.profile import Profile, histogram
 from modwatch.quality import (
     InvalidRows,
-    Thresholds,
-    ValidationResult,
     read_profile,
     save_profile,
-    trailing_profiles,
 )
 from modwatch.quality.profiles import (
     MOST_CATEGORIES,
@@ -25,8 +22,6 @@ from modwatch.quality.profiles import (
     profile_scores,
     read_profiles,
 )
-from modwatch.quality.result import RuleResult
-from modwatch.quality.store import CheckStore
 
 DAYS = [datetime.date(2026, 1, 5) + datetime.timedelta(days=number) for number in range(5)]
 MONDAY, TUESDAY, TODAY = DAYS[0], DAYS[1], DAYS[-1]
@@ -37,37 +32,8 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(root=str(tmp_path / "lake"))
 
 
-@pytest.fixture
-def checks(tmp_path: Path) -> CheckStore:
-    return CheckStore(root=str(tmp_path / "checks"))
-
-
 def invalid(reason: list[int]) -> InvalidRows:
     return InvalidRows(day=MONDAY, reason=np.array(reason, np.int16), reasons=("blank_text",))
-
-
-def result(
-    day: datetime.date, suite: str = "comments", *, failed: bool = False
-) -> ValidationResult:
-    rule = RuleResult(
-        name="schema",
-        level="day",
-        severity="critical",
-        value=0.0,
-        passed=not failed,
-        observed="",
-        allowed="",
-        expectation="",
-        remedy="",
-    )
-    return ValidationResult(
-        suite=suite,  # type: ignore[arg-type]
-        day=day,
-        rows=3,
-        valid=3,
-        results=(rule,),
-        quarantined={},
-    )
 
 
 def assert_same(one: Profile, other: Profile) -> None:
@@ -99,6 +65,7 @@ def test_comments_in_counts(landed) -> None:
     assert made.categories == {
         "language": {"de": 2, "und": 2},
         "platform": {"forum": 2, "chat": 1, "(none)": 1},
+        "length": {"0-49": 4},
     }
     assert made.missing == {
         "platform": 1,
@@ -184,18 +151,6 @@ def test_asked_days_come_in_order(lake: Lake) -> None:
         (MONDAY, 5),
         (DAYS[2], 7),
     ]
-
-
-def test_rejected_days_and_those_of_another_time_are_no_reference(
-    lake: Lake, checks: CheckStore
-) -> None:
-    for number, day in enumerate([*DAYS, TODAY + datetime.timedelta(days=1)]):
-        save_profile(lake, day, comments=Profile(comments=number), scores=scores(0.2))
-    checks.save(result(DAYS[1], failed=True))
-    checks.save(result(DAYS[2]))
-    checks.save(result(DAYS[2], "scores", failed=True))
-    found = trailing_profiles(lake, checks, TODAY, Thresholds(trailing_days=3))
-    assert [(day.comments, day.scored) for day in found] == [(2, 0), (3, 1)]
 
 
 def test_rows_have_their_schema() -> None:

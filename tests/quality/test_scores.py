@@ -150,3 +150,19 @@ def test_few_scores_are_not_compared(scores, day, prob, trailing):
     checked = run([scores(IDS[:300], 1 - prob[:300])], day, ids=IDS[:300], trailing=trailing())
 
     assert checked.result.status == "passed"
+
+
+def test_while_there_are_few_trailing_days_the_models_own_reference_is_compared(
+    scores, day, prob, trailing
+):
+    held_out = trailing()[0]
+    usual = run([scores(IDS, prob)], day, held_out=held_out)
+    (shift,) = (rule for rule in usual.result.results if rule.name == "score_shift")
+    assert shift.passed
+    assert shift.observed.endswith("against held-out comments of the model")
+
+    drifted = run([scores(IDS, np.sqrt(prob))], day, held_out=held_out)
+    assert failed(drifted) == {"score_shift", "flagged_shift"}
+
+    other = run([scores(IDS, np.sqrt(prob))], day, held_out=trailing(version="2")[0])
+    assert failed(other) == {"flagged_shift"}, "of another model: no distance of scores"

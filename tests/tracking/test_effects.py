@@ -49,7 +49,7 @@ def test_insufficient_has_no_severity():
 
 def test_the_worst_of_the_last_day_is_the_status(drift_of):
     table = drift_of(DAY, 4)
-    assert drift_status(table) == ("shift", "scores, first days")
+    assert drift_status(table) == ("shift", "scores, fixed reference")
     assert drift_status(table[table["dt"] < DAY]) == ("none", "")
 
 

@@ -222,6 +222,7 @@ MEASUREMENTS = pa.schema(
 #:     flagged      null                 null                              flagged scores
 #:     language     null                 primary subtag; `und` for none    comments
 #:     platform     null                 its name; `(none)` for none       comments
+#:     length       null                 characters, in `LENGTH_BANDS`     comments
 #:     missing      null                 an optional column                comments without it, or 0
 #:     rows         null                 `comments`, `quarantined`         rows, or 0
 #:
@@ -242,7 +243,7 @@ PROFILES = pa.schema(
 #:     metric                     feature                      reference  unit
 #:     psi, jensen_shannon,       prob, uncertainty            both       ≥ 0; bits in [0, 1];
 #:     wasserstein, mean_shift                                            of the score; signed
-#:     jensen_shannon             language, platform           both       bits in [0, 1]
+#:     jensen_shannon             language, platform, length   both       bits in [0, 1]
 #:     flagged_share_change       flagged                      both       signed, in [−1, 1]
 #:     missing_share_change       an optional column           both       signed, in [−1, 1]
 #:     quarantined_share_change   quarantined                  both       signed, in [−1, 1]
@@ -257,13 +258,14 @@ PROFILES = pa.schema(
 #:     queue_age_oldest_hours,
 #:     queue_decision_median_hours
 #:
-#: `reference`: `fixed` (the first days) | `trailing` (the days before) | null (the day alone).
+#: `reference`: `fixed` (held-out comments of the model, or the first days) | `trailing` (the days
+#: before) | null (the day alone).
 #: `low`, `high`: 95 % confidence interval (sampling); null where the metric has none.
 #: `direction`: `higher` | `lower` | `both` (parts of the scores moved in different directions);
 #: null where the metric has none, or where the change is not significant.
 #: `n`, `reference_n`: number of comments (queue: items) of the day, and of the reference.
-#: `status`: `ok` | `insufficient`. `reason`: why there is no value; if ok, empty or the number of
-#: reference days left out because of another model version.
+#: `status`: `ok` | `insufficient`. `reason`: why there is no value; if ok, empty or a remark about
+#: the reference.
 DRIFT = pa.schema(
     [
         *_required(pa.date32(), "dt"),
@@ -390,6 +392,8 @@ TABLES: dict[str, pa.Schema] = {
     # Over the trailing window; `dt` is its last day.
     "window_measurements": MEASUREMENTS,
     "profiles": PROFILES,
+    # Held-out comments of the model that scored the day, as it scores them; the fixed reference.
+    "model_references": PROFILES,
     "reliability": RELIABILITY,
     "label_errors": LABEL_ERRORS,
     "challenger": CHALLENGER,

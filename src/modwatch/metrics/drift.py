@@ -2,13 +2,13 @@
 
 Data validation judges these findings before the day is published; the table `drift` keeps them.
 
-Two references: `fixed`, the first days, shows slow change; `trailing`, the days just before, shows
-sudden change. Scores are compared only with days that the same model version scored: a new model
-moves all scores, which says nothing about the comments.
+Two references: `fixed`, held-out comments of the model or the first days, shows slow change;
+`trailing`, the days just before, shows sudden change. Scores are compared only with days that the
+same model version scored: a new model moves all scores, which says nothing about the comments.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Literal
 
@@ -71,11 +71,28 @@ class Reference:
     """Days that a day is compared with."""
 
     name: Literal["fixed", "trailing"]
-    days: Sequence[Profile]
+    #: Days to compare comments with, and scores; None: there is no such finding at all, since
+    #: another reference has the same days.
+    comments: Sequence[Profile] | None
+    scores: Sequence[Profile] | None
+    #: Categories that are known better than from those days, by feature.
+    mixes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: A remark about the scores; may be empty.
+    note: str = ""
+
+    @classmethod
+    def of(cls, name: Literal["fixed", "trailing"], days: Sequence[Profile]) -> "Reference":
+        """Return the reference whose days both comments and scores are compared with.
+
+        >>> Reference.of("trailing", [Profile(comments=3)]).comments == [Profile(comments=3)]
+        True
+        """
+        return cls(name=name, comments=days, scores=days)
 
     def scored_by(self, model_version: str | None) -> list[Profile]:
         """Return the days with scores of that model version."""
-        return [day for day in self.days if day.scored and day.model_version == model_version]
+        known = self.scores or ()
+        return [day for day in known if day.scored and day.model_version == model_version]
 
 
 def compare(today: Profile, references: Sequence[Reference]) -> Iterator[Finding]:
@@ -84,12 +101,15 @@ def compare(today: Profile, references: Sequence[Reference]) -> Iterator[Finding
     Findings without enough data are insufficient and have a reason: an empty day, too few comments
     on either side, a reference of another model version.
 
-    >>> {finding.reason for finding in compare(Profile(), [Reference(name="fixed", days=[])])}
+    >>> {finding.reason for finding in compare(Profile(), [Reference.of("fixed", [])])}
     {'0 comments of the day; 200 are needed'}
     """
     for reference in references:
-        yield from _scores(today, reference)
-        yield from _comments(today, reference)
+        if reference.scores is not None:
+            yield from _scores(today, reference)
+        yield from _mixes(today, reference)
+        if reference.comments is not None:
+            yield from _comments(today, reference.name, pooled(reference.comments))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,9 +155,10 @@ class _Pair:
 def _scores(today: Profile, reference: Reference) -> Iterator[Finding]:
     """Yield the findings that depend on the model."""
     same = reference.scored_by(today.model_version)
-    others = sum(day.scored > 0 for day in reference.days) - len(same)
+    others = sum(day.scored > 0 for day in reference.scores or ()) - len(same)
     before = pooled(same)
-    note = f"{others} reference days left out, scored by another model version" if others else ""
+    left_out = f"{others} reference days left out, scored by another model version"
+    note = "; ".join(part for part in (reference.note, left_out if others else "") if part)
     pair = _Pair(reference=reference.name, n=today.scored, reference_n=before.scored, note=note)
     for feature in RANGES:
         effects: dict[str, Effect] = {}
@@ -148,16 +169,23 @@ def _scores(today: Profile, reference: Reference) -> Iterator[Finding]:
     yield pair.change("flagged_share_change", "flagged", today.flagged, before.flagged)
 
 
-def _comments(today: Profile, reference: Reference) -> Iterator[Finding]:
-    """Yield the findings that depend on the comments alone."""
-    before = pooled(reference.days)
-    pair = _Pair(reference=reference.name, n=today.comments, reference_n=before.comments)
+def _mixes(today: Profile, reference: Reference) -> Iterator[Finding]:
+    """Yield the distances of the mixes of categories."""
+    known = pooled(reference.comments or ()).categories
     for feature, counts in today.categories.items():
-        expected = before.categories.get(feature, {})
+        if reference.comments is None and feature not in reference.mixes:
+            continue
+        expected = reference.mixes.get(feature) or known.get(feature, {})
+        pair = _Pair(reference=reference.name, n=today.comments, reference_n=sum(expected.values()))
         names = sorted(counts.keys() | expected.keys())
         sides = [[side.get(name, 0) for name in names] for side in (counts, expected)]
         effect = None if pair.lacks else jensen_shannon(*sides)
         yield pair.finding("jensen_shannon", feature, effect)
+
+
+def _comments(today: Profile, reference: str, before: Profile) -> Iterator[Finding]:
+    """Yield the changes of the shares of missing values and of quarantined rows."""
+    pair = _Pair(reference=reference, n=today.comments, reference_n=before.comments)
     for column, gaps in today.missing.items():
         yield pair.change("missing_share_change", column, gaps, before.missing.get(column, 0))
     landed = replace(pair, n=today.landed, reference_n=before.landed)
@@ -226,7 +254,7 @@ def day_metrics(today: Profile, trailing: Sequence[Profile]) -> Iterator[Finding
 def volume_ratio(today: Profile, trailing: Sequence[Profile]) -> Finding:
     """Return the landed rows of the day over the median of the trailing days.
 
-    One storm does not move the median. Weekdays are not told apart.
+    One storm does not move the median.
 
     >>> volume_ratio(Profile(comments=50), []).reason
     '0 trailing days; 3 are needed'

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from modwatch.errors import MetricInputError
 from modwatch.metrics import inputs
 
 Counts = NDArray[np.int64]
@@ -14,6 +15,10 @@ Counts = NDArray[np.int64]
 #: Equal bins of each score. A binned score is off by at most half a bin, 0.0005 for prob and
 #: 0.000125 for uncertainty, and so is a mean; a Wasserstein distance by at most a whole bin.
 BINS = 1000
+
+#: Lengths in characters at which a band of lengths begins, and the names of the bands.
+_LENGTHS = (50, 200, 1000)
+LENGTH_BANDS = ("0-49", "50-199", "200-999", "1000+")
 
 #: Scores that days are compared by, each with the upper end of its range from 0.
 RANGES = {"prob": 1.0, "uncertainty": 0.25}
@@ -32,6 +37,40 @@ def histogram(scores: ArrayLike, upper: float) -> Counts:
     return np.bincount(at, minlength=BINS).astype(np.int64)
 
 
+def length_bands(lengths: ArrayLike) -> NDArray[np.int64]:
+    """Return the band of each length (n,) in characters, as a position in `LENGTH_BANDS`.
+
+    >>> [LENGTH_BANDS[band] for band in length_bands([0, 50, 5000])]
+    ['0-49', '50-199', '1000+']
+    """
+    bands: NDArray[np.int64] = np.digitize(np.asarray(lengths), _LENGTHS).astype(np.int64)
+    return bands
+
+
+def weighted_rows(order: ArrayLike, weights: ArrayLike) -> NDArray[np.int64]:
+    """Return rows (m,) that, unweighted, are distributed as the weighted rows (n,).
+
+    m is the effective sample size (Σw)²/Σw² of Kish (1965), rounded down: so many independent rows
+    tell as much as the weighted ones. Rows are drawn systematically along `order` (n,), without
+    randomness: the distribution function of that column is off by at most 1/m.
+
+    >>> weighted_rows([0.1, 0.2, 0.9], [1, 1, 1]).tolist()
+    [0, 1, 2]
+    >>> weighted_rows([0.1, 0.9], [3, 1]).tolist()
+    [0]
+    """
+    given, weight = inputs.column("order", order), inputs.column("weights", weights)
+    inputs.same_length(order=given, weights=weight)
+    if not weight.size or weight.min() < 0 or not weight.any():
+        raise MetricInputError("weights must be at least 0, some above 0; leave empty samples out")
+    rows = np.argsort(given, kind="stable")
+    through = np.cumsum(weight[rows])
+    # A hair above the quotient, so that equal weights give every row once.
+    size = int(through[-1] ** 2 / np.dot(weight, weight) * (1 + 1e-9))
+    points = (np.arange(size) + 0.5) / size * through[-1]
+    return np.sort(rows[np.searchsorted(through, points)])
+
+
 def _no_scores() -> dict[str, Counts]:
     return {name: np.zeros(BINS, np.int64) for name in RANGES}
 
@@ -46,7 +85,7 @@ class Profile:
     quarantined: int = 0
     #: Comments without it, by optional column.
     missing: Mapping[str, int] = field(default_factory=dict)
-    #: Comments by category: of `language` and `platform`.
+    #: Comments by category: of `language`, `platform` and `length`, the last in `LENGTH_BANDS`.
     categories: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     #: (BINS,) comments by score: of the names in `RANGES`.
     scores: Mapping[str, Counts] = field(default_factory=_no_scores)

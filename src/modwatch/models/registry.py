@@ -25,6 +25,7 @@ from modwatch.tracking.client import connect, experiment_id, log_texts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities.model_registry import ModelVersion
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,8 @@ _EVALUATION = "evaluation_of_version_{}.json"
 #: The tag of a version that gives a model of others its threshold.
 THRESHOLD_TAG = "modwatch.threshold"
 _SCRIPT = "modwatch.scoring.pyfunc"
+#: Name of the artifact's folder in the MLflow model.
+_ARTIFACT = "artifact"
 #: Columns of its predictions, beside `flagged`.
 _PREDICTIONS = ("prob", "uncertainty", "model_variance", "mutual_information")
 _NEEDS = ("mlflow", "torch", "transformers", "tokenizers", "safetensors")
@@ -278,17 +281,49 @@ def fetch(name: str, version: str, *, tracking_uri: str, cache_dir: Path) -> Fet
     with connect(tracking_uri) as client:
         with _absent(f"MLflow has no version {version} of model {name}; register one"):
             registered = client.get_model_version(name, version)
-        made = f"{registered.creation_timestamp} {registered.source}".encode()
         own = registered.tags.get(_DIGEST_TAG)
-        digest = own or hashlib.sha256(made).hexdigest()
         threshold = _threshold(registered.tags.get(THRESHOLD_TAG), name, version)
-        folder = cache_dir / f"{name}-{version}-{digest[:12]}"
+        folder = cache_dir / _folder_name(registered)
         if not folder.exists():
             source = client.get_model_version_download_uri(name, version)
             _download(source, folder, tracking_uri)
     if own:
         _check(folder, own, f"version {version} of model {name}")
     return FetchedModel(folder=folder, threshold=threshold)
+
+
+def stored_reference(
+    name: str, version: str, *, tracking_uri: str, cache_dir: Path
+) -> Mapping[str, Any]:
+    """Return the `TrainingFacts.reference` of a version, from its manifest alone.
+
+    Empty for a model of others, and for one that an earlier version of Modwatch trained. Raises as
+    `fetch`.
+    """
+    from mlflow.artifacts import download_artifacts
+
+    with connect(tracking_uri) as client, tempfile.TemporaryDirectory() as scratch:
+        with _absent(f"MLflow has no version {version} of model {name}; register one"):
+            registered = client.get_model_version(name, version)
+        own = registered.tags.get(_DIGEST_TAG)
+        if own is None:
+            return {}
+        folder = cache_dir / _folder_name(registered)
+        if not folder.exists():
+            source = client.get_model_version_download_uri(name, version)
+            manifest = f"{source}/artifacts/{_ARTIFACT}/{MANIFEST}"
+            download_artifacts(artifact_uri=manifest, dst_path=scratch, tracking_uri=tracking_uri)
+            folder = Path(scratch)
+        _check(folder, own, f"version {version} of model {name}")
+        reference: Mapping[str, Any] = read_manifest(folder)["training"].get("reference", {})
+    return reference
+
+
+def _folder_name(registered: "ModelVersion") -> str:
+    """Return the name of the folder of a version in the cache."""
+    made = f"{registered.creation_timestamp} {registered.source}".encode()
+    digest = registered.tags.get(_DIGEST_TAG) or hashlib.sha256(made).hexdigest()
+    return f"{registered.name}-{registered.version}-{digest[:12]}"
 
 
 def _check(folder: Path, digest: str, version: str) -> None:
@@ -349,7 +384,7 @@ def _pack(folder: Path, target: Path) -> None:
         raise ModelError(f"{_SCRIPT} is not installed; install Modwatch again")
     with tempfile.TemporaryDirectory() as scratch:
         # MLflow keeps the name of the folder, which should be the same for every version.
-        copy = shutil.copytree(folder, Path(scratch) / "artifact")
+        copy = shutil.copytree(folder, Path(scratch) / _ARTIFACT)
         save_model(
             path=str(target),
             python_model=script.origin,

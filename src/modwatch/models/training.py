@@ -36,6 +36,7 @@ from modwatch.models.networks import OnPoint, OnStep, fit_networks, starting_poi
 from modwatch.models.optimisation import Ids, Split
 from modwatch.models.posterior import LogitPosterior
 from modwatch.models.recipe import Recipe
+from modwatch.models.reference import held_out_profile, to_json
 from modwatch.models.tokenizer import encode
 
 logger = logging.getLogger(__name__)
@@ -74,6 +75,9 @@ class TrainingFacts:
     #: `Agreement` of bfloat16 and fp32 on held-out comments; empty where it was not measured: the
     #: device has no fast bfloat16, or the encoder no layers.
     bf16: dict[str, float] = field(default_factory=dict)
+    #: Held-out comments as the model scores them, from `reference.to_json`; empty in the artifacts
+    #: of earlier versions.
+    reference: dict[str, Any] = field(default_factory=dict)
 
     @property
     def bf16_is_close(self) -> bool:
@@ -205,7 +209,9 @@ def train(
             calibration_log_loss={},
         ),
     )
-    return _calibrated(model, held_split.ids, label[held], float(label[kept].mean()))
+    lengths = np.array([len(texts[i]) for i in held])
+    corpus = float(label[kept].mean())
+    return _calibrated(model, held_split.ids, label[held], lengths=lengths, corpus=corpus)
 
 
 def checked(texts: Sequence[str], labels: Sequence[float]) -> Shares:
@@ -272,17 +278,22 @@ def _claim(folder: Path, identity: dict[str, Any]) -> None:
     path.write_text(json.dumps(identity, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
-def _calibrated(model: TrainedModel, ids: Ids, label: Labels, corpus: float) -> TrainedModel:
-    """Return the model with calibration, threshold and validation from the held-out comments."""
+def _calibrated(
+    model: TrainedModel, ids: Ids, label: Labels, *, lengths: Labels, corpus: float
+) -> TrainedModel:
+    """Return the model with what follows from n held-out comments.
+
+    That is calibration, threshold, validation and the reference of drift. `label` and `lengths`, in
+    characters, are (n,); `corpus` is the prevalence of the corpus.
+    """
     recipe = model.recipe
     raw = model.predict(ids).prob()
     methods = [method for method in METHODS if recipe.calibration in (None, method)]
     choice = choose_calibration(raw, label, seed=model.facts.seed, methods=methods)
     expected = recipe.expected_prevalence or corpus
     calibration = shifted(choice.calibration, corpus=corpus, expected=expected)
-    threshold = recipe.threshold
+    weights, threshold = prevalence_weights(label, expected), recipe.threshold
     if threshold is None:
-        weights = prevalence_weights(label, expected)
         threshold = best_f1_threshold(calibration(raw), label, weights)
     validation = _validation(raw, choice, label)
     model = replace(model, calibration=calibration, threshold=threshold)
@@ -292,6 +303,9 @@ def _calibrated(model: TrainedModel, ids: Ids, label: Labels, corpus: float) -> 
         validation=validation,
         calibration_log_loss={str(name): loss for name, loss in choice.log_loss.items()},
         bf16=_bf16_agreement(model, ids[:_COMPARED], raw[:_COMPARED]),
+        reference=to_json(
+            held_out_profile(calibration(raw), weights, lengths=lengths, threshold=threshold)
+        ),
     )
     return replace(model, facts=facts)
 

@@ -13,35 +13,9 @@ from modwatch.lake.schemas import DRIFT
 from modwatch.metrics.cbpe import expected_performance
 from modwatch.metrics.drift import Finding, Reference, compare, day_metrics
 from modwatch.metrics.queue import queue_metrics
-from modwatch.quality.profiles import read_profile, read_profiles, trailing_profiles
-from modwatch.quality.store import CheckStore
-from modwatch.quality.thresholds import Thresholds
+from modwatch.quality.profiles import read_profile
 from modwatch.review.queue.metrics import day_queue
 from modwatch.routing.policy import RoutingPolicy
-
-
-def fixed_days(
-    lake: Lake, day: datetime.date, *, first: datetime.date | None, days: int
-) -> list[datetime.date]:
-    """Return the first `days` days with scores before `day`, from `first` on."""
-    since = first or datetime.date.min
-    return [past for past in lake.days("scores") if since <= past < day][:days]
-
-
-def references(
-    lake: Lake,
-    checks: CheckStore,
-    day: datetime.date,
-    *,
-    fixed: Sequence[datetime.date],
-    thresholds: Thresholds,
-) -> list[Reference]:
-    """Return the two references of `day`; the trailing one is that of data validation."""
-    trailing = trailing_profiles(lake, checks, day, thresholds)
-    return [
-        Reference(name="fixed", days=list(read_profiles(lake, fixed).values())),
-        Reference(name="trailing", days=trailing),
-    ]
 
 
 def day_findings(
@@ -54,7 +28,7 @@ def day_findings(
 ) -> Iterator[Finding]:
     """Yield drift, volume, shares, expected performance and the queue of a day."""
     today, scores = read_profile(lake, day), day_scores(lake, day)
-    (trailing,) = (each.days for each in references if each.name == "trailing")
+    (trailing,) = (each.comments or () for each in references if each.name == "trailing")
     yield from compare(today, references)
     yield from day_metrics(today, trailing)
     yield from expected_performance(

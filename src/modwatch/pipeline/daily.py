@@ -56,6 +56,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         DayRejectedError: validation of the day failed; no table was changed.
     """
     from modwatch import quality
+    from modwatch.monitoring.references import trailing_days
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
     landed = partial(lake.read, "landed", day)
@@ -63,7 +64,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         landed,
         day=day,
         earlier_ids=quality.earlier_ids(lake, day),
-        trailing=quality.trailing_profiles(lake, checks, day, thresholds),
+        trailing=trailing_days(lake, checks, day, "comments", plan=resources.reference_plan),
         thresholds=thresholds,
         own_scores=resources.settings.own_scores,
     )
@@ -161,9 +162,11 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
     """
     from modwatch import quality
     from modwatch.lake.schemas import SCORES
+    from modwatch.monitoring.references import model_reference, trailing_days
     from modwatch.scoring.shards import digests, stale_scores
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
+    version = _keep_model_reference(resources, day)
     staged = partial(lake.read, "staged_scores", day, columns=SCORES.names)
     ids = lake.read("comments", day, columns=["comment_id"])
     scored = lake.read("staged_scores", day, columns=["digest"])
@@ -173,7 +176,10 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
         day=day,
         comment_ids=(batch.column("comment_id") for batch in ids),
         stale=stale_scores((batch.column("digest") for batch in scored), map(digests, comments)),
-        trailing=quality.trailing_profiles(lake, checks, day, thresholds),
+        trailing=trailing_days(
+            lake, checks, day, "scores", plan=resources.reference_plan, model_version=version
+        ),
+        held_out=model_reference(lake, day),
         thresholds=thresholds,
     )
     quality.publish_result(checks, validated.result)
@@ -435,15 +441,27 @@ def _scored_columns(resources: "Resources", day: datetime.date) -> tuple[str, ..
 
 def _references(resources: "Resources", day: datetime.date) -> "list[Reference]":
     """Return what a day is compared with."""
-    from modwatch.monitoring import drift
+    from modwatch.monitoring.references import references
 
-    lake, settings = resources.lake, resources.settings
-    fixed = drift.fixed_days(
-        lake, day, first=settings.reference_first_day, days=settings.reference_days
-    )
-    return drift.references(
-        lake, resources.checks, day, fixed=fixed, thresholds=resources.thresholds
-    )
+    return references(resources.lake, resources.checks, day, plan=resources.reference_plan)
+
+
+def _keep_model_reference(resources: "Resources", day: datetime.date) -> str | None:
+    """Keep the reference that the model of the staged scores brings; return its version.
+
+    None: nothing is staged. Scores of the source have no model that could bring one.
+    """
+    from modwatch import quality
+    from modwatch.scoring.own import own_version
+
+    lake = resources.lake
+    staged = lake.read("staged_scores", day, columns=["model_version"])
+    version = next((batch.column(0)[0].as_py() for batch in staged if len(batch)), None)
+    own = own_version(lake.read("comments", day, columns=["model_version"])) is not None
+    brought = None if version is None or own else resources.model_reference(version)
+    rows = [] if brought is None else [quality.profile_rows(day, brought)]
+    lake.replace("model_references", day, rows)
+    return version
 
 
 #: The steps that take a day and nothing else, in order.

@@ -8,7 +8,7 @@ trailing days (`validate_comments`, `validate_scores`). Rows are split (`valid_r
 
 from modwatch.quality.comments import ValidatedComments, validate_comments
 from modwatch.quality.page import publish_result, render_index, render_page
-from modwatch.quality.profiles import earlier_ids, read_profile, save_profile, trailing_profiles
+from modwatch.quality.profiles import earlier_ids, profile_rows, read_profile, save_profile
 from modwatch.quality.quarantine import quarantined_rows, valid_rows
 from modwatch.quality.result import InvalidRows, RuleResult, ValidationResult
 from modwatch.quality.scores import ValidatedScores, valid_scores, validate_scores
@@ -22,13 +22,13 @@ __all__ = [
     "ValidatedScores",
     "ValidationResult",
     "earlier_ids",
+    "profile_rows",
     "publish_result",
     "quarantined_rows",
     "read_profile",
     "render_index",
     "render_page",
     "save_profile",
-    "trailing_profiles",
     "valid_rows",
     "valid_scores",
     "validate_comments",

@@ -63,7 +63,7 @@ def validate_comments(
             `columns` names those that are needed.
         day: the UTC day that they belong to.
         earlier_ids: comment ids that earlier days published, in chunks; streamed once.
-        trailing: profiles of the days to compare with, from `trailing_profiles`.
+        trailing: profiles of the days to compare with.
         thresholds: the bounds; None stands for the defaults.
         own_scores: the source brings scores; then every row needs one. So it does if any row of the
             day has one.
@@ -75,7 +75,7 @@ def validate_comments(
     bounds = thresholds or Thresholds()
     facts = row_facts(landed(), day=day, earlier_ids=earlier_ids, own_scores=own_scores)
     invalid, row_results = _validate_rows(facts, bounds)
-    profile = profile_comments(landed(columns=["row", *OPTIONAL_COLUMNS]), invalid)
+    profile = profile_comments(landed(columns=["row", "text", *OPTIONAL_COLUMNS]), invalid)
     measures = _measures(profile, facts.schema_faults, trailing, bounds)
     day_rules = comment_day_rules(bounds, own_scores=facts.own_scores)
     if facts.own_scores:

@@ -18,21 +18,31 @@ from numpy.typing import NDArray
 from modwatch import days
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import COMMENTS, PROFILES
-from modwatch.metrics.profile import BINS, RANGES, Counts, Profile, histogram, pooled
+from modwatch.metrics.profile import (
+    BINS,
+    LENGTH_BANDS,
+    RANGES,
+    Counts,
+    Profile,
+    histogram,
+    length_bands,
+    pooled,
+)
 from modwatch.quality.quarantine import is_valid
-from modwatch.quality.result import InvalidRows, Suite
+from modwatch.quality.result import InvalidRows
 from modwatch.quality.schema import absent, columns_of
-from modwatch.quality.store import CheckStore
-from modwatch.quality.thresholds import Thresholds
 
 #: Columns that a comment may lack.
 OPTIONAL_COLUMNS = ("platform", "thread_id", "parent_text", "language", "author_id", "groups")
 
-_PROFILED = pa.schema([COMMENTS.field(name) for name in OPTIONAL_COLUMNS])
+_PROFILED = pa.schema([COMMENTS.field(name) for name in (*OPTIONAL_COLUMNS, "text")])
 
 #: Columns whose values are counted, and what a missing value counts as: for languages the
 #: "undetermined" of ISO 639.
 _CATEGORIES = {"language": "und", "platform": "(none)"}
+
+#: The columns above, and the length of the text in bands.
+_MIXES = (*_CATEGORIES, "length")
 
 #: Categories kept of a column; the rarest beyond are counted together.
 MOST_CATEGORIES = 100
@@ -46,7 +56,8 @@ def profile_comments(landed: Iterable[pa.RecordBatch], invalid: InvalidRows) -> 
     Memory holds one batch and the counts.
 
     Args:
-        landed: batches with `row` and `OPTIONAL_COLUMNS`; a missing one of these counts as null.
+        landed: batches with `row`, `text` and `OPTIONAL_COLUMNS`; a missing one of the latter
+            counts as null.
         invalid: the rows to leave out.
 
     Raises:
@@ -59,7 +70,7 @@ def profile_comments(landed: Iterable[pa.RecordBatch], invalid: InvalidRows) -> 
     nothing = Profile(
         quarantined=invalid.count,
         missing=dict.fromkeys(OPTIONAL_COLUMNS, 0),
-        categories={name: {} for name in _CATEGORIES},
+        categories={name: {} for name in _MIXES},
     )
     parts = (_of_batch(batch, invalid) for batch in landed)
     total = reduce(lambda before, part: pooled([before, part]), parts, nothing)
@@ -102,34 +113,15 @@ def read_profile(lake: Lake, day: datetime.date) -> Profile:
     return read_profiles(lake, [day]).get(day, Profile())
 
 
-def read_profiles(lake: Lake, days: Collection[datetime.date]) -> dict[datetime.date, Profile]:
-    """Return the profiles of those `days` that have one, in order."""
+def read_profiles(
+    lake: Lake, days: Collection[datetime.date], table: str = "profiles"
+) -> dict[datetime.date, Profile]:
+    """Return the profiles of those `days` that have one, in order; `table` has rows of PROFILES."""
     if not days:
         return {}
-    batches = lake.read_between("profiles", min(days), max(days))
+    batches = lake.read_between(table, min(days), max(days))
     rows = pa.Table.from_batches((batch.cast(PROFILES) for batch in batches), PROFILES).to_pandas()
     return {day: _profile(of_day) for day, of_day in rows.groupby("dt") if day in days}
-
-
-def trailing_profiles(
-    lake: Lake, checks: CheckStore, day: datetime.date, thresholds: Thresholds
-) -> list[Profile]:
-    """Return the profiles of the days before `day` that it is compared with, oldest first.
-
-    A rejected day is no reference, so it is left out; where only its scores were rejected, only
-    they are.
-    """
-    span = days.before(day, thresholds.trailing_days)
-
-    def rejected(suite: Suite) -> set[datetime.date]:
-        return {result.day for result in checks.history(suite, span) if result.rejected}
-
-    comments, scores = rejected("comments"), rejected("scores")
-    return [
-        profile.with_scores_of(Profile()) if past in scores else profile
-        for past, profile in read_profiles(lake, span).items()
-        if past not in comments
-    ]
 
 
 def earlier_ids(lake: Lake, day: datetime.date) -> Iterator[pa.Array]:
@@ -167,7 +159,7 @@ def _profile(rows: pd.DataFrame) -> Profile:
         comments=total["comments"],
         quarantined=total["quarantined"],
         missing=_counts(rows, "missing"),
-        categories={feature: _counts(rows, feature) for feature in _CATEGORIES},
+        categories={feature: _counts(rows, feature) for feature in _MIXES},
         scores={feature: _histogram(rows, feature) for feature in RANGES},
         flagged=int(rows.loc[rows["feature"] == "flagged", "count"].sum()),
         model_version=versions[0] if versions else None,
@@ -194,8 +186,11 @@ def _of_batch(batch: pa.RecordBatch, invalid: InvalidRows) -> Profile:
     columns = {n: column.filter(valid) for n, column in columns_of(batch, _PROFILED).items()}
     return Profile(
         comments=valid.true_count,
-        missing={name: absent(column).true_count for name, column in columns.items()},
-        categories={feature: _mix(columns[feature], feature) for feature in _CATEGORIES},
+        missing={name: absent(columns[name]).true_count for name in OPTIONAL_COLUMNS},
+        categories={
+            **{feature: _mix(columns[feature], feature) for feature in _CATEGORIES},
+            "length": _lengths(columns["text"]),
+        },
     )
 
 
@@ -205,6 +200,13 @@ def _mix(column: pa.Array, feature: str) -> dict[str, int]:
     if feature == "language":
         names = pc.utf8_lower(pc.replace_substring_regex(names, pattern="-.*", replacement=""))
     return {each["values"]: each["counts"] for each in pc.value_counts(names).to_pylist()}
+
+
+def _lengths(texts: pa.Array) -> dict[str, int]:
+    """Return the number of texts by band of length."""
+    bands = length_bands(pc.fill_null(pc.utf8_length(texts), 0).to_numpy())
+    counts = np.bincount(bands, minlength=len(LENGTH_BANDS)).tolist()
+    return {band: count for band, count in zip(LENGTH_BANDS, counts, strict=True) if count}
 
 
 def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:

@@ -66,6 +66,7 @@ def validate_scores(
     comment_ids: Iterable[pa.Array],
     stale: int = 0,
     trailing: Sequence[Profile] = (),
+    held_out: Profile | None = None,
     thresholds: Thresholds | None = None,
 ) -> ValidatedScores:
     """Validate the champion's scores of a day, then the profile of the valid ones.
@@ -75,8 +76,10 @@ def validate_scores(
         day: the UTC day that they belong to.
         comment_ids: the ids of the day's valid comments, in chunks.
         stale: how many of the scores are of comments that have changed since they were scored.
-        trailing: profiles of the days to compare with, from `trailing_profiles`; those that
-            another model version scored are left out.
+        trailing: profiles of the days to compare with; those that another model version scored are
+            left out.
+        held_out: held-out comments as the model scores them, to compare with while there are too
+            few trailing days; None: it has none.
         thresholds: the bounds; None stands for the defaults.
 
     Raises:
@@ -89,7 +92,9 @@ def validate_scores(
     invalid = InvalidRows(day=day, reason=first_failed, reasons=tuple(r.name for r in rules))
     valid = first_failed == 0
     profile = profile_scores(scores.prob[valid], scores.flagged[valid], scores.model_versions)
-    measures = _measures(scores, valid, bounds) | _compared(profile, trailing, bounds)
+    measures = _measures(scores, valid, bounds) | _compared(
+        profile, trailing, bounds, held_out=held_out
+    )
     measures["stale_scores"] = _count(stale)
     result = ValidationResult(
         suite="scores",
@@ -181,21 +186,29 @@ def _count(value: int) -> Measure:
 
 
 def _compared(
-    today: Profile, trailing: Sequence[Profile], bounds: Thresholds
+    today: Profile,
+    trailing: Sequence[Profile],
+    bounds: Thresholds,
+    *,
+    held_out: Profile | None,
 ) -> dict[str, Measure]:
-    """Return one measure for each rule against the trailing days of the same model version."""
-    days = Reference(name="trailing", days=trailing).scored_by(today.model_version)
-    before = pooled(days)
+    """Return one measure for each rule against the trailing days of the same model version.
+
+    While there are too few of them, against the held-out comments of the model, if there are any.
+    """
+    days = Reference.of("trailing", trailing).scored_by(today.model_version)
     missing = too_few_days(days, bounds, of=" of this model version")
+    against = f"{len(days)} trailing days"
+    if missing and held_out is not None:
+        missing, days, against = None, [held_out], "held-out comments of the model"
+    before = pooled(days)
     if not missing and (scores := min(today.scored, before.scored)) < bounds.min_scores:
         missing = skipped(f"{scores:,} scores; {bounds.min_scores} are needed")
     if missing:
         return {"score_shift": missing, "flagged_shift": missing}
-    psi = trailing_findings(today, trailing)["psi", "prob"]
+    psi = trailing_findings(today, days)["psi", "prob"]
     return {
-        "score_shift": measure_of(
-            psi, lambda value: f"PSI {value:.3f} against {len(days)} trailing days"
-        ),
+        "score_shift": measure_of(psi, lambda value: f"PSI {value:.3f} against {against}"),
         "flagged_shift": _flagged_shift(today, before, bounds),
     }
 

@@ -28,9 +28,10 @@ _NAMES = {
     ("quarantined_share_change", "quarantined"): "quarantined share",
     ("jensen_shannon", "language"): "language mix",
     ("jensen_shannon", "platform"): "platform mix",
+    ("jensen_shannon", "length"): "length mix",
 }
 
-_AGAINST = {"trailing": "trailing days", "fixed": "first days"}
+_AGAINST = {"trailing": "trailing days", "fixed": "fixed reference"}
 
 
 def drift_effects(drift: pd.DataFrame) -> pd.DataFrame:

@@ -22,8 +22,8 @@ def rows(figure):
 def test_a_cell_for_every_effect_and_day(measure, drift_of, words):
     figure = drift_strip(drift_of(DAY, 4), measure(DAY), title="2026-01-05")
     assert rows(figure) == [
-        *("scores, first days", "scores, trailing days"),
-        *("uncertainty, first days", "uncertainty, trailing days", "volume, trailing days"),
+        *("scores, fixed reference", "scores, trailing days"),
+        *("uncertainty, fixed reference", "uncertainty, trailing days", "volume, trailing days"),
     ]
     assert len(cells(figure)) == 4 * 5
     assert words(figure).count("↑.25") == 2

@@ -21,7 +21,7 @@ def test_the_day_and_a_reference_of_any_size_share_one_scale():
 def test_the_legend_counts_every_comment():
     figure = score_histogram(histogram(references={"fixed": np.full(4, 300)}), title="")
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert labels == ["this day (4 comments)", "first days (1,200)"]
+    assert labels == ["this day (4 comments)", "fixed reference (1,200)"]
 
 
 def test_a_single_comment_of_either_side_can_be_seen():

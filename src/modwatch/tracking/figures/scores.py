@@ -12,7 +12,7 @@ from modwatch.tracking.figures import style
 
 _REFERENCES = {
     "trailing": ("trailing days", style.GREY, "-"),
-    "fixed": ("first days", "black", ":"),
+    "fixed": ("fixed reference", "black", ":"),
 }
 
 
