@@ -74,7 +74,7 @@ def test_unreadable_times_follow_the_row_before_them_or_the_first_after(tmp_path
 def test_no_readable_time_at_all_is_said(tmp_path):
     source = FileSource(path=csv_file(tmp_path, "a,x,?"))
     with pytest.raises(
-        SourceError, match=r"No row of .*a\.csv has a readable time.*timestamp_column"
+        SourceError, match=r"No row of .*a\.csv has a readable time.*TIMESTAMP_COLUMN"
     ):
         landed(source)
 

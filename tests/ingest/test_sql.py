@@ -131,3 +131,23 @@ def test_a_broken_url_is_refused_without_being_shown(url):
 def test_a_driver_that_is_not_installed():
     with pytest.raises(SourceError, match="driver of sql:oracle://host/ cannot be loaded"):
         landed(SqlSource(url="oracle://host", query=QUERY))
+
+
+def test_a_mistyped_sqlite_file_is_refused_and_not_created(tmp_path):
+    path = tmp_path / "forun.db"
+    with pytest.raises(SourceError, match=r"forun\.db does not exist; correct MODWATCH"):
+        SqlSource(url=f"sqlite:///{path}", query=QUERY)
+    assert not path.exists()
+
+
+def test_times_as_text_are_read_by_the_format(tmp_path):
+    url = f"sqlite:///{tmp_path / 'forum.db'}"
+    run(
+        url,
+        "CREATE TABLE post (comment_id INTEGER, text TEXT, created_at TEXT, day TEXT)",
+        "INSERT INTO post VALUES (1, 'a', '31.03.2024 12:00', '2024-03-31')",
+    )
+    query = "SELECT * FROM post WHERE day >= date(:start) AND day < date(:end)"
+    form = "%d.%m.%Y %H:%M"
+    [row] = landed(SqlSource(url=url, query=query, timestamp_format=form, assume_timezone="UTC"))
+    assert row["created_at"] == dt.datetime(2024, 3, 31, 12, tzinfo=dt.UTC)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import SourceError
-from modwatch.ingest.timestamps import read_moment, zone
+from modwatch.ingest.timestamps import check_format, read_moment, zone
 
 NOON = dt.datetime(2024, 3, 1, 12, tzinfo=dt.UTC)
 EARLIEST, LATEST = (dt.datetime(year, 1, 1) for year in (1975, 2100))  # noqa: DTZ001 – hypothesis adds it
@@ -78,3 +78,28 @@ def test_any_written_time_is_read_back(moment):
 def test_an_unknown_zone_is_refused():
     with pytest.raises(SourceError, match=r"Time zone 'Mars/Olympus' does not exist.*IANA"):
         zone("Mars/Olympus")
+
+
+@pytest.mark.parametrize(
+    ("written", "form", "expected"),
+    [
+        ("31.03.2026 23:59:58", "%d.%m.%Y %H:%M:%S", "2026-03-31T23:59:58+00:00"),
+        ("3/31/26 11:59 PM", "%m/%d/%y %I:%M %p", "2026-03-31T23:59:00+00:00"),
+        (" 2026/03/31 ", "%Y/%m/%d", "2026-03-31T00:00:00+00:00"),
+        ("31.03.2026 12:00 +0200", "%d.%m.%Y %H:%M %z", "2026-03-31T10:00:00+00:00"),
+    ],
+)
+def test_a_format_reads_times_that_are_not_iso(written, form, expected):
+    check_format(form)
+    assert read_moment(written, dt.UTC, form).created_at.isoformat() == expected
+
+
+def test_a_format_reads_nothing_else():
+    assert read_moment("2026-03-31T12:00:00Z", None, "%d.%m.%Y").problem == "unreadable_timestamp"
+    assert read_moment("31.3.2026", None, "%d.%m.%Y").problem == "timestamp_without_zone"
+
+
+@pytest.mark.parametrize("form", ["", "%H:%M", "%d.%m.", "iso", "%"])
+def test_a_format_without_a_day_is_refused(form):
+    with pytest.raises(SourceError, match="MODWATCH_SOURCE__TIMESTAMP_FORMAT"):
+        check_format(form)

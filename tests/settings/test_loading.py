@@ -108,8 +108,30 @@ def test_a_variable_of_another_source_is_rejected(monkeypatch: pytest.MonkeyPatc
     )
 
 
-def test_a_source_needs_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODWATCH_SOURCE__PATH", "incoming")
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"PATH": "incoming"}, "files"),
+        ({"PATH": "incoming", "TIMESTAMP_COLUMN": "posted"}, "files"),
+        ({"PATH": "corpus", "FIRST_DAY": "2026-01-05"}, "replay"),
+        ({"URL": "sqlite:///a.db", "QUERY": "SELECT"}, "sql"),
+        ({"SEED": "3"}, "community"),
+    ],
+)
+def test_the_kind_of_a_source_follows_from_its_variables(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], kind: str
+) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(f"MODWATCH_SOURCE__{name}", value)
+    assert load_settings().source.kind == kind
+
+
+@pytest.mark.parametrize("given", [{"URL": "sqlite:///a.db"}, {"PATH": "a", "QUERY": "SELECT"}])
+def test_a_source_that_fits_no_kind_needs_it(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(f"MODWATCH_SOURCE__{name}", value)
     with pytest.raises(SettingsError) as caught:
         load_settings()
     assert str(caught.value) == (
@@ -230,7 +252,7 @@ def test_the_lake_may_lie_elsewhere() -> None:
     [
         ("MODWATCH_REVIEW_FRACTON", "MODWATCH_REVIEW_FRACTION"),
         ("MODWATCH_SOURCE__PATHS", "MODWATCH_SOURCE__PATH"),
-        ("MODWATCH_SOURCE__TIMESTAMP", "MODWATCH_SOURCE__TIMESTAMP_COLUMN"),
+        ("MODWATCH_SOURCE__TIMESTAMP", "MODWATCH_SOURCE__TIMESTAMP_FORMAT"),
         ("MODWATCH_SOURCE_KIND", "MODWATCH_SOURCE__KIND"),
         ("modwatch_shard_token", "MODWATCH_SHARD_TOKENS"),
     ],

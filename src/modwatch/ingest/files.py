@@ -23,7 +23,7 @@ from modwatch.ingest.landing import (
 )
 from modwatch.ingest.own_scores import SCORE_COLUMNS, OwnScores
 from modwatch.ingest.readers import FORMATS, Record, column_names, file_format, read_records
-from modwatch.ingest.timestamps import Moment, read_moment, zone
+from modwatch.ingest.timestamps import Moment, check_format, read_moment, zone
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +56,8 @@ class FileSource:
     columns: Mapping[str, str] = field(default_factory=dict)
     #: The file's column for `created_at`.
     timestamp_column: str = "created_at"
+    #: Format of times, in the notation of strptime; None: ISO 8601, or seconds since 1970.
+    timestamp_format: str | None = None
     #: IANA zone of times without one; None: such times are a problem.
     assume_timezone: str | None = None
     #: Python name of the encoding of CSV and JSON files.
@@ -68,6 +70,7 @@ class FileSource:
     def __post_init__(self) -> None:
         check_columns(self.columns, self.own_scores)
         zone(self.assume_timezone)
+        check_format(self.timestamp_format)
         try:
             codecs.lookup(self.encoding)
         except LookupError as exc:
@@ -133,8 +136,8 @@ class FileSource:
             found = sorted(Path(match) for match in matches if Path(match).is_file())
         if not found:
             raise SourceError(
-                f"No file matches {pattern}; check the path (a day without comments is a file "
-                "with no rows)."
+                f"No file matches {pattern}; check MODWATCH_SOURCE__PATH (a day without comments "
+                "is a file with no rows)."
             )
         return found
 
@@ -173,7 +176,8 @@ class FileSource:
     def _records(self, path: Path) -> Iterator[tuple[Record, Moment]]:
         assume = zone(self.assume_timezone)
         for record in read_records(path, encoding=self.encoding):
-            yield record, read_moment(record.values.get(self.timestamp_column), assume)
+            value = record.values.get(self.timestamp_column)
+            yield record, read_moment(value, assume, self.timestamp_format)
 
     def _first_day(self, path: Path) -> dt.date | None:
         """Return the day of the first readable timestamp; None for a file without rows."""
@@ -185,7 +189,8 @@ class FileSource:
         if rows:
             raise SourceError(
                 f"No row of {path} has a readable time in column {self.timestamp_column!r}; set "
-                f"`timestamp_column`, or use one file per day with {_DAY} in the path."
+                "MODWATCH_SOURCE__TIMESTAMP_COLUMN or MODWATCH_SOURCE__TIMESTAMP_FORMAT, or use "
+                f"one file per day with {_DAY} in MODWATCH_SOURCE__PATH."
             )
         return None
 
@@ -236,5 +241,6 @@ def _missing_column(
     shown = [n if re.fullmatch(r"[\w.:/-]{1,40}", n) else "(no name)" for n in available[:40]]
     return SourceError(
         f"Column {column!r} is not in {path}, which has {', '.join(shown) or 'no columns'} (read "
-        f"as {encoding}); map it with `columns` or `timestamp_column`, or correct the file."
+        f"as {encoding}); map it with MODWATCH_SOURCE__COLUMNS or "
+        "MODWATCH_SOURCE__TIMESTAMP_COLUMN, or correct the file."
     )

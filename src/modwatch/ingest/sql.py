@@ -4,6 +4,7 @@ import datetime as dt
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 from sqlalchemy import URL, DateTime, Engine, TextClause, bindparam, create_engine, make_url, text
@@ -18,7 +19,7 @@ from modwatch.ingest.landing import (
     source_columns,
 )
 from modwatch.ingest.own_scores import OwnScores
-from modwatch.ingest.timestamps import read_moment, zone
+from modwatch.ingest.timestamps import check_format, read_moment, zone
 
 #: Rows fetched from the server at a time.
 _FETCH = 1000
@@ -53,6 +54,8 @@ class SqlSource:
     columns: Mapping[str, str] = field(default_factory=dict)
     #: The query's column for `created_at`.
     timestamp_column: str = "created_at"
+    #: Format of times that the query returns as text, in the notation of strptime; None: ISO 8601.
+    timestamp_format: str | None = None
     #: IANA zone of the timestamp column, if it has none.
     assume_timezone: str | None = None
     #: Platform of rows without one.
@@ -63,7 +66,8 @@ class SqlSource:
     def __post_init__(self) -> None:
         check_columns(self.columns, self.own_scores)
         zone(self.assume_timezone)
-        self._parsed_url()
+        check_format(self.timestamp_format)
+        self._require_file()
         for name in ("start", "end"):
             if not re.search(rf"(?<![:\w]):{name}\b", self.query):
                 raise SourceError(
@@ -117,7 +121,7 @@ class SqlSource:
             )
             for number, row in enumerate(result.mappings(), start=1):
                 record = {str(key): value for key, value in row.items()}
-                moment = read_moment(record[self.timestamp_column], assume)
+                moment = read_moment(record[self.timestamp_column], assume, self.timestamp_format)
                 origin = f"{self.name}:{number}"
                 yield landed_row(
                     origin,
@@ -142,10 +146,23 @@ class SqlSource:
             return bounds
         return {k: v.astimezone(local).replace(tzinfo=None) for k, v in bounds.items()}
 
+    def _require_file(self) -> None:
+        """Raise SourceError when SQLite would make a new, empty database."""
+        url = self._parsed_url()
+        file = url.database or ""
+        if url.get_backend_name() != "sqlite" or file in ("", ":memory:"):
+            return
+        if not file.startswith("file:") and not Path(file).is_file():
+            raise SourceError(
+                f"The SQLite file {file} does not exist; correct MODWATCH_SOURCE__URL (an absolute "
+                "path has four slashes, sqlite:////srv/forum.db)."
+            )
+
     def _missing_column(self, column: str, available: list[str]) -> SourceError:
         return SourceError(
             f"Column {column!r} is not in the query of {self.name}, which has "
-            f"{', '.join(available)}; map it with `columns` or name it in the query."
+            f"{', '.join(available)}; map it with MODWATCH_SOURCE__COLUMNS or "
+            "MODWATCH_SOURCE__TIMESTAMP_COLUMN, or name it in MODWATCH_SOURCE__QUERY."
         )
 
     def _parsed_url(self) -> URL:

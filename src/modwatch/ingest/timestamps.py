@@ -42,13 +42,35 @@ def zone(name: str | None) -> zoneinfo.ZoneInfo | None:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as exc:
         raise SourceError(
-            f"Time zone {name!r} does not exist; set assume_timezone to an IANA name such as "
-            "'Europe/Berlin' or 'UTC'."
+            f"Time zone {name!r} does not exist; set MODWATCH_SOURCE__ASSUME_TIMEZONE to an IANA "
+            "name such as 'Europe/Berlin' or 'UTC'."
         ) from exc
 
 
-def read_moment(value: object, assume: dt.tzinfo | None) -> Moment:
+def check_format(written: str | None) -> None:
+    """Raise SourceError unless times can be read by a format, in the notation of strptime.
+
+    >>> check_format("%d.%m.%Y %H:%M")
+    """
+    if written is None:
+        return
+    probe = dt.datetime(2026, 3, 25, tzinfo=dt.UTC)
+    try:
+        read = dt.datetime.strptime(probe.strftime(written), written)  # noqa: DTZ007
+        known = read.date() == probe.date()
+    except ValueError:
+        known = False
+    if not known:
+        raise SourceError(
+            f"MODWATCH_SOURCE__TIMESTAMP_FORMAT {written!r} gives no day; write day, month and "
+            "year as in '%d.%m.%Y %H:%M:%S'."
+        )
+
+
+def read_moment(value: object, assume: dt.tzinfo | None, written: str | None = None) -> Moment:
     """Return the moment of `value`: ISO 8601 text, a datetime, or seconds since 1970.
+
+    With `written`, a format of strptime, text is read by it alone.
 
     Numbers from 1e11 on are milliseconds, from 1e14 on microseconds. A time without zone is in
     the zone `assume`; of an hour that occurs twice, it is in the first. Without `assume` it is a
@@ -60,9 +82,11 @@ def read_moment(value: object, assume: dt.tzinfo | None) -> Moment:
     'timestamp_without_zone'
     >>> read_moment("yesterday", None).problem
     'unreadable_timestamp'
+    >>> read_moment("1.3.2026 12:00", dt.UTC, "%d.%m.%Y %H:%M").created_at.isoformat()
+    '2026-03-01T12:00:00+00:00'
     """
     try:
-        stamp = _stamp(value)
+        stamp = _stamp(value, written)
         if stamp is None:
             return _UNREADABLE
         if stamp.tzinfo is None and assume is None:
@@ -74,7 +98,7 @@ def read_moment(value: object, assume: dt.tzinfo | None) -> Moment:
     return Moment(created_at=utc, day=utc.date(), problem=None)
 
 
-def _stamp(value: object) -> dt.datetime | None:
+def _stamp(value: object, form: str | None) -> dt.datetime | None:
     if isinstance(value, dt.datetime):
         return value
     if isinstance(value, dt.date):
@@ -84,6 +108,8 @@ def _stamp(value: object) -> dt.datetime | None:
     if isinstance(value, int | float):
         return _from_epoch(float(value))
     written = str(value).strip()
+    if form is not None:
+        return dt.datetime.strptime(written, form)  # noqa: DTZ007 – the zone is added by the caller
     # Eight digits are a date (20240301); more are a number of seconds.
     if len(written) > 8 and written.replace(".", "", 1).isdecimal():
         return _from_epoch(float(written))

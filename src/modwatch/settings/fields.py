@@ -8,9 +8,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, SecretStr, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    IPvAnyNetwork,
+    SecretStr,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -58,6 +66,12 @@ class FileSourceSettings(_SourceSettings):
     kind: Literal["files"] = "files"
     path: str = Field(description="File, folder or glob; `{dt}` stands for the day")
     timestamp_column: str = Field("created_at", description="Column with the time of a comment")
+    timestamp_format: str | None = Field(
+        None,
+        description="Format of times as text, such as `%d.%m.%Y %H:%M`, in the notation of "
+        "Python's strptime; default: ISO 8601 (`2026-03-01T12:00:00Z`), or seconds, milliseconds "
+        "or microseconds since 1970",
+    )
     assume_timezone: str | None = Field(
         None, description="IANA time zone of times without one, such as `Europe/Berlin`"
     )
@@ -81,6 +95,12 @@ class SqlSourceSettings(_SourceSettings):
         description="Query with the parameters `:start` (inclusive) and `:end` (exclusive)"
     )
     timestamp_column: str = Field("created_at", description="Column with the time of a comment")
+    timestamp_format: str | None = Field(
+        None,
+        description="Format of times as text, such as `%d.%m.%Y %H:%M`, in the notation of "
+        "Python's strptime; default: ISO 8601 (`2026-03-01T12:00:00Z`), or seconds, milliseconds "
+        "or microseconds since 1970",
+    )
     assume_timezone: str | None = Field(
         None, description="IANA time zone of times without one, such as `Europe/Berlin`"
     )
@@ -116,9 +136,29 @@ class CommunitySourceSettings(_SourceSettings):
     drift_from: datetime.date | None = Field(None, description="First day of the topic drift")
 
 
+_SOURCES = (FileSourceSettings, SqlSourceSettings, ReplaySourceSettings, CommunitySourceSettings)
+
+
+def _with_kind(given: object) -> object:
+    """Return the settings of a source with its kind, if only one kind can have just these."""
+    if not isinstance(given, dict) or "kind" in given:
+        return given
+    names = {str(name).lower() for name in given}
+    fitting = [
+        source.model_fields["kind"].default
+        for source in _SOURCES
+        if names <= source.model_fields.keys()
+        and {name for name, each in source.model_fields.items() if each.is_required()} <= names
+    ]
+    return {**given, "kind": fitting[0]} if len(fitting) == 1 else given
+
+
 SourceSettings = Annotated[
-    FileSourceSettings | SqlSourceSettings | ReplaySourceSettings | CommunitySourceSettings,
-    Field(discriminator="kind"),
+    Annotated[
+        FileSourceSettings | SqlSourceSettings | ReplaySourceSettings | CommunitySourceSettings,
+        Field(discriminator="kind"),
+    ],
+    BeforeValidator(_with_kind),
 ]
 
 
@@ -359,6 +399,14 @@ class Settings(BaseSettings):
         10, gt=0, le=60, description="Timeout of each delivery step of an alert, in seconds"
     )
 
+    alert_measured_by: int = Field(
+        12,
+        ge=0,
+        le=23,
+        description="Hour, UTC, by which `modwatch alerts check-heartbeat` expects the day before "
+        "to be measured",
+    )
+
     @model_validator(mode="after")
     def _days_are_in_order(self) -> "Settings":
         if self.last_day and self.first_day > self.last_day:
@@ -459,7 +507,8 @@ SOURCE_KIND = Variable(
     info=FieldInfo(
         annotation=Literal["files", "sql", "replay", "community"],
         default="community",
-        description="Source of comments: `files`, `sql`, `replay` or `community`",
+        description="Source of comments: `files`, `sql`, `replay` or `community`; default: the one "
+        "that the other variables of the source fit, or `community`",
     ),
 )
 
@@ -469,7 +518,7 @@ def variables() -> Iterator[Variable]:
     for field, info in Settings.model_fields.items():
         name = f"MODWATCH_{field.upper()}"
         yield SOURCE_KIND if field == "source" else Variable(name=name, field=field, info=info)
-    for model in get_args(get_args(SourceSettings)[0]):
+    for model in _SOURCES:
         fields = dict(model.model_fields)
         source = fields.pop("kind").default
         for field, info in fields.items():

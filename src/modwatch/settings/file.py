@@ -1,0 +1,104 @@
+"""The settings file: lines `NAME=value` that stand in for environment variables.
+
+The same file serves a shell (`set -a; . modwatch.env`) and systemd (`EnvironmentFile=`).
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from modwatch.errors import SettingsError
+
+#: Variable that names the file; without it, a file of this name in the working folder is read.
+VARIABLE, DEFAULT = "MODWATCH_SETTINGS_FILE", "modwatch.env"
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN = re.compile(r"[\w./:@%+,{}-]*", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One setting of a file."""
+
+    name: str
+    value: str
+    #: What stands above it.
+    comment: str
+
+
+def apply_settings_file(environ: MutableMapping[str, str]) -> Path | None:
+    """Add the settings of the file to `environ`, which goes before; return the file, or None.
+
+    Raises:
+        SettingsError: the file that MODWATCH_SETTINGS_FILE names cannot be read, or a line of a
+            file is no setting. Values are not quoted: they may be secret.
+    """
+    named = environ.get(VARIABLE)
+    path = Path(named or DEFAULT)
+    if named is None and not path.is_file():
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SettingsError(
+            f"the settings file {path} cannot be read ({type(exc).__name__}); correct {VARIABLE}"
+        ) from None
+    for name, value in parse(text, path).items():
+        environ.setdefault(name, value)
+    return path
+
+
+def parse(text: str, path: Path) -> Mapping[str, str]:
+    """Return the variables of a settings file; `path` is for messages.
+
+    >>> parse("# a comment\\nMODWATCH_HOME=/srv/modwatch\\nNAME='two words'\\n", Path("a.env"))
+    {'MODWATCH_HOME': '/srv/modwatch', 'NAME': 'two words'}
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, sign, written = line.strip().partition("=")
+        try:
+            values = shlex.split(written)
+        except ValueError:  # an open quotation mark
+            values = ["", ""]
+        if not sign or not _NAME.fullmatch(name) or len(values) > 1:
+            raise SettingsError(
+                f"{path}, line {number} is no setting; write NAME=value, and 'value' if it has "
+                "spaces or quotation marks"
+            )
+        found[name] = values[0] if values else ""
+    return found
+
+
+def render(title: str, entries: Sequence[Entry]) -> str:
+    """Return the text of a settings file.
+
+    >>> print(render("Mine.", [Entry(name="A", value='{"b": "c"}', comment="A map.")]), end="")
+    # Mine.
+    <BLANKLINE>
+    # A map.
+    A='{"b": "c"}'
+    """
+    lines = [f"# {line}" for line in title.splitlines()]
+    for entry in entries:
+        value = entry.value if _PLAIN.fullmatch(entry.value) else shlex.quote(entry.value)
+        lines += [
+            "",
+            *(f"# {line}" for line in entry.comment.splitlines()),
+            f"{entry.name}={value}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a settings file that only its owner can read; an existing one is replaced."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    draft.replace(path)

@@ -1,0 +1,62 @@
+"""The settings file: what it means here, and to a shell."""
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modwatch.errors import SettingsError
+from modwatch.settings.file import Entry, apply_settings_file, parse, render, write
+
+VALUES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp", "Cs"]))
+
+
+@given(VALUES)
+def test_every_value_comes_back(value: str) -> None:
+    text = render("A title.", [Entry(name="A_NAME", value=value, comment="What it is.")])
+    assert parse(text, Path("a")) == {"A_NAME": value}
+
+
+@pytest.mark.parametrize("value", ['$HOME `id` \\ "', "it's", '{"text": "body"}', "/in/{dt}.csv"])
+def test_a_shell_reads_the_same(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "modwatch.env"
+    write(path, render("A title.", [Entry(name="A_NAME", value=value, comment="What it is.")]))
+    script = f'. {path}; printf %s "$A_NAME"'
+    assert subprocess.check_output(["sh", "-c", script], text=True) == value
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.env"
+    path.write_text("MODWATCH_HOME=/a\nMODWATCH_LAKE=/b\n")
+    environ = {"MODWATCH_SETTINGS_FILE": str(path), "MODWATCH_HOME": "/mine"}
+    assert apply_settings_file(environ) == path
+    assert (environ["MODWATCH_HOME"], environ["MODWATCH_LAKE"]) == ("/mine", "/b")
+
+
+def test_the_file_of_the_working_folder_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environ: dict[str, str] = {}
+    assert apply_settings_file(environ) is None
+    (tmp_path / "modwatch.env").write_text("MODWATCH_HOME=/a\n")
+    assert apply_settings_file(environ) == Path("modwatch.env")
+    assert environ == {"MODWATCH_HOME": "/a"}
+
+
+@pytest.mark.parametrize("line", ["hunter2", "A=hunter2 two", "A='hunter2", "a b=hunter2"])
+def test_a_line_that_is_no_setting_is_named_and_not_quoted(line: str) -> None:
+    with pytest.raises(SettingsError, match=r"a\.env, line 2 is no setting") as caught:
+        parse(f"# a comment\n{line}\n", Path("a.env"))
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_file_that_is_named_must_exist() -> None:
+    environ = {**os.environ, "MODWATCH_SETTINGS_FILE": "/nowhere/modwatch.env"}
+    with pytest.raises(SettingsError, match=r"/nowhere/modwatch\.env cannot be read"):
+        apply_settings_file(environ)
