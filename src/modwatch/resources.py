@@ -233,6 +233,7 @@ class Resources:
             device=self.settings.device,
             threads=self.settings.torch_threads,
             precision=self.settings.precision,
+            compiled=self.settings.torch_compile,
         )
 
     def model_reference(self, version: str) -> "Profile | None":

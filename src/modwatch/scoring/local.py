@@ -48,6 +48,7 @@ class LocalScorer:
         device: str = "cpu",
         threads: int | None = None,
         precision: Precision = "auto",
+        compiled: bool = False,
     ) -> None:
         """Load the artifact in `folder`.
 
@@ -59,6 +60,7 @@ class LocalScorer:
             precision: of the encoder; the head always uses fp32. `auto` is bfloat16 where the
                 device is faster with it, and where in training it agreed with fp32
                 (`models.agreement`).
+            compiled: let TorchInductor compile the encoder (`Predictor.compile`).
 
         Raises:
             ModelError: the artifact is not valid, or there is no such device.
@@ -76,6 +78,8 @@ class LocalScorer:
         )
         # In bfloat16 it has copies of the encoders; nothing keeps those in fp32.
         self.predictor = model.predictor(at, bf16=self.precision == "bf16")
+        if compiled:
+            self.predictor.compile()
         self._limits = LastingLimits(_limits(model.members[0].encoder, at))
         #: Subwords that were scored so far.
         self.subwords = 0

@@ -24,6 +24,7 @@ def open_scorer(
     device: str = "cpu",
     threads: int | None = None,
     precision: Precision = "auto",
+    compiled: bool = False,
 ) -> Scorer:
     """Return a scorer for the model in `folder`: ours, a Hugging Face classifier, or a pyfunc.
 
@@ -35,6 +36,7 @@ def open_scorer(
         threads: torch threads of the process; None leaves them unchanged.
         precision: of the encoder. `auto` is fp32 for a model that Modwatch did not train: how
             close bfloat16 comes was not measured.
+        compiled: let TorchInductor compile the encoder of a model that Modwatch trained.
 
     Raises:
         ModelError: the folder has none of them, or the model is not valid.
@@ -42,7 +44,7 @@ def open_scorer(
     where = {"model_version": model_version, "device": device, "threads": threads}
     own = _first(folder, MANIFEST)
     if own is not None:
-        return LocalScorer(own, precision=precision, **where)  # type: ignore[arg-type]
+        return LocalScorer(own, precision=precision, compiled=compiled, **where)  # type: ignore[arg-type]
     foreign = DEFAULT_THRESHOLD if threshold is None else threshold
     for config in sorted(folder.rglob("config.json")):
         if is_classifier(config.parent):

@@ -292,6 +292,11 @@ class Settings(BaseSettings):
         description="Precision of the encoder in scoring: `fp32`, `bf16`, or `auto`: bfloat16 if "
         "the device is faster with it and the model's decisions stay the same",
     )
+    torch_compile: bool = Field(
+        False,
+        description="Compile the encoder with TorchInductor: on CUDA, or in fp32 on a CPU, which "
+        "needs a C++ compiler",
+    )
     strategy: Literal["uncertainty", "toxicity", "hybrid"] = Field(
         "uncertainty",
         description="Review strategy: `uncertainty`, `toxicity` or `hybrid` (a mix of both)",
