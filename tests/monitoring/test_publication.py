@@ -1,6 +1,7 @@
 import datetime
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -119,9 +120,11 @@ def test_a_window_is_shown_with_what_other_settings_would_bring(install: Install
         value = tuesday.data.metrics["model/accuracy"]
         low, high = json.loads(tuesday.data.tags[INTERVALS_TAG])["model/accuracy"]
         assert low < value < high
-        history = client.get_metric_history(timeline.info.run_id, "model/accuracy")
+        history = client.get_metric_history(timeline.info.run_id, "day/comments")
         assert [point.step for point in history] == [0, 1]
-        assert history[1].value == value
+        assert history[1].value == tuesday.data.metrics["day/comments"]
+        page = client.download_artifacts(timeline.info.run_id, "timeline.html", str(home.home))
+        assert f"{TUESDAY}: {value:.4g} ({low:.4g} to {high:.4g})" in Path(page).read_text("utf-8")
     table = client.download_artifacts(tuesday.info.run_id, "tables/what_if.csv", str(home.home))
     choices = pd.read_csv(table)
     assert set(choices["strategy"]) == {"uncertainty", "toxicity", "hybrid"}

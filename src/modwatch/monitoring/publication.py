@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from modwatch.alerts.evaluation import active_alerts
 from modwatch.alerts.messages import ActiveAlert
+from modwatch.alerts.rules import AlertRule
 from modwatch.lake.delta import Lake
 from modwatch.metrics.drift import Reference
 from modwatch.metrics.profile import BINS, pooled
@@ -21,6 +22,8 @@ from modwatch.quality.store import CheckStore
 from modwatch.tracking import runs
 from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram, UnmeasuredDay
 from modwatch.tracking.groups import GROUP_EXPERIMENT, group_points
+from modwatch.tracking.history import thresholds
+from modwatch.tracking.timeline_page import timeline_page
 from modwatch.tracking.view import days_url
 
 _SCORES = ["prob", "flagged", "model_variance"]
@@ -190,15 +193,18 @@ def _scoring_runs(airflow_url: str) -> str:
     return f"{airflow_url}/dags/score_comments/runs"
 
 
-def publish_timeline(mlflow_url: str) -> None:
+def publish_timeline(mlflow_url: str, rules: Sequence[AlertRule] = ()) -> None:
     """Bring the timeline up to date with the days' runs, and the saved view of them.
 
-    Does nothing when there are none.
+    MLflow charts what is counted; the page has the estimates, the bounds of the alert `rules`, the
+    models and the incidents. Does nothing when there are no days.
     """
-    rows = runs.published_days(mlflow_url)
-    if rows:
+    days = runs.published_history(mlflow_url)
+    if days:
         days_url(mlflow_url)
-        runs.publish_timeline(rows, tracking_uri=mlflow_url)
+        rows = {day.day: day.counted for day in days}
+        page = timeline_page(days, thresholds(rules))
+        runs.publish_timeline(rows, page=page, tracking_uri=mlflow_url)
 
 
 def publish_groups(lake: Lake, mlflow_url: str) -> None:

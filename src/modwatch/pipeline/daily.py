@@ -399,7 +399,7 @@ def publish(resources: "Resources", day: datetime.date) -> int:
         console_url=settings.console_url,
         airflow_url=settings.airflow_url,
     )
-    publication.publish_timeline(settings.mlflow_url)
+    publication.publish_timeline(settings.mlflow_url, resources.alert_rules)
     publication.publish_groups(lake, settings.mlflow_url)
     return len(stale) + unmeasured
 

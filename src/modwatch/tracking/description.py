@@ -58,8 +58,10 @@ def describe_day(
     return "  \n".join(line for line in lines if line)  # Markdown breaks a line at two spaces
 
 
-def describe_timeline(first: date, last: date, days: int) -> str:
+def describe_timeline(first: date, last: date, days: int, *, page_url: str | None = None) -> str:
     """Return the description of the timeline run in Markdown.
+
+    `page_url` is the address of its page: None without a page, empty if it has no address.
 
     >>> print(describe_timeline(date(2026, 1, 5), date(2026, 1, 6), 2))
     **2026-01-05 to 2026-01-06**, 2 days; one point per day, updated while labels come in.
@@ -68,8 +70,15 @@ def describe_timeline(first: date, last: date, days: int) -> str:
     The same charts with 95 % intervals: Artifacts, `figures/timeline.png`.
     """
     noun = "day" if days == 1 else "days"
+    head = f"**{first} to {last}**, {days} {noun}; one point per day, updated while labels come in."
+    if page_url is not None:
+        page = f"[Timeline](<{page_url}>)" if page_url else "Artifacts, `timeline.html`"
+        return (
+            f"{page}: estimates with intervals, thresholds, models, incidents.\n\n{head} "
+            "The charts of this run show counts only, which have no intervals."
+        )
     return (
-        f"**{first} to {last}**, {days} {noun}; one point per day, updated while labels come in."
+        f"{head}"
         f"\n\nStep 0 is {first}. To show dates on the charts: Model metrics, gear, x-axis "
         '"Time (wall)".\nThe same charts with 95 % intervals: Artifacts, `figures/timeline.png`.'
     )

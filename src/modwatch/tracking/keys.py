@@ -258,6 +258,22 @@ def day_intervals(estimates: DeployedEstimates, drift: pd.DataFrame) -> dict[str
     }
 
 
+def threshold_rows(metric: str, feature: str | None, reference: str | None) -> list[str]:
+    """Return the keys of what an alert rule watches; None watches every feature or reference.
+
+    >>> threshold_rows("window_accuracy", None, None), threshold_rows("psi", "prob", None)
+    (['model/accuracy'], ['drift/score_psi', 'drift/score_psi_fixed'])
+    """
+    windows = {f"window_{name}": f"{group}/{name}" for name, group in _WINDOW.items()}
+    if metric in windows:
+        return [windows[metric]]
+    return [
+        key
+        for key, (name, of, against) in _DRIFT.items()
+        if name == metric and feature in (None, of) and reference in (None, against)
+    ]
+
+
 def check_key_count(keys: Iterable[str]) -> None:
     """Raise MetricInputError if there are more than `MAX_KEYS` distinct keys."""
     count = len(set(keys))

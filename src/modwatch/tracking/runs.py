@@ -4,6 +4,7 @@ Publishing a day or an audit again replaces its run. The step of the timeline is
 MLflow's charts show time.
 """
 
+import hashlib
 import json
 import logging
 import math
@@ -43,6 +44,7 @@ from modwatch.tracking.description import (
 )
 from modwatch.tracking.effects import drift_status
 from modwatch.tracking.facts import DayFacts, DayTables, UnmeasuredDay
+from modwatch.tracking.history import PublishedDay
 from modwatch.tracking.keys import (
     INTERVALS_TAG,
     KEYS,
@@ -68,6 +70,10 @@ _DAY = {"kind": "day"}
 _TIMELINE = {"kind": "timeline"}
 
 _CHECK_PAGE = "checks.html"
+
+#: The artifact of the timeline's run with its page, and the tag with the hash of it.
+TIMELINE_PAGE = "timeline.html"
+_PAGE_TAG = "mlflow.modwatch.page"
 
 #: Parameters and metrics of an audit's run that are fields of its result.
 _AUDIT_PARAMS = ("plan", "model_version", "threshold")
@@ -202,6 +208,16 @@ def published_days(tracking_uri: str, experiment: str = "modwatch") -> dict[date
         day: {key: value for key, value in run.data.metrics.items() if key in KEYS}
         for day, run in _whole(tracking_uri, experiment)
     }
+
+
+def published_history(tracking_uri: str, experiment: str = "modwatch") -> list[PublishedDay]:
+    """Return every day's whole run, in the order of the days, one a day.
+
+    Raises:
+        TrackingError: MLflow cannot be reached.
+    """
+    days = {day: PublishedDay.of(run) for day, run in _whole(tracking_uri, experiment)}
+    return [days[day] for day in sorted(days)]
 
 
 def published_digests(tracking_uri: str, experiment: str = "modwatch") -> dict[date, str]:
@@ -347,7 +363,9 @@ def _status(result: Mapping[str, Any]) -> str:
     return f"insufficient: {', '.join(missing)}" if missing else "ok"
 
 
-def publish_timeline(rows: Rows, *, tracking_uri: str, experiment: str = "modwatch") -> str:
+def publish_timeline(
+    rows: Rows, *, page: str | None = None, tracking_uri: str, experiment: str = "modwatch"
+) -> str:
     """Bring the timeline up to date with `rows`; return the id of its run.
 
     MLflow cannot change a metric point. New points are appended; if a published value changed or
@@ -356,6 +374,8 @@ def publish_timeline(rows: Rows, *, tracking_uri: str, experiment: str = "modwat
 
     Args:
         rows: finite values by day and metric key, at most `keys.MAX_KEYS` keys over all days.
+        page: HTML that shows more than MLflow's charts can, kept as `timeline.html`; without one,
+            `figures/timeline.png` shows the rows with their intervals.
         tracking_uri: URL of MLflow.
         experiment: name of the experiment, created if it does not exist.
 
@@ -370,8 +390,8 @@ def publish_timeline(rows: Rows, *, tracking_uri: str, experiment: str = "modwat
         run_id, missing = appendable_run(client, in_experiment, rows, wanted)
         if run_id is None:
             run_id = start_timeline(client, in_experiment, rows)
-        if missing:
-            _log_timeline_page(client, run_id, rows)
+        if missing or (page is not None and _is_new(client, run_id, page)):
+            _log_timeline_page(client, run_id, rows, page, (tracking_uri, in_experiment))
             log_points(client, run_id, missing, first=min(rows))
             client.set_terminated(run_id)
         retire_others(client, in_experiment, _TIMELINE, keep=run_id)
@@ -403,14 +423,33 @@ def start_timeline(client: "MlflowClient", experiment: str, rows: Rows) -> str:
     return str(client.create_run(experiment, tags=tags, run_name="timeline").info.run_id)
 
 
-def _log_timeline_page(client: "MlflowClient", run_id: str, rows: Rows) -> None:
-    """Log description and figure, before the points: after a crash, both are written again."""
+def _is_new(client: "MlflowClient", run_id: str, page: str) -> bool:
+    tags: Mapping[str, str] = client.get_run(run_id).data.tags
+    return tags.get(_PAGE_TAG) != hashlib.sha256(page.encode()).hexdigest()
+
+
+def _log_timeline_page(
+    client: "MlflowClient", run_id: str, rows: Rows, page: str | None, at: tuple[str, str]
+) -> None:
+    """Log description and page, before the points: after a crash, both are written again."""
+    client.set_tag(run_id, "last_day", max(rows).isoformat())
+    if page is None:
+        text = describe_timeline(min(rows), max(rows), len(rows))
+        client.set_tag(run_id, DESCRIPTION_TAG, text)
+        _log_timeline_figure(client, run_id, rows)
+        return
+    url = artifact_url(*at, run_id, TIMELINE_PAGE) if at[0].startswith("http") else ""
+    text = describe_timeline(min(rows), max(rows), len(rows), page_url=url)
+    client.set_tag(run_id, DESCRIPTION_TAG, text)
+    client.log_text(run_id, page, TIMELINE_PAGE)
+    client.set_tag(run_id, _PAGE_TAG, hashlib.sha256(page.encode()).hexdigest())
+
+
+def _log_timeline_figure(client: "MlflowClient", run_id: str, rows: Rows) -> None:
     # Imports matplotlib, which takes a second: not when a DAG file is parsed.
     from modwatch.tracking.figures.style import DPI
     from modwatch.tracking.figures.timeline import timeline_figure
 
-    client.set_tag(run_id, DESCRIPTION_TAG, describe_timeline(min(rows), max(rows), len(rows)))
-    client.set_tag(run_id, "last_day", max(rows).isoformat())
     figure = timeline_figure(rows)
     client.log_figure(run_id, figure, "figures/timeline.png", save_kwargs={"dpi": DPI})
 

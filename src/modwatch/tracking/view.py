@@ -55,7 +55,7 @@ def days_url(tracking_uri: str, experiment: str = "modwatch") -> str:
 
 def _state() -> dict[str, Any]:
     columns = {f"tags.`{name}`": width for name, width in _COLUMNS.items()}
-    shown = {"attributes.`Run Name`": 130, **columns, _CREATED: 62}
+    shown = {"attributes.`Run Name`": 130, **columns, _CREATED: 46}
     return {
         "searchFilter": "tags.kind = 'day'",
         "orderByKey": "attributes.start_time",
