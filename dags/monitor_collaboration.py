@@ -5,8 +5,8 @@ Measures how well model and moderators decide together. It verifies the decision
 last witness; copies the labels of the trailing window from it; estimates OC-Acc, OC-AUROC,
 OC-AUPRC, Review Efficiency and calibration for each day and for the window; compares the
 challenger, if there is one, with the champion, and groups of comments with all others; measures
-drift against the first days and the preceding days; publishes the results to MLflow (one run per
-day, and the run *timeline*, whose step is the day); and sends alerts.
+drift against the model's reference and the preceding days; publishes the results to MLflow (one run
+per day, and the run *timeline*, whose step is the day); and sends alerts.
 
 **Schedule:** whenever *score_comments* has ended a day, on time or late, also one that it refused:
 it updates the asset `modwatch_scored_day`, and the day is the partition key of the run. To measure
@@ -22,7 +22,8 @@ cleared and run again at any time.
 `reliability`, `moderator_error` |
 | `compare_challenger` | scores of both models, design, labels | `challenger` |
 | `compare_groups` | comments, scores, design, labels | `comment_groups` |
-| `detect_drift` | `profiles`, `scores`, the queue | `drift` |
+| `detect_drift` | `profiles`, `model_references`, `comments`, `scores`, the queue | `drift`, \
+`segment_counts`, `segments` |
 | `raise_alerts` | the tables above, validation results, the alert rules | `alerts`, the outbox |
 | `publish` | the tables above, validation results | MLflow |
 | `deliver_alerts` | the outbox | webhook, mail |

@@ -211,7 +211,7 @@ def test_rejected_days_and_days_that_validation_warned_about_are_no_reference(
     # What validation is given is the same.
     for part, chosen in (("comments", trailing.comments), ("scores", trailing.scores)):
         days = trailing_days(lake, checks, day(6), part, plan=PLAN, model_version="3")  # type: ignore[arg-type]
-        assert dates_of(lake, days) == dates_of(lake, chosen)
+        assert [*days] == dates_of(lake, chosen)
 
 
 def fault(first: int, last: int, **drifted: object) -> Callable[[int], Profile]:

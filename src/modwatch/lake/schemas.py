@@ -279,6 +279,35 @@ DRIFT = pa.schema(
     ]
 )
 
+#: Scored comments of a day by platform, language and length, and the flagged ones among them; the
+#: counts of several days add up to those of a reference.
+SEGMENT_COUNTS = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),
+        *_required(pa.string(), "platform", "language", "length", "model_version"),
+        *_required(pa.int64(), "comments", "flagged"),
+    ]
+)
+
+#: The segments that explain why more, or fewer, comments of a day are flagged than on the trailing
+#: days (`metrics.segments.Segment`), by rank from 1. `leading`: the segment explains a large part
+#: and stands out; at most that of rank 1.
+SEGMENTS = pa.schema(
+    [
+        *_required(pa.date32(), "dt"),
+        *_required(pa.int32(), "rank"),
+        *_required(pa.string(), "name"),
+        *_required(pa.int64(), "n", "reference_n"),
+        *_required(pa.float64(), "share", "reference_share"),
+        *_columns(pa.float64(), "rate", "reference_rate"),
+        *_required(pa.float64(), "effect", "low", "high", "composition", "behaviour"),
+        ("explained", pa.float64()),
+        *_required(pa.float64(), "p_value", "p_holm"),
+        *_required(pa.bool_(), "leading"),
+        *_required(pa.string(), "sentence"),
+    ]
+)
+
 #: One open incident at the end of a day. Its notifications are in the review database.
 ALERTS = pa.schema(
     [
@@ -400,6 +429,8 @@ TABLES: dict[str, pa.Schema] = {
     "comment_groups": COMMENT_GROUPS,
     "annotator_groups": ANNOTATOR_GROUPS,
     "drift": DRIFT,
+    "segment_counts": SEGMENT_COUNTS,
+    "segments": SEGMENTS,
     "alerts": ALERTS,
     "log_verifications": LOG_VERIFICATIONS,
 }

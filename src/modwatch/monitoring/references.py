@@ -142,10 +142,10 @@ def trailing_days(
     *,
     plan: ReferencePlan,
     model_version: str | None = None,
-) -> list[Profile]:
-    """Return one part of the trailing reference of `day`, as `references` does."""
+) -> dict[datetime.date, Profile]:
+    """Return one part of the trailing reference of `day`, as `references` does, oldest first."""
     history = _History(lake=lake, checks=checks, day=day, plan=plan, version=model_version)
-    return [*history.trailing(part).values()]
+    return history.trailing(part)
 
 
 def model_reference(lake: Lake, day: datetime.date) -> Profile | None:

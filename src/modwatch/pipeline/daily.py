@@ -59,12 +59,12 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
     from modwatch.monitoring.references import trailing_days
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
-    landed = partial(lake.read, "landed", day)
+    landed, plan = partial(lake.read, "landed", day), resources.reference_plan
     validated = quality.validate_comments(
         landed,
         day=day,
         earlier_ids=quality.earlier_ids(lake, day),
-        trailing=trailing_days(lake, checks, day, "comments", plan=resources.reference_plan),
+        trailing=[*trailing_days(lake, checks, day, "comments", plan=plan).values()],
         thresholds=thresholds,
         own_scores=resources.settings.own_scores,
     )
@@ -171,14 +171,15 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
     ids = lake.read("comments", day, columns=["comment_id"])
     scored = lake.read("staged_scores", day, columns=["digest"])
     comments = lake.read("comments", day, columns=_scored_columns(resources, day))
+    trailing = trailing_days(
+        lake, checks, day, "scores", plan=resources.reference_plan, model_version=version
+    )
     validated = quality.validate_scores(
         staged(),
         day=day,
         comment_ids=(batch.column("comment_id") for batch in ids),
         stale=stale_scores((batch.column("digest") for batch in scored), map(digests, comments)),
-        trailing=trailing_days(
-            lake, checks, day, "scores", plan=resources.reference_plan, model_version=version
-        ),
+        trailing=[*trailing.values()],
         held_out=model_reference(lake, day),
         thresholds=thresholds,
     )
@@ -326,9 +327,10 @@ def compare_groups(resources: "Resources", day: datetime.date) -> int:
 def detect_drift(resources: "Resources", day: datetime.date) -> int:
     """Compare the day with its references and measure its queue; return how many findings.
 
+    The segments are ranked that explain a change of the flagged share.
     The queue metrics of the window's other days are updated: they have changed since.
     """
-    from modwatch.monitoring import drift
+    from modwatch.monitoring import drift, segments
 
     lake, database = resources.lake, resources.database
     for past in _window(resources, day)[:-1]:
@@ -336,6 +338,7 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
     findings = drift.day_findings(
         lake, database, day, references=_references(resources, day), policy=resources.policy
     )
+    segments.explain_day(lake, resources.checks, day, plan=resources.reference_plan)
     return lake.replace("drift", day, [drift.drift_rows(day, findings)])
 
 

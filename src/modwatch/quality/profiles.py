@@ -194,12 +194,24 @@ def _of_batch(batch: pa.RecordBatch, invalid: InvalidRows) -> Profile:
     )
 
 
-def _mix(column: pa.Array, feature: str) -> dict[str, int]:
-    """Return the number of comments by category; languages without region, in lower case."""
+def category_names(column: pa.Array, feature: str) -> pa.Array:
+    """Return the category of each comment by `platform` or `language`.
+
+    Languages are without region and in lower case; what is missing has a name of its own.
+
+    >>> category_names(pa.array(["de-AT", None]), "language").to_pylist()
+    ['de', 'und']
+    """
     names = pc.if_else(absent(column), _CATEGORIES[feature], column)
     if feature == "language":
         names = pc.utf8_lower(pc.replace_substring_regex(names, pattern="-.*", replacement=""))
-    return {each["values"]: each["counts"] for each in pc.value_counts(names).to_pylist()}
+    return names
+
+
+def _mix(column: pa.Array, feature: str) -> dict[str, int]:
+    """Return the number of comments by category."""
+    counts = pc.value_counts(category_names(column, feature))
+    return {each["values"]: each["counts"] for each in counts.to_pylist()}
 
 
 def _lengths(texts: pa.Array) -> dict[str, int]:

@@ -374,7 +374,8 @@ class Settings(BaseSettings):
     )
     reference_first_day: datetime.date | None = Field(
         None,
-        description="First day of the fixed drift reference; default: the first day with scores",
+        description="First day of the fixed drift reference; default: held-out comments of the "
+        "model, or the first day with its scores",
     )
     reference_days: int = Field(
         14, ge=1, description="Number of days with scores in the fixed drift reference"

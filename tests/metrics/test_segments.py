@@ -1,0 +1,137 @@
+"""The segments that explain a change of the flagged share."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from modwatch.errors import MetricInputError
+from modwatch.metrics.segments import COUNTS, MINIMUM_COMMENTS, explain_shift, leading
+
+FACTORS = ["platform", "language"]
+
+
+def cells(rows: dict[tuple[str, str], tuple[int, int, int, int]]) -> pd.DataFrame:
+    """Return a table of platform, language and `COUNTS`."""
+    table = pd.DataFrame([[*key, *counts] for key, counts in rows.items()])
+    return table.set_axis([*FACTORS, *COUNTS], axis=1)
+
+
+USUAL = {
+    ("forum", "de"): (1_000, 80, 14_000, 1_120),
+    ("forum", "en"): (1_000, 80, 14_000, 1_120),
+    ("news", "de"): (1_000, 80, 14_000, 1_120),
+    ("news", "en"): (1_000, 80, 14_000, 1_120),
+}
+
+
+def test_a_pair_a_value_and_the_whole_day() -> None:
+    pair = explain_shift(cells({**USUAL, ("forum", "de"): (1_000, 370, 14_000, 1_120)}), FACTORS)
+    assert pair[0].name == "platform=forum, language=de"
+    assert (pair[0].rate, pair[0].reference_rate) == (0.37, 0.08)
+    assert pair[0].effect == pytest.approx(0.25 * 0.29)
+    assert pair[0].behaviour == pytest.approx(0.25 * 0.29)
+    assert pair[0].composition == 0
+    assert pair[0].explained == pytest.approx(1.0)
+    assert leading(pair) is pair[0]
+
+    both = {key: (1_000, 370, 14_000, 1_120) for key in USUAL if key[0] == "forum"}
+    value = explain_shift(cells({**USUAL, **both}), FACTORS)
+    assert value[0].name == "platform=forum"
+
+    every = dict.fromkeys(USUAL, (1_000, 370, 14_000, 1_120))
+    assert leading(explain_shift(cells(every), FACTORS)) is None
+    assert explain_shift(cells(USUAL), FACTORS) == [], "nothing has changed"
+
+
+def test_a_larger_share_of_a_rude_platform_is_composition() -> None:
+    before = {("forum", "de"): (1_000, 300, 14_000, 4_200), ("news", "de"): USUAL["news", "de"]}
+    after = {**before, ("forum", "de"): (3_000, 900, 14_000, 4_200)}
+    (first, *_) = explain_shift(cells(after), FACTORS)
+    assert first.name == "platform=forum"
+    assert first.behaviour == pytest.approx(0, abs=1e-12)
+    assert first.composition == pytest.approx(first.effect)
+    assert (first.reference_share, first.share) == (0.5, 0.75)
+
+
+def test_a_larger_share_without_another_rate_explains_nothing() -> None:
+    grown = {**USUAL, ("forum", "de"): (3_000, 240, 14_000, 1_120)}
+    drifted = {**grown, ("news", "en"): (1_000, 370, 14_000, 1_120)}
+    (first, *_) = explain_shift(cells(drifted), FACTORS)
+    assert first.name == "platform=news, language=en"
+
+
+def test_fewer_flags_have_a_leading_segment_too() -> None:
+    found = explain_shift(cells({**USUAL, ("news", "de"): (1_000, 0, 14_000, 1_120)}), FACTORS)
+    assert found[0].name == "platform=news, language=de"
+    assert found[0].high < 0
+
+
+def test_day_and_reference_exchanged_turn_every_sign() -> None:
+    rng = np.random.default_rng(3)
+    counts = [(int(n), int(rng.integers(0, n))) for n in rng.integers(200, 2_000, 18)]
+    rows = {(f"p{c % 3}", f"l{c // 3}"): (*counts[c], *counts[c + 9]) for c in range(9)}
+    turned = {key: (*sides[2:], *sides[:2]) for key, sides in rows.items()}
+    there, back = (explain_shift(cells(each), FACTORS) for each in (rows, turned))
+    assert there
+    assert [(s.name, s.effect, s.composition) for s in there] == [
+        (s.name, pytest.approx(-s.effect), pytest.approx(-s.composition)) for s in back
+    ]
+
+
+def test_intervals_hold_the_effect() -> None:
+    rng = np.random.default_rng(4)
+    share, rate = np.array([0.2, 0.8]), np.array([0.3, 0.1])
+    before_share, before_rate = np.array([0.3, 0.7]), np.array([0.1, 0.1])
+    usual = (share @ rate + before_share @ before_rate) / 2
+    true = share[0] * (rate[0] - usual) - before_share[0] * (before_rate[0] - usual)
+    held = []
+    for _ in range(400):
+        n, m = rng.multinomial(3_000, share), rng.multinomial(6_000, before_share)
+        counts = np.column_stack([n, rng.binomial(n, rate), m, rng.binomial(m, before_rate)])
+        table = pd.DataFrame(counts, columns=list(COUNTS)).assign(platform=["a", "b"])
+        (first, *_) = explain_shift(table, ["platform"])
+        assert first.name == "platform=a"
+        held.append(first.low <= true <= first.high)
+    assert 0.92 <= np.mean(held) <= 0.985
+
+
+def test_new_and_vanished_values() -> None:
+    new = {**USUAL, ("chat", "de"): (500, 250, 0, 0)}
+    (first, *_) = explain_shift(cells(new), FACTORS)
+    assert first.name == "platform=chat"
+    assert (first.reference_rate, first.behaviour) == (None, 0.0)
+    assert "flagged – → 50.0 %" in first.sentence()
+    gone = {**USUAL, ("chat", "de"): (0, 0, 7_000, 3_500)}
+    (first, *_) = explain_shift(cells(gone), FACTORS)
+    assert first.name == "platform=chat"
+    assert first.rate is None
+
+
+def test_small_segments_are_left_out() -> None:
+    few = {**USUAL, ("chat", "fr"): (MINIMUM_COMMENTS - 1, MINIMUM_COMMENTS - 1, 0, 0)}
+    names = [segment.name for segment in explain_shift(cells(few), FACTORS)]
+    assert names
+    assert not [name for name in names if "chat" in name or "fr" in name]
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [(0, 0, 100, 10), (100, 10, 0, 0), (100, 0, 100, 0)],
+    ids=["empty day", "empty reference", "nothing flagged"],
+)
+def test_nothing_to_compare(counts: tuple[int, int, int, int]) -> None:
+    assert explain_shift(cells({("a", "x"): counts, ("b", "y"): counts}), FACTORS) == []
+
+
+def test_a_platform_of_one_language_is_named_by_its_shorter_name() -> None:
+    rows = {
+        ("forum", "de"): (1_000, 370, 14_000, 1_120),
+        ("news", "en"): (1_000, 80, 14_000, 1_120),
+    }
+    assert [s.name for s in explain_shift(cells(rows), FACTORS)] == ["platform=forum"]
+
+
+@pytest.mark.parametrize("counts", [(10, 11, 10, 1), (10, -1, 10, 1)])
+def test_impossible_counts(counts: tuple[int, int, int, int]) -> None:
+    with pytest.raises(MetricInputError):
+        explain_shift(cells({("a", "x"): counts}), FACTORS)
