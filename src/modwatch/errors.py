@@ -19,6 +19,7 @@
     ├── TrackingError        MLflow cannot be reached or rejected a call
     ├── AlertError           an alert could not be delivered
     │   └── AlertRefusedError    the receiver rejected the alert permanently
+    ├── IncidentError        an action on an incident is not possible
     ├── DatabaseError        PostgreSQL cannot be reached
     ├── QueueError           the review queue rejected an operation
     │   ├── ItemNotFoundError
@@ -109,6 +110,10 @@ class AlertError(ModwatchError):
 
 class AlertRefusedError(AlertError):
     """The receiver rejected an alert permanently; the message contains its response status."""
+
+
+class IncidentError(ModwatchError):
+    """An action on an incident is not possible; `modwatch alerts list` has the active ones."""
 
 
 class DatabaseError(ModwatchError):

@@ -14,6 +14,7 @@ from modwatch.errors import SettingsError
 from modwatch.orchestration import (
     TASK_DEFAULTS,
     TaskFailureNotifier,
+    TaskRepairNotifier,
     daily_schedule,
     day_of,
     monthly_schedule,
@@ -99,6 +100,50 @@ def test_all_shards_of_a_run_are_one_alert_and_another_run_is_another(server: We
         "task/score_comments/score_shard/backfill__2026-01-05",
         "task/score_comments/score_shard/manual__1",
     ]
+
+
+def repaired(*, others: int = 0, tries: int = 4) -> dict[str, Any]:
+    """Return the context of a task that succeeds; `others` of its mapped instances have failed."""
+    made = context()
+    made["ti"].try_number = tries
+    made["ti"].get_ti_count = lambda **_: others
+    return made
+
+
+def test_a_repaired_task_ends_its_alert_once(server: Webhook) -> None:
+    TaskFailureNotifier()(context())
+    [notifier] = TASK_DEFAULTS["on_success_callback"]
+    notifier(repaired(others=1))  # another shard is still failed
+    assert len(server.requests) == 1
+    for _ in range(2):
+        notifier(repaired())
+    failed, recovered = (request.json for request in server.requests)
+    assert recovered["event"] == "recovered"
+    assert recovered["title"] == (
+        "[critical] Recovered: score_comments.score_shard failed for 2026-01-05"
+    )
+    assert recovered["run"] == failed["run"]
+    assert WORDS not in server.requests[1].body.decode()
+
+
+def test_a_task_that_fails_again_after_its_repair_is_told_again(server: Webhook) -> None:
+    for _ in range(2):
+        TaskFailureNotifier()(context())
+        TaskFailureNotifier()(context())
+        TaskRepairNotifier()(repaired())
+    assert [request.json["event"] for request in server.requests] == [
+        *("failed", "recovered", "failed", "recovered"),
+    ]
+    assert len(set(server.keys)) == 4
+
+
+def test_a_task_that_succeeds_sends_nothing(
+    server: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    TaskRepairNotifier()(repaired(tries=2))  # after a retry, of which nobody was told
+    monkeypatch.setenv("MODWATCH_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/x")
+    TaskRepairNotifier()(repaired(tries=1))  # at once: the database is not asked
+    assert server.requests == []
 
 
 def test_a_killed_task_has_a_text_in_place_of_an_error(server: Webhook) -> None:

@@ -31,6 +31,9 @@ from modwatch.review.outbox.messages import OutboxMessage
 _ONE_DAY = datetime.timedelta(days=1)
 _ACTIVE = ("opened", "escalated")
 
+#: By cause: the first day on which an accepted level is the reference, and its own first day.
+Acceptances = Mapping[str, Sequence[tuple[datetime.date, datetime.date]]]
+
 #: The last message of each cause, by its name.
 LastMessages = Mapping[str, OutboxMessage]
 
@@ -96,13 +99,22 @@ def evaluate_rules(
     *,
     topic: str,
     window_days: int = 1,
+    accepted: Acceptances | None = None,
 ) -> tuple[list[Cause], list[OutboxMessage]]:
     """Return every cause that has values, and the messages that follow the `last` ones.
 
     Arguments as for `watch`; `values` are without those of `LEVEL_CHANGES`, which are computed.
     """
-    changes = level_changes(values, reported=reported_changes(rules, last))
-    causes = watch(rules, [*values, *changes], last, today, window_days=window_days)
+    accepted = accepted or {}
+    following = {rule.cause or rule.name for rule in rules if rule.watches_changes}
+    changes = level_changes(
+        values,
+        reported=reported_changes(rules, last),
+        accepted=[each for name in following for each in accepted.get(name, ())],
+    )
+    causes = watch(
+        rules, [*values, *changes], last, today, window_days=window_days, accepted=accepted
+    )
     return causes, new_messages(causes, last, today, topic=topic)
 
 
@@ -113,6 +125,7 @@ def watch(
     today: datetime.date,
     *,
     window_days: int = 1,
+    accepted: Acceptances | None = None,
 ) -> list[Cause]:
     """Return every cause that has values, with its incidents up to `today`.
 
@@ -122,6 +135,7 @@ def watch(
         last: the last message of each cause.
         today: the last day to look at.
         window_days: days of the trailing window, for rules with `unless`.
+        accepted: what people have accepted as the new normal, by cause.
     """
     known: dict[str, list[Series]] = {}
     by_metric: dict[str, list[MetricValue]] = {}
@@ -137,7 +151,8 @@ def watch(
             explaining = [each for name in rule.unless for each in known.get(name, [])]
             lag = window_days if rule.metric.startswith("window_") else 1
             unexplained = _unexplained(series, explaining, lag)
-            found = reconciled_incidents(rule, unexplained, told)
+            ends = [day for day, _ in (accepted or {}).get(_cause_name(rule, subject), ())]
+            found = reconciled_incidents(rule, unexplained, told, ends)
             known.setdefault(rule.name, []).append(
                 Series(rule=rule, subject=subject, values=series, incidents=found)
             )

@@ -7,12 +7,12 @@ killed, the next call of `deliver` sends the rest, under the same idempotency ke
 import datetime
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from sqlalchemy import Engine
 
 from modwatch.alerts.channels import Channel
-from modwatch.alerts.messages import Alert
+from modwatch.alerts.messages import Alert, repair_alert
 from modwatch.errors import AlertError, AlertRefusedError, DatabaseError
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.messages import OutboxMessage
@@ -21,6 +21,9 @@ _log = logging.getLogger(__name__)
 
 #: Age from which an undelivered alert is dropped.
 _EXPIRES_AFTER = datetime.timedelta(days=14)
+
+#: Topic of failed tasks.
+_FAILURES = "failure"
 
 Channels = Sequence[Channel]
 
@@ -79,19 +82,69 @@ def report_failure(
 ) -> None:
     """Send the alert for a failed task of `day` once; without the database, at every call.
 
+    After `report_repair`, another failure of the same run and task is an alert of its own.
+
     Raises:
         AlertError: some channel failed.
     """
     try:
-        notify(open_database(), channels, failure, day, topic="failure")
+        database = open_database()
+        last = outbox.latest_of(database, _FAILURES, failure.key)
+        if last is None or last.payload["facts"]["event"] != "failed":
+            _continue(database, channels, failure, day, last)
+        deliver(database, channels)
     except DatabaseError:
-        problems: list[str] = []
-        for channel in channels:
-            try:
-                channel.send(failure)
-            except AlertError as error:
-                problems.append(str(error))
-        _raise(problems)
+        send_directly(channels, failure)
+
+
+def report_repair(database: Engine, channels: Channels, key: str, day: datetime.date) -> bool:
+    """Tell that a failed task has succeeded since; return whether its failure had been told.
+
+    `key` is that of the alert for the failure.
+
+    Raises:
+        AlertError: some channel failed; the alert stays pending there.
+    """
+    last = outbox.latest_of(database, _FAILURES, key)
+    if last is None or last.payload["facts"]["event"] != "failed":
+        return False
+    _continue(database, channels, repair_alert(key, last.payload["facts"]), day, last)
+    deliver(database, channels)
+    return True
+
+
+def _continue(
+    database: Engine,
+    channels: Channels,
+    alert: Alert,
+    day: datetime.date,
+    last: OutboxMessage | None,
+) -> None:
+    """Post the next alert of the series of a failed task."""
+    sequence = last.sequence + 1 if last else 1
+    series = alert.key
+    if last:
+        alert = replace(alert, key=f"{series}/{sequence}")
+    post(
+        database,
+        channels,
+        outbox_message(alert, day, topic=_FAILURES, series=series, sequence=sequence),
+    )
+
+
+def send_directly(channels: Channels, alert: Alert) -> None:
+    """Send an alert on every channel without storing it, as there is no database.
+
+    Raises:
+        AlertError: some channel failed.
+    """
+    problems: list[str] = []
+    for channel in channels:
+        try:
+            channel.send(alert)
+        except AlertError as error:
+            problems.append(str(error))
+    _raise(problems)
 
 
 def _deliver_on(database: Engine, channel: Channel, problems: list[str]) -> int:

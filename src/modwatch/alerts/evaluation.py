@@ -11,6 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 from sqlalchemy import Engine
 
+from modwatch.alerts.actions import acceptances, silenced
 from modwatch.alerts.causes import Cause, active_incident, evaluate_rules
 from modwatch.alerts.delivery import Channels, post
 from modwatch.alerts.messages import ActiveAlert, most_severe_first
@@ -68,14 +69,22 @@ def evaluate(
     since = [each.since for message in last.values() if (each := active_incident(message))]
     first = min([today - _LOOK_BACK, *(each - _BEFORE_CHANGE for each in since)])
     values = metric_values(lake, checks, first, today)
-    causes, new = evaluate_rules(daily, values, last, today, topic=_TOPIC, window_days=window_days)
+    causes, new = evaluate_rules(
+        daily,
+        values,
+        last,
+        today,
+        topic=_TOPIC,
+        window_days=window_days,
+        accepted=acceptances(database),
+    )
     for past in trailing(today, window_days):
         _write_active(lake, past, causes)
     _log.info(
         "Alert rules evaluated.",
         extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": len(new)},
     )
-    return sum(post(database, channels, _linked(message, links)) for message in new)
+    return _posted(database, channels, new, links)
 
 
 def evaluate_annotators(
@@ -95,12 +104,13 @@ def evaluate_annotators(
     today = _last_day(lake, "annotator_groups", day, last)
     values = annotator_values(lake, today - _COMPARISONS, today)
     weekly = [rule for rule in rules if rule.metric in ANNOTATOR_METRICS]
-    _, new = evaluate_rules(weekly, values, last, today, topic=_ANNOTATOR_TOPIC)
+    accepted = acceptances(database)
+    _, new = evaluate_rules(weekly, values, last, today, topic=_ANNOTATOR_TOPIC, accepted=accepted)
     _log.info(
         "Alert rules on groups of moderators evaluated.",
         extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": len(new)},
     )
-    return sum(post(database, channels, _linked(message, links)) for message in new)
+    return _posted(database, channels, new, links)
 
 
 def active_alerts(rows: pa.Table) -> tuple[ActiveAlert, ...]:
@@ -116,6 +126,15 @@ def _last_day(
     # Not the last day with drift: a mistyped date may have left drift years ahead.
     measured = lake.days(table)[-1:]
     return max([day, *measured, *(message.dt for message in last.values())])
+
+
+def _posted(
+    database: Engine, channels: Channels, new: Sequence[OutboxMessage], links: Links
+) -> int:
+    """Post messages, except of silenced incidents, which are due when the silence is over."""
+    silent = silenced(database)
+    heard = [message for message in new if message.series not in silent]
+    return sum(post(database, channels, _linked(message, links)) for message in heard)
 
 
 def _linked(message: OutboxMessage, links: Links) -> OutboxMessage:

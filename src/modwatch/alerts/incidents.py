@@ -130,7 +130,11 @@ def exceeds(rule: AlertRule, condition: Condition, value: MetricValue) -> bool |
 
 
 def incidents(
-    rule: AlertRule, series: Iterable[MetricValue], *, active: Incident | None = None
+    rule: AlertRule,
+    series: Iterable[MetricValue],
+    *,
+    active: Incident | None = None,
+    accepted: Sequence[datetime.date] = (),
 ) -> list[Incident]:
     """Return the incidents of a series, in order; only the last may be active.
 
@@ -138,6 +142,9 @@ def incidents(
         rule: what opens and closes an incident.
         series: at most one value a day, ordered by day.
         active: an incident that is active when the series begins.
+        accepted: days on which a person's acceptance of the new normal takes effect: it ends the
+            incident that is active. A rule on a level opens the next one only after a good value;
+            a rule on changes of level compares with the accepted level from then on.
 
     >>> rule = AlertRule(name="r", severity="info", metric="m", direction="above", look_at="it",
     ...                  open={"bound": 5}, close={"bound": 3})
@@ -149,26 +156,45 @@ def incidents(
     """
     ended: list[Incident] = []
     streak: list[MetricValue] = []
+    waits = False
     for value in series:
+        if active and (day := _accepted_on(active, accepted, value.day)):
+            ended.append(replace(active, recovered=day))
+            active, streak, waits = None, [], not rule.watches_changes
+        waits = waits and exceeds(rule, rule.close, value) is not False
         condition = rule.close if active else rule.open
         beyond = exceeds(rule, condition, value)
-        if beyond is None:
+        if beyond is None or waits:
             continue
         streak = [*streak, value] if beyond == (active is None) else []
         if len(streak) < condition.days:
             continue
         if active is None:
-            active = Incident(
-                since=value.change.day if value.change else streak[0].day,
-                opened=value.day,
-                at_opening=value,
-                severity=rule.severity,
-            )
+            active = _opened(rule, streak)
         else:
             ended.append(replace(active, recovered=value.day, at_recovery=value))
             active = None
         streak = []
+    if active and (day := _accepted_on(active, accepted, datetime.date.max)):
+        return [*ended, replace(active, recovered=day)]
     return [*ended, active] if active else ended
+
+
+def _accepted_on(
+    active: Incident, accepted: Sequence[datetime.date], until: datetime.date
+) -> datetime.date | None:
+    """Return the first day up to `until` on which a person's acceptance ends the incident."""
+    return min((day for day in accepted if active.opened < day <= until), default=None)
+
+
+def _opened(rule: AlertRule, streak: Sequence[MetricValue]) -> Incident:
+    value = streak[-1]
+    return Incident(
+        since=value.change.day if value.change else streak[0].day,
+        opened=value.day,
+        at_opening=value,
+        severity=rule.severity,
+    )
 
 
 def merged(of_rules: Iterable[Incident]) -> list[Incident]:
@@ -208,7 +234,10 @@ def _joined(first: Incident, second: Incident) -> Incident:
 
 
 def reconciled_incidents(
-    rule: AlertRule, series: Sequence[MetricValue], notified: Incident | None
+    rule: AlertRule,
+    series: Sequence[MetricValue],
+    notified: Incident | None,
+    accepted: Sequence[datetime.date] = (),
 ) -> list[Incident]:
     """Return the incidents of a series, given the one that receivers see as active.
 
@@ -217,10 +246,11 @@ def reconciled_incidents(
     none does, because the values of its first days lie between the bounds, have become insufficient
     or lie before the series, it stays active.
     """
-    found = incidents(rule, series)
+    found = incidents(rule, series, accepted=accepted)
     if notified is None or _same(notified, found) or _is_refuted(rule, series, notified):
         return found
-    return incidents(rule, [each for each in series if each.day > notified.opened], active=notified)
+    later = [each for each in series if each.day > notified.opened]
+    return incidents(rule, later, active=notified, accepted=accepted)
 
 
 def transitions(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from modwatch.cli import annotations, audit, benchmark, people, queue
+from modwatch.cli import alerts, annotations, audit, benchmark, people, queue
 from modwatch.cli.arguments import add_command, day, number_between, open_resources
 from modwatch.cli.models import add_models
 from modwatch.cli.serve import add_scorer
@@ -162,6 +162,7 @@ def _add_review(commands: Any) -> None:
     for name, part, text in (
         ("person", people, "manage the accounts of the console"),
         ("queue", queue, "verify, export and deliver decisions; manage gold comments"),
+        ("alerts", alerts, "list incidents and act on them; check that days are measured"),
         ("audit", audit, "run recall audits; validate DSA transparency reports"),
     ):
         group = add_command(commands, name, None, text)

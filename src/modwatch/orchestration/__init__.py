@@ -61,6 +61,32 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
             report_failure(lambda: resources.database, resources.alert_channels, failure, day)
 
 
+class TaskRepairNotifier(BaseNotifier):  # type: ignore[misc]
+    """Ends the alert of a failed task when the task has succeeded after all, in every shard."""
+
+    def notify(self, context: Mapping[str, Any]) -> None:
+        """Send the alert if a failure had been told; AlertError if a channel failed."""
+        task = context["ti"]
+        if task.try_number == 1 or self._others_failed(task):
+            return
+        from modwatch.alerts.delivery import report_repair
+        from modwatch.alerts.messages import failure_key
+        from modwatch.resources import open_resources
+
+        key, day = failure_key(task.dag_id, task.task_id, task.run_id), _day_in(context)
+        with open_resources() as resources:
+            report_repair(resources.database, resources.alert_channels, key, day)
+
+    @staticmethod
+    def _others_failed(task: Any) -> bool:
+        """Return whether another mapped instance of the task is failed, or will be run again."""
+        waiting = ["failed", "up_for_retry", "upstream_failed"]
+        found: int = task.get_ti_count(
+            dag_id=task.dag_id, task_ids=[task.task_id], run_ids=[task.run_id], states=waiting
+        )
+        return found > 0
+
+
 #: Defaults of every task; `tests/dags/test_policy.py` checks that no DAG overrides them.
 TASK_DEFAULTS: dict[str, Any] = {
     "owner": "modwatch",
@@ -74,6 +100,7 @@ TASK_DEFAULTS: dict[str, Any] = {
         ]
     ),
     "on_failure_callback": [TaskFailureNotifier()],
+    "on_success_callback": [TaskRepairNotifier()],
 }
 
 

@@ -30,6 +30,7 @@ PRIVILEGES = {
     "decision_chain": ("INSERT", "UPDATE -moderator_id"),
     "gold_comment": ("INSERT", "UPDATE -comment_id"),
     "policy_version": ("INSERT",),
+    "alert_action": ("INSERT",),
     "outbox_message": ("INSERT",),
     "outbox_delivery": ("INSERT", "UPDATE"),
     "outbox_cursor": ("INSERT", "UPDATE"),

@@ -499,6 +499,29 @@ outbox_message = Table(
     UniqueConstraint("topic", "series", "sequence"),
 )
 
+#: What people do about incidents of alerts; append-only.
+alert_action = Table(
+    "alert_action",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    #: Name of the incident: its cause, or rule and subject.
+    Column("incident", Text, nullable=False),
+    #: acknowledge | assign | comment | silence | accept
+    Column("action", Text, nullable=False),
+    Column("person", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    #: Of `assign`.
+    Column("assignee", Text),
+    #: Of `silence`: the last day without messages.
+    Column("until", Date),
+    #: Of `accept`: the first day on which the present level is the reference, and the day from
+    #: which that level holds.
+    Column("day", Date),
+    Column("level_since", Date),
+    _moment("created_at"),
+    Index("alert_action_incident_idx", "incident", "id"),
+)
+
 #: One row per message and channel; channels fail independently.
 outbox_delivery = Table(
     "outbox_delivery",

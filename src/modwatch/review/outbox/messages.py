@@ -62,6 +62,20 @@ def latest(engine: Engine, topic: str) -> dict[str, OutboxMessage]:
         return {row.series: message_of(row) for row in connection.execute(last)}
 
 
+def latest_of(engine: Engine, topic: str, series: str) -> OutboxMessage | None:
+    """Return the last message of one series; None if there is none."""
+    mine = outbox_message.c
+    last = (
+        select(outbox_message)
+        .where(mine.topic == topic, mine.series == series)
+        .order_by(mine.sequence.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        row = connection.execute(last).first()
+    return message_of(row) if row else None
+
+
 def pending(engine: Engine, channel: str, *, younger_than: dt.timedelta) -> list[OutboxMessage]:
     """Return the messages that are still to be sent on `channel`, oldest first.
 

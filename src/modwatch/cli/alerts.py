@@ -1,0 +1,141 @@
+"""`modwatch alerts …`: active incidents, what people do about them, and the heartbeat."""
+
+import argparse
+import datetime
+from typing import Any
+
+from modwatch.cli.arguments import add_command, day, open_resources, whole_number
+from modwatch.errors import IncidentError
+
+
+def add_commands(commands: Any) -> None:
+    """Add every command of `modwatch alerts` to its parser's `commands`."""
+    add_command(commands, "list", _list, "print the active incidents")
+    history = add_command(commands, "history", _history, "print messages and actions by time")
+    history.add_argument("incident", nargs="?", help="name of an incident; default: all")
+
+    text = "say that somebody has seen an incident"
+    _add_action(commands, "acknowledge", _record, text)
+    assign = _add_action(commands, "assign", _record, "say who looks into an incident")
+    assign.add_argument("assignee", help="name of the person")
+    _add_action(commands, "comment", _record, "add a note to an incident", note=True)
+    silence = _add_action(commands, "silence", _record, "send nothing about an incident for a time")
+    silence.add_argument(
+        "--until",
+        type=day,
+        required=True,
+        help="last day without messages, YYYY-MM-DD, UTC; a day that is over ends a silence",
+    )
+    text = "accept the present level as the new normal, which ends the incident"
+    accept = _add_action(commands, "accept", _accept, text, note=True)
+    accept.add_argument(
+        "--level-since",
+        type=day,
+        help="first day at that level, YYYY-MM-DD; default: the day on which the incident began",
+    )
+
+    text = "alert if the day that is due is not measured; for cron. Exit status 1 if it is not"
+    heartbeat = add_command(commands, "check-heartbeat", _check_heartbeat, text)
+    heartbeat.add_argument(
+        "--by",
+        type=whole_number(0, 23),
+        metavar="HOUR",
+        help="hour, UTC, by which the day before should be measured; default: "
+        "MODWATCH_ALERT_MEASURED_BY",
+    )
+
+
+def _add_action(
+    commands: Any, name: str, call: Any, text: str, *, note: bool = False
+) -> argparse.ArgumentParser:
+    parser = add_command(commands, name, call, text)
+    parser.set_defaults(action=name, assignee=None, until=None)
+    parser.add_argument("incident", help="its name, as `modwatch alerts list` prints it")
+    parser.add_argument("--by", required=True, metavar="NAME", help="who does it")
+    parser.add_argument("--note", required=note, default="", help="why; no texts of comments")
+    return parser
+
+
+def _list(_: argparse.Namespace) -> None:
+    from modwatch.alerts.actions import open_incidents
+
+    with open_resources() as resources:
+        found = open_incidents(resources.database)
+    for each in found:
+        parts = [
+            f"{each.name}: [{each.severity}] {each.headline}, since {each.since}",
+            f"acknowledged by {each.acknowledged_by}" if each.acknowledged_by else "",
+            f"assigned to {each.assignee}" if each.assignee else "",
+            f"silent until {each.silent_until}" if each.silent_until else "",
+        ]
+        print("; ".join(filter(None, parts)))
+    if not found:
+        print("no incident is active")
+
+
+def _history(options: argparse.Namespace) -> None:
+    from modwatch.alerts.actions import history
+
+    with open_resources() as resources:
+        entries = history(resources.database, options.incident)
+    if options.incident and not entries:
+        raise IncidentError(
+            f"no incident has the name {options.incident!r}; `modwatch alerts history` lists all"
+        )
+    for each in entries:
+        moment = each.at.astimezone(datetime.UTC)
+        print(f"{moment:%Y-%m-%d %H:%M} UTC  {each.incident}  {each.what}  {each.text}")
+
+
+def _record(options: argparse.Namespace) -> None:
+    from modwatch.alerts.actions import Action, record
+
+    action = Action(
+        incident=options.incident,
+        action=options.action,
+        person=options.by,
+        note=options.note,
+        assignee=options.assignee,
+        until=options.until,
+    )
+    with open_resources() as resources:
+        record(resources.database, action)
+
+
+def _accept(options: argparse.Namespace) -> None:
+    from modwatch.alerts.actions import accept
+    from modwatch.alerts.delivery import deliver
+
+    with open_resources() as resources:
+        measured = resources.lake.days("measurements")
+        if not measured:
+            raise IncidentError("no day is measured: there is no level to accept")
+        accept(
+            resources.database,
+            resources.alert_channels,
+            options.incident,
+            person=options.by,
+            note=options.note,
+            day=measured[-1],
+            level_since=options.level_since,
+        )
+        deliver(resources.database, resources.alert_channels)
+
+
+def _check_heartbeat(options: argparse.Namespace) -> int:
+    from modwatch.alerts.heartbeat import check_heartbeat
+
+    with open_resources() as resources:
+        hour = resources.settings.alert_measured_by if options.by is None else options.by
+        found = check_heartbeat(
+            resources.lake,
+            lambda: resources.database,
+            resources.alert_channels,
+            now=datetime.datetime.now(datetime.UTC),
+            hour=hour,
+        )
+    if found.is_late:
+        print(f"{found.due} is not measured; the last measured day: {found.measured or 'none'}")
+        return 1
+    print(f"{found.due} is measured")
+    return 0

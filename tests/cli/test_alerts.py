@@ -1,0 +1,95 @@
+"""Incidents by command line."""
+
+import datetime
+import re
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+from installation import Installation
+
+from modwatch.cli.main import main
+from modwatch.lake.schemas import MEASUREMENTS
+from modwatch.pipeline import daily
+from modwatch.resources import open_resources
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+FIRST = datetime.date(2026, 3, 1)
+LAST = FIRST + datetime.timedelta(days=22)
+TITLE = "The model's accuracy fell from 0.960 to 0.700"
+
+
+@pytest.fixture
+def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) -> Installation:
+    """An installation whose accuracy fell on its 21st day."""
+    made = install()
+    for name, value in made.env.items():
+        monkeypatch.setenv(name, value)
+    blank = {pa.string(): "", pa.int64(): 0, pa.float64(): 0.0}
+    needed = {each.name: blank.get(each.type) for each in MEASUREMENTS if not each.nullable}
+    with open_resources() as at:
+        for number in range(23):
+            value = 0.96 if number < 20 else 0.7
+            ends = {"low": value - 0.05, "high": min(value + 0.04, 1.0)}
+            day = FIRST + datetime.timedelta(days=number)
+            row = {**needed, "dt": day, "metric": "accuracy", "value": value, **ends, "n": 200}
+            rows = pa.RecordBatch.from_pylist([{**row, "status": "ok"}], schema=MEASUREMENTS)
+            at.lake.replace("measurements", day, [rows])
+        daily.raise_alerts(at, LAST)
+    return made
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = main(["alerts", *words])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_an_incident_from_its_opening_to_its_acceptance(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "list")[1] == f"quality: [critical] {TITLE}, since 2026-03-21\n"
+    assert run(capsys, "acknowledge", "quality", "--by", "lea")[0] == 0
+    assert run(capsys, "assign", "quality", "tim", "--by", "lea")[0] == 0
+    assert run(capsys, "silence", "quality", "--by", "lea", "--until", "2099-01-01")[0] == 0
+    assert run(capsys, "comment", "quality", "--by", "tim", "--note", "new forum")[0] == 0
+    assert run(capsys, "list")[1].rstrip().split("; ")[1:] == [
+        *("acknowledged by lea", "assigned to tim", "silent until 2099-01-01"),
+    ]
+    assert run(capsys, "accept", "quality", "--by", "lea", "--note", "it stays")[0] == 0
+    assert run(capsys, "list")[1] == "no incident is active\n"
+    lines = run(capsys, "history", "quality")[1].splitlines()
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC  quality  ", line) for line in lines)
+    assert [line.split("  ")[2] for line in lines] == [
+        *("opened", "acknowledge", "assign", "silence", "comment", "accept", "accepted"),
+    ]
+    assert lines[4].endswith("by tim: new forum")
+    assert lines[5].endswith("by lea, level since 2026-03-21, from 2026-03-24: it stays")
+
+
+def test_an_unknown_incident_is_one_sentence(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = run(capsys, "acknowledge", "qualty", "--by", "lea")
+    assert (status, out) == (1, "")
+    assert err == (
+        "modwatch: no incident 'qualty' is active; `modwatch alerts list` names those that are\n"
+    )
+    assert run(capsys, "history", "qualty")[0] == 1
+
+
+def test_the_status_says_whether_the_due_day_is_measured(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, _ = run(capsys, "check-heartbeat", "--by", "0")
+    assert status == 1
+    assert out.endswith("is not measured; the last measured day: 2026-03-23\n")
+    yesterday = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=1)
+    with open_resources() as at:
+        rows = at.lake.table("measurements", LAST).to_pylist()
+        moved = [{**row, "dt": yesterday} for row in rows]
+        batch = pa.RecordBatch.from_pylist(moved, schema=MEASUREMENTS)
+        at.lake.replace("measurements", yesterday, [batch])
+    assert run(capsys, "check-heartbeat", "--by", "0") == (0, f"{yesterday} is measured\n", "")
