@@ -260,9 +260,12 @@ class Resources:
     @property
     def reference_plan(self) -> "ReferencePlan":
         """How the days are chosen that a day is compared with."""
-        from modwatch.monitoring.references import ReferencePlan
+        from modwatch.alerts.actions import acceptances
+        from modwatch.monitoring.references import ReferencePlan, accepted_levels
 
+        accepted = acceptances(self.database) if self.settings.database_url else {}
         return ReferencePlan(
+            accepted=accepted_levels(self.alert_rules, accepted),
             rules=self.alert_rules,
             trailing_days=self.settings.history_days,
             fixed_days=self.settings.reference_days,

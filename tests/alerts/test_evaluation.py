@@ -17,7 +17,7 @@ from modwatch.alerts.delivery import deliver, report_failure
 from modwatch.alerts.evaluation import active_alerts
 from modwatch.alerts.messages import ActiveAlert, failure_alert
 from modwatch.errors import AlertError, SettingsError
-from modwatch.lake.schemas import DRIFT, MEASUREMENTS
+from modwatch.lake.schemas import DRIFT, MEASUREMENTS, SEGMENTS
 from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
 from modwatch.tracking.description import alert_tag
@@ -146,6 +146,35 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(
     assert said["figure"]["value"] == 0.31
     assert "searchFilter=tags.day%20%3D%20%272026-01-05%27" in said["links"]["MLflow"]
     assert set(said["links"]) == {"MLflow", "review queue", "Airflow"}
+
+
+def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(
+    at: Resources, server: Webhook
+) -> None:
+    segment = {
+        **{"dt": day(1), "rank": 1, "name": "platform=forum", "n": 1_240, "reference_n": 17_000},
+        **{"share": 0.2, "reference_share": 0.2, "rate": 0.37, "reference_rate": 0.08},
+        **{"effect": 0.06, "low": 0.05, "high": 0.07, "composition": 0.0, "behaviour": 0.06},
+        **{"explained": 0.92, "p_value": 0.0, "p_holm": 0.0, "leading": True},
+        "sentence": "platform=forum: flagged 8.0 % → 37.0 %, n = 1,240, 92 % of the shift",
+    }
+    rows = pa.RecordBatch.from_pylist([segment], schema=SEGMENTS)
+    put(at, 0, 0.05)
+    judge(at, 0)
+    put(at, 1, 0.5)
+    at.lake.replace("segments", day(1), [rows])
+    judge(at, 1)
+    told = server.requests[0].json
+    assert told["text"].endswith(f"Most of it: {segment['sentence']}.")
+    assert told["segment"]["name"] == "platform=forum"
+    put(at, 2, 0.05)
+    at.lake.replace("segments", day(2), [])
+    judge(at, 2)
+    assert "Most of it" not in server.requests[1].json["text"], "nothing is said of the recovery"
+    put(at, 3, 0.5)
+    at.lake.replace("segments", day(3), [])
+    judge(at, 3)
+    assert "Most of it" not in server.requests[2].json["text"], "none stands out"
 
 
 def test_what_stands_is_kept_by_day_for_the_days_run(at: Resources) -> None:

@@ -17,6 +17,7 @@ from modwatch.monitoring.drift import drift_rows
 from modwatch.monitoring.references import (
     AcceptedLevel,
     ReferencePlan,
+    accepted_levels,
     model_reference,
     references,
     trailing_days,
@@ -257,6 +258,21 @@ def test_an_accepted_level_ends_the_incident_and_is_the_reference(
     # Days before the acceptance are compared as they were.
     before = by_name(references(lake, checks, day(19), plan=plan))["trailing"]
     assert len(before.scores or ()) == 14
+
+
+def test_accepted_incidents_of_drift_are_levels_of_a_part() -> None:
+    accepted = {
+        "scores": [(day(20), day(15))],
+        "volume": [(day(9), day(8))],
+        "missing_share_changed[language,trailing]": [(day(7), day(6))],
+        "quality": [(day(5), day(4))],
+        "a rule that is gone": [(day(3), day(2))],
+    }
+    assert accepted_levels(PLAN.rules, accepted) == [
+        AcceptedLevel(part="scores", first=day(15), accepted=day(19)),
+        AcceptedLevel(part="comments", first=day(8), accepted=day(8)),
+        AcceptedLevel(part="comments", first=day(6), accepted=day(6)),
+    ]
 
 
 def test_a_model_change_in_an_incident_starts_a_reference_of_its_own(

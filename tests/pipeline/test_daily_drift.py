@@ -11,12 +11,13 @@ import pytest
 from deltalake import DeltaTable
 from installation import MONDAY, table_rows
 from lake_days import put_comments, put_profile, put_scores
-from sqlalchemy import text
+from sqlalchemy import insert, text
 
 from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
 from modwatch.review.queue import enqueue
 from modwatch.review.queue.items import NewItem
+from modwatch.review.tables import alert_action
 from modwatch.settings import Settings
 
 DAYS = [MONDAY + datetime.timedelta(days=number) for number in range(6)]
@@ -163,6 +164,19 @@ def test_a_day_scored_again_gets_a_new_profile(at: Resources) -> None:
     drift(at)
     put_day(at, TODAY, mean=0.3)
     assert drift(at).loc["mean_shift prob trailing", "value"] > 0.1
+
+
+def test_a_level_that_somebody_accepted_is_the_reference(at: Resources) -> None:
+    for day in DAYS:
+        put_day(at, day, mean=0.1 if day < DAYS[3] else 0.3)
+    assert drift(at).loc["mean_shift prob fixed", "value"] > 0.1
+    action = {"incident": "scores", "action": "accept", "person": "ann", "note": "a new topic"}
+    levels = {"day": TODAY, "level_since": DAYS[3]}
+    with at.database.begin() as connection:
+        connection.execute(insert(alert_action).values(**action, **levels))
+    rows = drift(at)
+    assert rows.loc["mean_shift prob trailing", "reference_n"] == 1_000
+    assert abs(rows.loc["mean_shift prob trailing", "value"]) < 0.05
 
 
 def test_the_queue_of_the_window_is_watched_without_the_rest(at: Resources) -> None:

@@ -17,6 +17,7 @@ from modwatch.alerts.delivery import Channels, post
 from modwatch.alerts.messages import ActiveAlert, most_severe_first
 from modwatch.alerts.metrics import ANNOTATOR_METRICS, annotator_values, metric_values
 from modwatch.alerts.rules import AlertRule
+from modwatch.alerts.segments import with_segment
 from modwatch.days import trailing
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import ALERTS
@@ -84,7 +85,7 @@ def evaluate(
         "Alert rules evaluated.",
         extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": len(new)},
     )
-    return _posted(database, channels, new, links)
+    return _posted(database, channels, [with_segment(lake, each) for each in new], links)
 
 
 def evaluate_annotators(

@@ -15,6 +15,7 @@ from typing import Literal, get_args
 import pyarrow.compute as pc
 
 from modwatch import days
+from modwatch.alerts.causes import Acceptances
 from modwatch.alerts.incidents import MetricValue, incidents, watched
 from modwatch.alerts.rules import AlertRule
 from modwatch.lake.delta import Lake
@@ -42,8 +43,14 @@ _ONE_DAY = datetime.timedelta(days=1)
 Part = Literal["comments", "scores"]
 PARTS: tuple[Part, ...] = ("comments", "scores")
 
-#: The metrics of the table `drift` that depend on the scores; all others are about the comments.
-_SCORE_METRICS = ("flagged_share_change", "flagged_share")
+#: The metrics of `drift` against a reference that depend on the scores whatever their feature.
+_SCORE_METRICS = ("psi", "wasserstein", "mean_shift", "flagged_share_change")
+
+#: All metrics of `drift` against a reference.
+_DRIFT_METRICS = (
+    *_SCORE_METRICS,
+    *("jensen_shannon", "volume_ratio", "missing_share_change", "quarantined_share_change"),
+)
 
 #: Rules of data validation that compare a day with the trailing days.
 _COMPARING: dict[str, Part] = {
@@ -64,6 +71,26 @@ class AcceptedLevel:
     first: datetime.date
     #: The day on which it was accepted: what was found up to it is no reason to leave a day out.
     accepted: datetime.date
+
+
+def accepted_levels(rules: Sequence[AlertRule], accepted: Acceptances) -> list[AcceptedLevel]:
+    """Return what people have accepted as the new normal, of the incidents that are about drift.
+
+    An incident has the name of a cause, or of a rule and its subject.
+    """
+    parts = {
+        name: _part_of(rule.metric, rule.feature)
+        for rule in rules
+        if rule.metric in _DRIFT_METRICS
+        for name in (rule.cause, rule.name)
+        if name
+    }
+    return [
+        AcceptedLevel(part=parts[rule], first=since, accepted=from_day - _ONE_DAY)
+        for incident, levels in accepted.items()
+        if (rule := incident.partition("[")[0]) in parts
+        for from_day, since in levels
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,7 +365,7 @@ def _spans(
         for series in watched(rule, values).values():
             for each in incidents(rule, series):
                 yield _Span(
-                    part=_part(series[0]),
+                    part=_part_of(series[0].metric, series[0].feature),
                     reference=series[0].reference,
                     since=each.since,
                     until=each.recovered - _ONE_DAY if each.recovered else last,
@@ -353,9 +380,8 @@ def _drift_values(lake: Lake, first: datetime.date, last: datetime.date) -> Iter
                 yield MetricValue(day=row["dt"], **{name: row[name] for name in names})
 
 
-def _part(value: MetricValue) -> Part:
-    scores = value.metric in _SCORE_METRICS or value.feature in RANGES
-    return "scores" if scores else "comments"
+def _part_of(metric: str, feature: str | None) -> Part:
+    return "scores" if metric in _SCORE_METRICS or feature in RANGES else "comments"
 
 
 def _replaced(lake: Lake, spans: Sequence[_Span]) -> dict[datetime.date, frozenset[datetime.date]]:
