@@ -1,8 +1,8 @@
-"""Puts the review console and the MLflow dashboard in Airflow's navigation, under *Plugins*.
+"""Puts Modwatch in Airflow's navigation, under *Plugins*: its page, the console, MLflow.
 
 At the top level, Airflow 3.3 shows links to other addresses as buttons that do nothing.
-Airflow serves the console too, at `/modwatch`. Whichever way it is reached, the console asks for
-its own log-in: Airflow leaves the endpoints of plugins open to everybody.
+Airflow leaves the endpoints of plugins open to everybody. So the console, which Airflow serves at
+`/modwatch`, asks for its own log-in, and the page, at `/modwatch-ops`, for that of Airflow.
 """
 
 from typing import ClassVar
@@ -10,19 +10,27 @@ from typing import ClassVar
 from airflow.plugins_manager import AirflowPlugin
 
 from modwatch.console import AIRFLOW_PREFIX, MountedConsole
+from modwatch.ops_page.mount import OPS_PREFIX, MountedOpsPage
 from modwatch.settings import load_settings
 
 _settings = load_settings()
 
 
 class ModwatchPlugin(AirflowPlugin):
-    """The console, and links to it and to MLflow."""
+    """The page and the console, and links to them and to MLflow."""
 
     name = "modwatch"
     fastapi_apps: ClassVar = [
-        {"name": "Modwatch review", "app": MountedConsole(), "url_prefix": AIRFLOW_PREFIX}
+        {"name": "Modwatch review", "app": MountedConsole(), "url_prefix": AIRFLOW_PREFIX},
+        {"name": "Modwatch", "app": MountedOpsPage(), "url_prefix": OPS_PREFIX},
     ]
     external_views: ClassVar = [
+        {
+            "name": "Modwatch",
+            "href": f"{_settings.airflow_url.rstrip('/')}{OPS_PREFIX}/",
+            "destination": "nav",
+            "url_route": "modwatch",
+        },
         {
             "name": "Review",
             "href": f"{_settings.airflow_url.rstrip('/')}{AIRFLOW_PREFIX}/",
@@ -30,7 +38,7 @@ class ModwatchPlugin(AirflowPlugin):
         },
         {
             "name": "MLflow",
-            "href": f"{_settings.mlflow_url}/#/experiments?workflowType=machine_learning",
+            "href": f"{_settings.airflow_url.rstrip('/')}{OPS_PREFIX}/mlflow",
             "destination": "nav",
         },
     ]

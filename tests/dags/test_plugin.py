@@ -40,8 +40,8 @@ def test_the_plugin_is_found_without_a_plugins_folder(tmp_path: Path) -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "plugins": 1,
         "problems": {},
-        "routes": ["/modwatch"],
-        "views": ["Review", "MLflow"],
+        "routes": ["/modwatch", "/modwatch-ops"],
+        "views": ["Modwatch", "Review", "MLflow"],
     }, "the plugin is an entry point of the installed package: install Modwatch again"
 
 

@@ -8,9 +8,37 @@ from typing import TYPE_CHECKING
 
 from modwatch.alerts.rules import AlertRule
 from modwatch.tracking.keys import COUNTED, INTERVALS_TAG, KEYS, Interval, threshold_rows
+from modwatch.tracking.status import is_bad
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
+
+_COLUMNS = ("comments", "labels", "accuracy", "OC-Acc", "RE")
+
+_AUDITED = ("precision", "recall")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedAudit:
+    """An audit's run in MLflow."""
+
+    name: str
+    period: str
+    #: Precision and recall with their intervals, as text; insufficient ones are absent.
+    figures: Sequence[str]
+
+    @classmethod
+    def of(cls, run: "Run") -> "PublishedAudit":
+        """Return the audit of a run."""
+        found = run.data.metrics
+        keys = {name: (name, f"{name}_low", f"{name}_high") for name in _AUDITED}
+        figures = [
+            "{} {:.3f} ({:.3f} to {:.3f})".format(name, *(found[key] for key in three))
+            for name, three in keys.items()
+            if all(key in found for key in three)
+        ]
+        tags = run.data.tags
+        return cls(name=tags["audit"], period=tags.get("period", ""), figures=figures)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +56,13 @@ class PublishedDay:
     alerts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     #: Empty on a day without scores.
     model_version: str = ""
+    #: What the list of runs shows of the day, by column; estimates with their intervals.
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the day is marked in red."""
+        return is_bad(self.status)
 
     @property
     def counted(self) -> dict[str, float]:
@@ -46,6 +81,7 @@ class PublishedDay:
             status=tags.get("status", ""),
             alerts=_rules_by_severity(tags.get("alerts", "none")),
             model_version=params.get("model_version", ""),
+            columns={name: tags[name] for name in _COLUMNS if name in tags},
         )
 
 

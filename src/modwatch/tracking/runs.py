@@ -44,7 +44,7 @@ from modwatch.tracking.description import (
 )
 from modwatch.tracking.effects import drift_status
 from modwatch.tracking.facts import DayFacts, DayTables, UnmeasuredDay
-from modwatch.tracking.history import PublishedDay
+from modwatch.tracking.history import PublishedAudit, PublishedDay
 from modwatch.tracking.keys import (
     INTERVALS_TAG,
     KEYS,
@@ -218,6 +218,19 @@ def published_history(tracking_uri: str, experiment: str = "modwatch") -> list[P
     """
     days = {day: PublishedDay.of(run) for day, run in _whole(tracking_uri, experiment)}
     return [days[day] for day in sorted(days)]
+
+
+def latest_audit(tracking_uri: str, experiment: str = AUDIT_EXPERIMENT) -> PublishedAudit | None:
+    """Return the published audit whose period ended last; None before the first.
+
+    Raises:
+        TrackingError: MLflow cannot be reached.
+    """
+    with connect(tracking_uri) as client:
+        runs = runs_tagged(client, experiment_id(client, experiment), {"kind": "audit"})
+    whole = [run for run in runs if is_whole(run)]
+    latest = max(whole, key=lambda run: int(run.info.start_time), default=None)
+    return None if latest is None else PublishedAudit.of(latest)
 
 
 def published_digests(tracking_uri: str, experiment: str = "modwatch") -> dict[date, str]:

@@ -1,0 +1,1 @@
+"""The page of Modwatch inside Airflow: whether the system is normal, and since when."""

@@ -1,0 +1,76 @@
+"""The page as an application; whoever serves it says who is logged in."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from modwatch.errors import ModwatchError
+from modwatch.ops_page.overview import read_overview, render_overview
+from modwatch.resources import Resources
+from modwatch.tracking.client import public_url
+from modwatch.tracking.history import thresholds
+from modwatch.tracking.runs import published_history
+from modwatch.tracking.timeline_page import timeline_page
+from modwatch.tracking.view import days_url
+
+#: Seconds for which a page is shown again before it is read anew.
+FRESH_SECONDS = 15.0
+
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+def create_ops_app(at: Resources, logged_in: Callable[..., Any]) -> FastAPI:
+    """Return the application; every request must pass the dependency `logged_in`."""
+    app = FastAPI(
+        dependencies=[Depends(logged_in)], openapi_url=None, docs_url=None, redoc_url=None
+    )
+    settings = at.settings
+
+    def overview_page() -> str:
+        return render_overview(read_overview(at), console_url=settings.console_url)
+
+    def timeline() -> str:
+        days = published_history(settings.mlflow_url)
+        return timeline_page(days, thresholds(at.alert_rules)) if days else overview_page()
+
+    shown = _Fresh(overview_page), _Fresh(timeline)
+
+    @app.get("/")
+    def show_overview() -> HTMLResponse:
+        return HTMLResponse(shown[0].text(), headers=_HEADERS)
+
+    @app.get("/timeline")
+    def show_timeline() -> HTMLResponse:
+        try:
+            return HTMLResponse(shown[1].text(), headers=_HEADERS)
+        except ModwatchError:  # MLflow is down: the overview says so
+            return HTMLResponse(shown[0].text(), headers=_HEADERS, status_code=503)
+
+    @app.get("/mlflow")
+    def open_mlflow() -> RedirectResponse:
+        """Lead to the saved view of the days, or to MLflow's start while it is down."""
+        try:
+            return RedirectResponse(days_url(settings.mlflow_url))
+        except ModwatchError:
+            return RedirectResponse(public_url(settings.mlflow_url))
+
+    return app
+
+
+class _Fresh:
+    """A page that is made at most once in `FRESH_SECONDS`, however many ask for it."""
+
+    def __init__(self, make: Callable[[], str]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._made: tuple[float, str] | None = None
+
+    def text(self) -> str:
+        with self._lock:
+            if self._made is None or time.monotonic() - self._made[0] > FRESH_SECONDS:
+                self._made = time.monotonic(), self._make()
+            return self._made[1]

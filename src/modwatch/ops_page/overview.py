@@ -1,0 +1,82 @@
+"""What the page shows: the newest day, the week, open incidents, the queue and the last audit.
+
+Every part is read on its own: what cannot be reached is named, and the rest is shown.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from modwatch.alerts.evaluation import active_alerts
+from modwatch.alerts.messages import ActiveAlert
+from modwatch.errors import ModwatchError
+from modwatch.html import render_html
+from modwatch.review.reporting.workload import LaneState, overview
+from modwatch.tracking.history import PublishedAudit, PublishedDay
+from modwatch.tracking.runs import latest_audit, published_history
+
+if TYPE_CHECKING:
+    from modwatch.resources import Resources
+
+_WEEK = 7
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """The content of the page; the template uses every field."""
+
+    #: The newest days, latest first; none before the first was published.
+    week: Sequence[PublishedDay]
+    #: Incidents that were open at the end of the newest day, the most severe first.
+    incidents: Sequence[ActiveAlert]
+    #: The states of the review queues, by name and reason.
+    lanes: Sequence[LaneState]
+    audit: PublishedAudit | None
+    #: What could not be read, as sentences.
+    problems: Sequence[str]
+
+    @property
+    def newest(self) -> PublishedDay | None:
+        """The newest published day."""
+        return self.week[0] if self.week else None
+
+
+def read_overview(at: "Resources") -> Overview:
+    """Return the content of the page, as it is now."""
+    problems: list[str] = []
+    url = at.settings.mlflow_url
+    days: list[PublishedDay] = _or(list, problems, lambda: published_history(url))
+    newest = days[-1].day if days else None
+    return Overview(
+        week=days[: -_WEEK - 1 : -1],
+        incidents=()
+        if newest is None
+        else _or(tuple, problems, lambda: active_alerts(at.lake.table("alerts", newest))),
+        lanes=_or(list, problems, lambda: overview(at.database)),
+        audit=_or(lambda: None, problems, lambda: latest_audit(url)),
+        problems=list(dict.fromkeys(problems)),
+    )
+
+
+def _or(default: Callable[[], _T], problems: list[str], read: Callable[[], _T]) -> _T:
+    """Return what `read` returns; after an error of Modwatch, the default, and note the error."""
+    try:
+        return read()
+    except ModwatchError as error:
+        problems.append(str(error))
+        return default()
+
+
+def render_overview(shown: Overview, *, console_url: str, now: datetime | None = None) -> str:
+    """Return the page as HTML text."""
+    return render_html(
+        "modwatch.ops_page",
+        "overview.html",
+        styled="modwatch.tracking",
+        shown=shown,
+        console_url=console_url,
+        now=f"{now or datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+    )
