@@ -37,6 +37,7 @@ _SHARED = {
     "sqlalchemy",
 }  # fmt: skip
 _CONSOLE_COMMANDS = {"console", "migrate", "person", "queue", "token"}
+_STACK_COMMANDS = {"demo", "down", "init", "logs", "status", "up"}
 
 
 def version() -> str:
@@ -69,4 +70,4 @@ def missing_extra(error: ImportError, command: str) -> str | None:
         return "serving"
     if package in _SHARED:
         extra = "console" if command in _CONSOLE_COMMANDS else "pipeline"
-    return "demo" if extra and command == "demo" else extra
+    return "demo" if extra and command in _STACK_COMMANDS else extra

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from modwatch.cli import alerts, annotations, audit, benchmark, people, queue
 from modwatch.cli.arguments import add_command, day, number_between, open_resources
+from modwatch.cli.init import add_init
 from modwatch.cli.models import add_models
 from modwatch.cli.serve import add_scorer
 from modwatch.cli.stack import add_stack
@@ -17,6 +18,7 @@ from modwatch.errors import ModwatchError
 from modwatch.installed import dags_folder, missing_extra, version
 from modwatch.pipeline import daily
 from modwatch.settings import current_settings_table, load_settings, settings_table
+from modwatch.settings.file import apply_settings_file
 from modwatch.signals import signals_held
 
 if TYPE_CHECKING:
@@ -28,9 +30,14 @@ _DAY = tuple(_STEPS)[: list(_STEPS).index("collect_labels")]
 
 
 def program() -> None:
-    """Run the program `modwatch`: set up logging, run one command, exit with its status."""
+    """Run the program `modwatch`: logging, settings file, one command; exit with its status."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # by default it logs every step
+    try:
+        apply_settings_file(os.environ)
+    except ModwatchError as error:
+        print(f"modwatch: {error}", file=sys.stderr)
+        sys.exit(1)
     sys.exit(main())
 
 
@@ -88,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         help="of the simulated moderators; default: 0.2 to 1.5 %% and 2 to 8 %%",
     )
     demo.add_argument("--once", action="store_true", help="stop everything at the end")
+    add_init(commands)
     add_stack(commands)
     _add_daily(commands)
     add_models(commands)

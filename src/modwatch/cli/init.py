@@ -1,0 +1,378 @@
+"""`modwatch init`: from a folder or a database to a settings file and the first day."""
+
+import argparse
+import datetime
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from modwatch.cli.arguments import add_command, day
+from modwatch.errors import NoChampionError, SettingsError
+from modwatch.settings import EMBEDDED, Settings, load_settings
+from modwatch.settings.file import DEFAULT, Entry, apply_settings_file, render, write
+
+if TYPE_CHECKING:
+    from modwatch.ingest.inspection import Column, TimeFormat
+    from modwatch.ingest.own_data import FileData, Sample, TableData
+
+_REQUIRED = {"comment_id": "the id", "text": "the text", "created_at": "the time"}
+_PARTS = ("AIRFLOW", "MLFLOW", "CONSOLE")
+
+
+def add_init(commands: Any) -> None:
+    """Add the command."""
+    text = "look at comments of your own, write the settings file, and run the first day"
+    init = add_command(commands, "init", _init, text)
+    init.add_argument(
+        "source",
+        nargs="?",
+        help="file or folder of CSV, TSV, JSON lines or Parquet; SQLite file; or database URL",
+    )
+    init.add_argument("--table", help="of a database; default: its only one, or the question")
+    init.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="NAME=COLUMN",
+        help="the source's column of comment_id, text, created_at, language …; may be repeated",
+    )
+    order = init.add_mutually_exclusive_group()
+    order.add_argument("--day-first", action="store_true", help="01/02/2026 is the 1st of February")
+    order.add_argument("--month-first", action="store_true", help="01/02/2026 is January 2nd")
+    init.add_argument("--timezone", help="IANA zone of times that name none; default: UTC")
+    init.add_argument("--encoding", default="utf-8", help="of text files; default: utf-8")
+    init.add_argument("--platform", help="name of your platform")
+    init.add_argument(
+        "--own-scores",
+        metavar="COLUMN",
+        help="column with the probabilities of a model of yours, or none; default: the question",
+    )
+    init.add_argument(
+        "--day", type=day, help="first day to run, YYYY-MM-DD; default: the last whole"
+    )
+    init.add_argument("--home", type=Path, help="folder for all data; default: modwatch-home")
+    init.add_argument("--output", type=Path, default=Path(DEFAULT), help=f"default: {DEFAULT}")
+    init.add_argument("--force", action="store_true", help="replace a settings file")
+    init.add_argument("--no-run", action="store_true", help="write the settings file, and no more")
+    init.add_argument("--yes", "-y", action="store_true", help="take every default, ask nothing")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Dialogue:
+    """Asks on a terminal; with `--yes` it takes what is proposed."""
+
+    yes: bool
+
+    def ask(self, question: str, proposed: str | None, option: str) -> str:
+        """Return an answer; SettingsError that names the option, if nobody can be asked."""
+        if self.yes or not sys.stdin.isatty():
+            if self.yes and proposed is not None:
+                return proposed
+            raise SettingsError(f"{question} is open; answer with {option}, or run on a terminal")
+        shown = f" [{proposed}]" if proposed is not None else ""
+        while True:
+            answer = input(f"{question}{shown}: ").strip() or proposed
+            if answer:
+                return answer
+
+    def choose(
+        self, question: str, choices: Sequence[str], proposed: str | None, option: str
+    ) -> str:
+        """Return one of `choices`."""
+        while True:
+            answer = self.ask(f"{question} ({', '.join(choices)})", proposed, option)
+            if answer in choices:
+                return answer
+            if self.yes or not sys.stdin.isatty():
+                raise SettingsError(f"{answer!r} is none of {', '.join(choices)}; correct {option}")
+            print(f"{answer!r} is none of them")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """How a source is read: what is asked, and what follows."""
+
+    columns: Mapping[str, str]
+    time_column: str
+    form: "TimeFormat"
+    timezone: str | None
+    #: Column of probabilities; None: a model scores.
+    score: str | None
+
+
+def _init(options: argparse.Namespace) -> None:
+    if options.output.exists() and not options.force:
+        raise SettingsError(
+            f"{options.output} exists; `modwatch up` reads it, and --force replaces it"
+        )
+    dialogue = _Dialogue(yes=options.yes)
+    given = options.source or dialogue.ask("Folder, file or database URL", None, "SOURCE")
+    data = _data(given, options, dialogue)
+    sample = data.sample()
+    if not sample.rows:
+        raise SettingsError(f"{sample.where} has no row; point to data with comments")
+    reading = _reading(sample, options, dialogue)
+    data = data.dated(reading.time_column, reading.form, reading.timezone)
+    days = data.days(reading.time_column, reading.form, reading.timezone)
+    chosen = options.day or _last_whole_day(days)
+    source = _source_settings(data, sample, reading, options)
+    entries = _entries(source, min(days), options)
+    write(
+        options.output,
+        render(
+            f"Settings of Modwatch, of `modwatch init {given!s}`."
+            if "://" not in given
+            else "Settings of Modwatch.",
+            entries,
+        ),
+    )
+    print(f"\n{options.output} is written; {len(days)} days were seen, the last is {max(days)}.")
+    if options.no_run:
+        print(f"Next: modwatch up --detach, modwatch run day {chosen}")
+        return
+    if dialogue.ask(f"Start everything and run {chosen}?", "yes", "--yes or --no-run")[0] in "yY":
+        _run(options.output, chosen)
+
+
+def _data(given: str, options: argparse.Namespace, dialogue: _Dialogue) -> "FileData | TableData":
+    from modwatch.ingest.own_data import FileData, TableData, database_url, table_names
+
+    url = database_url(given)
+    if url is None:
+        return FileData.find(given, encoding=options.encoding)
+    tables = table_names(url)
+    proposed = options.table or (tables[0] if len(tables) == 1 else None)
+    return TableData(
+        url=url,
+        table=dialogue.choose("Table", tables, proposed, "--table")
+        if options.table is None
+        else _known(options.table, tables),
+    )
+
+
+def _known(table: str, tables: Sequence[str]) -> str:
+    if table not in tables:
+        raise SettingsError(f"there is no table {table!r}; --table may be {', '.join(tables)}")
+    return table
+
+
+def _reading(sample: "Sample", options: argparse.Namespace, dialogue: _Dialogue) -> _Reading:
+    from modwatch.ingest.inspection import describe, look, propose, propose_score
+
+    columns = look(sample.rows, sample.names)
+    print(
+        f"The first {len(sample.rows):,} rows of {sample.where}:\n\n"
+        f"{describe(columns, len(sample.rows))}\n"
+    )
+    chosen = propose(columns, len(sample.rows)) | _given_columns(options.column, sample.names)
+    for field, meaning in _REQUIRED.items():
+        if field not in {each.partition("=")[0] for each in options.column}:
+            chosen[field] = dialogue.choose(
+                f"Column with {meaning}",
+                sample.names,
+                chosen.get(field),
+                f"--column {field}=COLUMN",
+            )
+    by_name = {column.name: column for column in columns}
+    time_column = chosen.pop("created_at")
+    form = _form(by_name[time_column], options, dialogue)
+    timezone = None
+    if not form.has_zone:
+        timezone = options.timezone or dialogue.ask(
+            f"The times in {time_column} name no zone. Zone", "UTC", "--timezone"
+        )
+        if options.yes and options.timezone is None:
+            print(f"The times in {time_column} name no zone; they are read as UTC (--timezone).")
+    score = options.own_scores or dialogue.ask(
+        "Column with probabilities of a model of yours, or none",
+        propose_score(columns, len(sample.rows)) or "none",
+        "--own-scores",
+    )
+    if score != "none" and score not in by_name:
+        raise SettingsError(f"there is no column {score!r}; correct --own-scores")
+    return _Reading(
+        columns=chosen,
+        time_column=time_column,
+        form=form,
+        timezone=timezone,
+        score=None if score == "none" else score,
+    )
+
+
+def _given_columns(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    from modwatch.ingest.landing import FILLABLE
+
+    pairs = dict(each.partition("=")[::2] for each in given)
+    for field, column in pairs.items():
+        if field not in (*FILLABLE, "created_at"):
+            raise SettingsError(
+                f"--column {field}=… sets no column of Modwatch; it may set "
+                f"created_at, {', '.join(FILLABLE)}"
+            )
+        if column not in names:
+            raise SettingsError(f"--column {field}={column}: there is no column {column!r}")
+    return pairs
+
+
+def _form(column: "Column", options: argparse.Namespace, dialogue: _Dialogue) -> "TimeFormat":
+    """Return how times are written; the order of day and month is asked for if it is open."""
+    forms = column.formats
+    if not forms:
+        raise SettingsError(
+            f"the values of {column.name} are no times that Modwatch reads (ISO 8601, numbers "
+            "since 1970, or day, month and year with . / or -); set --column created_at=COLUMN"
+        )
+    if len(forms) == 1:
+        return forms[0]
+    day_first = next(form for form in forms if str(form.written).startswith("%d"))
+    month_first = next(form for form in forms if form is not day_first)
+    order = "day" if options.day_first else "month" if options.month_first else None
+    if order is None:
+        if options.yes:
+            raise SettingsError(
+                f"the times in {column.name} can be read with the day or the month first; add "
+                "--day-first or --month-first"
+            )
+        order = dialogue.choose(
+            f"Which comes first in {column.name}",
+            ["day", "month"],
+            None,
+            "--day-first or --month-first",
+        )
+    return day_first if order == "day" else month_first
+
+
+def _last_whole_day(days: Counter[datetime.date]) -> datetime.date:
+    """Return the last day that is not much smaller than the others."""
+    usual = median(days.values())
+    return max(each for each, rows in days.items() if rows * 2 >= usual)
+
+
+def _source_settings(
+    data: "FileData | TableData", sample: "Sample", reading: _Reading, options: argparse.Namespace
+) -> dict[str, str]:
+    """Return the settings of the source, by their name after MODWATCH_SOURCE__."""
+    from modwatch.ingest.own_data import FileData
+
+    wanted = dict(reading.columns) | ({"prob": reading.score} if reading.score else {})
+    values: dict[str, str | None] = {}
+    if isinstance(data, FileData):
+        encoding = None if data.encoding == "utf-8" else data.encoding
+        values = {"KIND": "files", "PATH": data.path, "ENCODING": encoding}
+    else:
+        time = next(row[reading.time_column] for row in sample.rows if row[reading.time_column])
+        query = data.query(wanted, reading.time_column, reading.form, time)
+        values = {"KIND": "sql", "URL": data.url, "QUERY": query}
+    renamed = {name: column for name, column in wanted.items() if name != column}
+    values |= {
+        "TIMESTAMP_COLUMN": reading.time_column,
+        "TIMESTAMP_FORMAT": reading.form.written,
+        "ASSUME_TIMEZONE": reading.timezone,
+        "PLATFORM": options.platform,
+        "COLUMNS": json.dumps(renamed, ensure_ascii=False) if renamed else None,
+        "OWN_SCORES": "true" if reading.score else None,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _entries(
+    source: Mapping[str, str], first: datetime.date, options: argparse.Namespace
+) -> list[Entry]:
+    """Return all settings with the meaning of each."""
+    from modwatch.settings.fields import variables
+
+    home = (options.home or Path("modwatch-home")).expanduser().absolute()
+    values = {
+        "MODWATCH_HOME": str(home),
+        "MODWATCH_DATABASE_URL": EMBEDDED,
+        "MODWATCH_FIRST_DAY": first.isoformat(),
+        **dict(_other_ports()),
+        **{f"MODWATCH_SOURCE__{name}": value for name, value in source.items()},
+    }
+    kind = source["KIND"]
+    known = {
+        each.name: each.info.description for each in variables() if each.source in (None, kind)
+    }
+    return [
+        Entry(name=name, value=value, comment=str(known[name])) for name, value in values.items()
+    ]
+
+
+def _other_ports() -> Iterator[tuple[str, str]]:
+    """Yield an address for each part whose usual port is in use."""
+    for part in _PARTS:
+        name = f"{part.lower()}_url"
+        url = urlsplit(str(Settings.model_fields[name].default))
+        port = next(each for each in range(url.port or 0, 65_536) if _is_free(each))
+        if port != url.port:
+            yield f"MODWATCH_{part}_URL", f"http://127.0.0.1:{port}"
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _run(path: Path, chosen: datetime.date) -> None:
+    """Start everything, train the offline model if nothing scores, and run a whole day."""
+    from modwatch.stack.commands import pages, up_detached
+    from modwatch.stack.record import StackFolder
+
+    os.environ["MODWATCH_SETTINGS_FILE"] = str(path.absolute())
+    apply_settings_file(os.environ)
+    settings = load_settings()
+    up_detached(
+        StackFolder(home=settings.home.resolve()), show=lambda line: print(line, flush=True)
+    )
+    if _needs_model(settings):
+        print(
+            "Training the offline model on invented comments (a few minutes). It shows that all "
+            "works;\ntrain one with labelled comments of your own before you trust its figures: "
+            "modwatch train --data FILE",
+            flush=True,
+        )
+        subprocess.run([sys.executable, "-m", "modwatch", "train"], check=True)
+    _run_day(chosen)
+    print(f"\n{pages(settings)}\n\n`modwatch down` stops everything, `modwatch up` goes on.")
+
+
+def _needs_model(settings: Settings) -> bool:
+    from modwatch.models.registry import champion_version
+
+    if settings.own_scores or settings.scorer != "local":
+        return False
+    try:
+        champion_version(settings.model_name, settings.mlflow_url)
+    except NoChampionError:
+        return True
+    return False
+
+
+def _run_day(chosen: datetime.date) -> None:
+    """Run every step of a day, from the source to the dashboard."""
+    from modwatch.cli.arguments import open_resources
+    from modwatch.pipeline import daily
+
+    with open_resources() as resources:
+        for number, step in enumerate(daily.STEPS, start=1):
+            begun = time.monotonic()
+            result = step(resources, chosen)
+            took = time.monotonic() - begun
+            print(
+                f"{number}/{len(daily.STEPS)} {step.__name__}: {result} ({took:.0f} s)", flush=True
+            )

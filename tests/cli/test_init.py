@@ -1,0 +1,247 @@
+"""`modwatch init`: what it proposes, asks, refuses and writes, read again as settings."""
+
+import csv
+import datetime as dt
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from modwatch.cli import init
+from modwatch.cli.main import main
+from modwatch.errors import SettingsError
+from modwatch.resources import open_source
+from modwatch.review.embedded import EmbeddedServer
+from modwatch.settings import load_settings
+from modwatch.settings.file import apply_settings_file
+
+MARK = "quillfeather"
+DAYS = [dt.date(2026, 3, day) for day in (1, 2, 3)]
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("MODWATCH_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def comments(form: str = "%Y-%m-%dT%H:%M:%SZ", hours: int = 24) -> list[dict]:
+    return [
+        {
+            "id": f"{day}-{number}",
+            "body": f"an invented {MARK} remark {number}",
+            "posted": dt.datetime.combine(day, dt.time(number % hours, 30)).strftime(form),
+        }
+        for day in DAYS
+        for number in range(hours)
+    ]
+
+
+def write_csv(path: Path, rows: list[dict]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def run_init(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    """Run `init` without a question; return what it printed, which no comment is in."""
+    assert main(["init", "--yes", "--no-run", *arguments]) == status
+    captured = capsys.readouterr()
+    shown = captured.out + captured.err
+    assert MARK not in shown
+    return shown
+
+
+def read_days(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return how many sound rows the source of the written file has, day by day."""
+    environ: dict[str, str] = {}
+    apply_settings_file(environ)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    source = open_source(load_settings())
+    counts = []
+    for day in DAYS:
+        rows = [row for batch in source.read(day) for row in batch.to_pylist()]
+        assert {row["problem"] for row in rows} <= {None}
+        assert all(MARK in row["text"] for row in rows)
+        counts.append(len(rows))
+    return counts
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "folder", "by_day"])
+def test_files_of_every_format(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, folder = comments(), tmp_path / "in"
+    folder.mkdir()
+    given = folder if kind in ("folder", "by_day") else folder / f"all.{kind}"
+    if kind == "csv":
+        write_csv(given, rows)
+    elif kind == "jsonl":
+        given.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), given)
+    else:
+        for day in DAYS:
+            name = f"{day}.csv" if kind == "by_day" else f"part-{day:%d}.csv"
+            write_csv(folder / name, [row for row in rows if row["id"].startswith(f"{day}")])
+    shown = run_init(capsys, str(given))
+    assert "2026-03-21T12:30:45Z-like" in shown
+    assert read_days(monkeypatch) == [24, 24, 24]
+    assert os.environ["MODWATCH_FIRST_DAY"] == "2026-03-01"
+    assert ("{dt}" in os.environ["MODWATCH_SOURCE__PATH"]) == (kind == "by_day")
+
+
+def test_files_of_days_in_another_zone_are_read_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    rows = comments("%d.%m.%Y %H:%M")
+    for day in DAYS:
+        write_csv(folder / f"{day}.csv", [r for r in rows if r["id"].startswith(f"{day}")])
+    run_init(capsys, str(folder), "--day-first", "--timezone", "Asia/Tokyo")
+    # Nine hours of each day are of the day before in UTC.
+    assert read_days(monkeypatch) == [24, 24, 15]
+    assert os.environ["MODWATCH_SOURCE__PATH"] == str(folder)
+
+
+@pytest.mark.parametrize(
+    ("form", "declared"),
+    [
+        ("%Y-%m-%d %H:%M:%S", "TEXT"),
+        ("%Y-%m-%dT%H:%M:%SZ", "TEXT"),
+        ("%s", "INTEGER"),
+    ],
+)
+def test_a_sqlite_file(
+    form: str,
+    declared: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with sqlite3.connect(tmp_path / "forum.db") as connection:
+        connection.execute(f'CREATE TABLE "the posts" (id TEXT, body TEXT, posted {declared})')
+        rows = [tuple(row.values()) for row in comments(form)]
+        midnight = dt.datetime.combine(DAYS[1], dt.time()).strftime(form)
+        rows.append(("midnight", f"a {MARK} remark", midnight))
+        connection.executemany('INSERT INTO "the posts" VALUES (?, ?, ?)', rows)
+    connection.close()
+    run_init(capsys, "forum.db")
+    assert read_days(monkeypatch) == [24, 25, 24]
+
+
+@pytest.mark.parametrize("declared", ["timestamptz", "timestamp", "text", "bigint"])
+def test_a_table_of_postgresql(
+    declared: str,
+    path_server: EmbeddedServer,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from sqlalchemy import create_engine, text
+
+    url = path_server.url(f"own_{declared}")
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE IF EXISTS posts"))
+        connection.execute(text(f"CREATE TABLE posts (id text, body text, posted {declared})"))
+        form = "%s" if declared == "bigint" else "%Y-%m-%d %H:%M:%S+00"
+        for row in comments(form):
+            posted = int(row["posted"]) if declared == "bigint" else row["posted"]
+            connection.execute(
+                text("INSERT INTO posts VALUES (:id, :body, :posted)"), {**row, "posted": posted}
+            )
+    engine.dispose()
+    run_init(capsys, url, "--table", "posts")
+    assert read_days(monkeypatch) == [24, 24, 24]
+
+
+def test_the_order_of_day_and_month_is_never_guessed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_csv(tmp_path / "a.csv", comments("%d/%m/%Y %H:%M"))
+    shown = run_init(capsys, "a.csv", status=1)
+    assert "add --day-first or --month-first" in shown
+    assert not Path("modwatch.env").exists()
+    run_init(capsys, "a.csv", "--day-first")
+    assert read_days(monkeypatch) == [24, 24, 24]
+
+
+def test_scores_of_a_column_are_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{**row, "toxicity": 0.25} for row in comments()]
+    write_csv(tmp_path / "a.csv", rows)
+    run_init(capsys, "a.csv")
+    assert read_days(monkeypatch) == [24, 24, 24]
+    assert load_settings().own_scores
+    run_init(capsys, "a.csv", "--own-scores", "none", "--force")
+    assert "OWN_SCORES" not in Path("modwatch.env").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "nowhere is no file and no folder with files"),
+        (["forun.db"], "forun.db does not exist; correct the path"),
+        (["a.csv", "--column", "text=boddy"], "there is no column 'boddy'"),
+        (["a.csv", "--column", "words=body"], "--column words=… sets no column of Modwatch"),
+        (["a.csv", "--column", "created_at=body"], "the values of body are no times"),
+        (["a.csv", "--own-scores", "p"], "there is no column 'p'; correct --own-scores"),
+        (["a.csv", "--timezone", "Berlin"], None),
+        (["b.csv"], "Column with the id"),
+        (["c.csv"], "the first line of"),
+    ],
+)
+def test_what_cannot_be_read_is_said(
+    arguments: list[str], message: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    form = "%Y-%m-%d %H:%M" if message is None else "%Y-%m-%dT%H:%M:%SZ"
+    write_csv(tmp_path / "a.csv", comments(form))
+    write_csv(tmp_path / "b.csv", [{**row, "id": "1"} for row in comments()])
+    (tmp_path / "c.csv").write_text(f"1,oh {MARK} dear!,2026-03-01\n2,b,2026-03-01\n")
+    shown = run_init(capsys, *arguments, status=1)
+    assert (message or "Time zone 'Berlin' does not exist") in shown
+    assert not Path("modwatch.env").exists()
+    assert not Path("forun.db").exists()
+
+
+def test_a_settings_file_is_not_replaced_unasked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_csv(tmp_path / "a.csv", comments())
+    Path("modwatch.env").write_text("MODWATCH_HOME=/mine\n")
+    assert "modwatch.env exists" in run_init(capsys, "a.csv", status=1)
+    assert Path("modwatch.env").read_text() == "MODWATCH_HOME=/mine\n"
+
+
+def test_questions_are_asked_with_their_proposals(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_csv(tmp_path / "a.csv", comments("%d/%m/%Y %H:%M"))
+    asked: list[str] = []
+    answers = iter(["", "", "", "week", "day", "Europe/Berlin", ""])
+
+    def answer(prompt: str) -> str:
+        asked.append(prompt)
+        return next(answers)
+
+    monkeypatch.setattr("builtins.input", answer)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert main(["init", "a.csv", "--no-run"]) == 0
+    assert MARK not in capsys.readouterr().out + "".join(asked)
+    assert "[id]" in asked[0]
+    assert "'%d/%m/%Y %H:%M'" in Path("modwatch.env").read_text()
+    assert "ASSUME_TIMEZONE=Europe/Berlin" in Path("modwatch.env").read_text()
+
+
+def test_without_a_terminal_the_option_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="answer with --timezone"):
+        init._Dialogue(yes=False).ask("Zone", "UTC", "--timezone")
