@@ -348,8 +348,18 @@ def open_source(settings: Settings) -> Source:
                 )
             return ReplaySource(corpus=corpus, first_day=replay.first_day, days=replay.days)
         case CommunitySourceSettings() as community:
-            drift = Drift(start=community.drift_from) if community.drift_from else None
-            return Community(drift=drift, **community.model_dump(exclude={"kind", "drift_from"}))
+            others = community.model_dump(exclude={"kind", "drift_from", "drift_platform"})
+            return Community(drift=_drift(community), **others)
+
+
+def _drift(community: CommunitySourceSettings) -> Drift | None:
+    """Return the drift of a community, everywhere or on a new platform; None: it has none."""
+    if community.drift_from is None:
+        return None
+    if community.drift_platform is None:
+        return Drift(start=community.drift_from)
+    platform = community.drift_platform
+    return Drift(start=community.drift_from, platform=platform, share=0.4, prevalence=0.4)
 
 
 def _own_scores(source: FileSourceSettings | SqlSourceSettings) -> OwnScores | None:

@@ -133,7 +133,14 @@ class CommunitySourceSettings(_SourceSettings):
     seed: int = Field(7, description="Random seed")
     comments_per_day: int = Field(2000, ge=0, description="Mean number of comments per day")
     dirt_rate: float = Field(0.0, ge=0, le=0.2, description="Share of defective rows")
-    drift_from: datetime.date | None = Field(None, description="First day of the topic drift")
+    drift_from: datetime.date | None = Field(
+        None, description="First day of a drift: new topics and new insults"
+    )
+    drift_platform: str | None = Field(
+        None,
+        description="A platform that is new on that day, to which the drift is confined: 40 % of "
+        "the comments, 40 % of them toxic; default: the drift is everywhere",
+    )
 
 
 _SOURCES = (FileSourceSettings, SqlSourceSettings, ReplaySourceSettings, CommunitySourceSettings)

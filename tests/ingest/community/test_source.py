@@ -81,6 +81,21 @@ def test_a_drift_changes_nothing_before_its_start():
     assert np.mean(landed(drifting, WEEK[1])["label"].to_pylist()) == pytest.approx(0.3, abs=0.06)
 
 
+def test_a_drift_on_a_new_platform_leaves_the_others_alone():
+    drift = Drift(start=WEEK[1], prevalence=0.4, platform="app", share=0.3)
+    usual = Community(seed=1, comments_per_day=1000)
+    drifting = dataclasses.replace(usual, drift=drift)
+    assert landed(drifting) == landed(usual)
+    before, after = (landed(each, WEEK[1]).to_pandas() for each in (usual, drifting))
+    new = after["platform"] == "app"
+    assert new.mean() == pytest.approx(0.3, abs=0.05)
+    assert after[new]["label"].mean() == pytest.approx(0.4, abs=0.1)
+    columns = ["comment_id", "language", "label", "platform"]
+    assert after[~new][columns].equals(before[~new][columns])
+    labels = drifting.label(drifting.moderators[0], after["comment_id"].tolist())
+    assert (labels == after["label"]).mean() > 0.9  # people read what is there
+
+
 def test_people_label_as_judge_says_and_know_no_other_ids():
     person = SMALL.moderators[0]
     rows = landed(SMALL).slice(0, 302)  # before the defects

@@ -7,7 +7,7 @@ the label is 1 when t > 0.5. The prevalence follows in closed form.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +155,13 @@ def draw_latents(size: int, mixture: Mixture, rng: np.random.Generator) -> Laten
         mention=_mentions(kind, rng),
         coined=np.isin(kind, _INSULTS) & (rng.random(size) < mixture.coinages),
     )
+
+
+def chosen(which: NDArray[np.bool_], those: Latents, others: Latents) -> Latents:
+    """Return the ground truth of `those` comments where `which` (N,) is true, else of `others`."""
+    pairs = {each.name: (getattr(those, each.name), getattr(others, each.name))
+             for each in fields(Latents)}  # fmt: skip
+    return Latents(**{name: np.where(which, *pair) for name, pair in pairs.items()})
 
 
 def _topics(size: int, new_share: float, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from modwatch.ingest.community.ground_truth import (
     GREETING_TOXICITY,
     Latents,
     Mixture,
+    chosen,
     draw_latents,
     kind_shares,
     mentions,
@@ -33,7 +34,8 @@ from modwatch.ingest.community.metadata import (
 from modwatch.ingest.corpora.corpus import LabelledTexts
 from modwatch.ingest.landing import BATCH_ROWS, column_batch
 
-_SIZE, _LATENTS, _WORDS, _METADATA = range(4)  # independent random streams
+_SIZE, _LATENTS, _WORDS, _METADATA, _PLATFORM, _DRIFTED = range(6)  # independent random streams
+_USUAL_PLATFORM = "synthetic"
 _HISTORY = 0  # the "day" of training comments; ordinals of real days are far larger
 
 
@@ -49,6 +51,11 @@ class Drift:
     coinages: float = 0.6
     #: P(label = 1) during the drift; None: unchanged.
     prevalence: float | None = None
+    #: A platform that is new on the first day, to which the drift is confined; None: it is
+    #: everywhere.
+    platform: str | None = None
+    #: Share of the comments that come from `platform`.
+    share: float = 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,8 +194,7 @@ class Community:
     def _rng(self, day: int, stream: int, block: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, day, stream, block])
 
-    def _mixture(self, day: dt.date | None) -> Mixture:
-        drift = self.drift if self.drift and day and day >= self.drift.start else None
+    def _mixture(self, drift: Drift | None) -> Mixture:
         if drift is None:
             return Mixture(prevalence=self.prevalence, new_topics=0.0, coinages=0.0)
         return Mixture(
@@ -197,9 +203,32 @@ class Community:
             coinages=drift.coinages,
         )
 
+    def _drift_on(self, day: dt.date) -> Drift | None:
+        return self.drift if self.drift and day >= self.drift.start else None
+
+    def _is_drifted(self, day: dt.date, block: int, size: int) -> NDArray[np.bool_]:
+        """Return (N,) whether each comment of the block is part of a drift."""
+        drift, rows = self._drift_on(day), _block_size(block, size)
+        if drift is None or drift.platform is None:
+            return np.full(rows, drift is not None)
+        return self._rng(day.toordinal(), _PLATFORM, block).random(rows) < drift.share
+
     def _latents(self, day: dt.date, block: int, size: int) -> Latents:
+        drift, rows = self._drift_on(day), _block_size(block, size)
         rng = self._rng(day.toordinal(), _LATENTS, block)
-        return draw_latents(_block_size(block, size), self._mixture(day), rng)
+        if drift is None or drift.platform is None:
+            return draw_latents(rows, self._mixture(drift), rng)
+        usual = draw_latents(rows, self._mixture(None), rng)
+        other = draw_latents(
+            rows, self._mixture(drift), self._rng(day.toordinal(), _DRIFTED, block)
+        )
+        return chosen(self._is_drifted(day, block, size), other, usual)
+
+    def _platforms(self, day: dt.date, block: int, size: int) -> list[str]:
+        drift = self._drift_on(day)
+        new = (drift and drift.platform) or _USUAL_PLATFORM
+        drifted = self._is_drifted(day, block, size)
+        return [new if each else _USUAL_PLATFORM for each in drifted.tolist()]
 
     def _batch(self, day: dt.date, block: int, size: int) -> pa.RecordBatch:
         first = block * BATCH_ROWS
@@ -213,7 +242,7 @@ class Community:
             "comment_id": comment_ids(day, first, len(texts)),
             "created_at": _midnight(day) + times_of_day(position),
             "text": texts,
-            "platform": ["synthetic"] * len(texts),
+            "platform": self._platforms(day, block, size),
             "thread_id": [f"t{day:%Y%m%d}-{first + root:07d}" for root in roots],
             "parent_text": [texts[p] if p is not None else None for p in parents],
             "language": [grammar.LEXICONS[i].language for i in latents.language.tolist()],
