@@ -6,6 +6,7 @@
 #   make demo DATA=wikipedia_talk ENCODER=FOLDER   with a pre-trained encoder, fine-tuned (minutes)
 #   make demo SCORER=serve         comments are scored by a model server
 #   make demo ERRORS="0.02 0.2"    moderators with these error rates (false positive, false negative)
+#   make demo DRIFT=1              a new platform in the second week, with insults new to the model
 #   make demo ONCE=1               stop everything at the end; non-zero status if anything failed
 #   make check                     linters, types, unit tests: no server, browser, training, simulation
 #   make test                      everything that CI runs
@@ -24,10 +25,10 @@ BIN    := $(VENV)/bin
     lint-format lint-style lint-types lint-imports
 
 help:
-	@sed -n '3,14s/^# \{0,3\}//p' Makefile
+	@sed -n '3,15s/^# \{0,3\}//p' Makefile
 
 demo: install
-	@$(BIN)/modwatch demo --data $(DATA) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(SCORER),--scorer $(SCORER)) $(if $(ERRORS),--error-rates $(ERRORS)) $(if $(ONCE),--once)
+	@$(BIN)/modwatch demo --data $(DATA) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(SCORER),--scorer $(SCORER)) $(if $(ERRORS),--error-rates $(ERRORS)) $(if $(DRIFT),--drift) $(if $(ONCE),--once)
 
 # The linters run beside each other; -O prints the output of each as a whole.
 LINTERS := lint-format lint-style lint-types lint-imports

@@ -76,6 +76,24 @@ def test_the_real_demo_replays_every_comment_once_and_trains_on_none(
     assert data.stream().items.column("score").null_count == 0
 
 
+def test_the_synthetic_demo_can_drift_after_a_week(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = demo_data("synthetic", drift=True)
+    for variable, value in data.settings.items():
+        monkeypatch.setenv(variable, value)
+    source = open_source(load_settings())
+
+    def platforms(day: datetime.date) -> set[str]:
+        return {name for b in source.read(day) for name in b.column("platform").to_pylist()}
+
+    assert len(data.day_list()) == 10
+    assert platforms(data.first_day + datetime.timedelta(days=6)) == {"synthetic"}
+    assert platforms(data.first_day + datetime.timedelta(days=7)) == {"synthetic", "app"}
+    assert source.drift is not None
+    assert str(source.drift.start) in data.title
+    with pytest.raises(SourceError, match="--data wikipedia_talk are real"):
+        demo_data("wikipedia_talk", drift=True)
+
+
 def test_an_unknown_demo_is_answered_with_the_known_ones() -> None:
     with pytest.raises(SourceError) as caught:
         demo_data("weather")

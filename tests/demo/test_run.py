@@ -29,3 +29,6 @@ def test_the_command_hands_the_encoder_on(monkeypatch: pytest.MonkeyPatch) -> No
     assert given["scorer"] == "local"
     assert main(["demo", "--scorer", "serve"]) == 0
     assert given["scorer"] == "serve"
+    assert not given["drift"]
+    assert main(["demo", "--drift"]) == 0
+    assert given["drift"]

@@ -94,6 +94,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar=("FALSE_POSITIVE", "FALSE_NEGATIVE"),
         help="of the simulated moderators; default: 0.2 to 1.5 %% and 2 to 8 %%",
     )
+    demo.add_argument(
+        "--drift", action="store_true", help="the synthetic community changes in the second week"
+    )
     demo.add_argument("--once", action="store_true", help="stop everything at the end")
     add_init(commands)
     add_stack(commands)
@@ -187,6 +190,7 @@ def _demo(options: argparse.Namespace) -> int:
         encoder=options.encoder,
         error_rates=rates,
         scorer=options.scorer,
+        drift=options.drift,
     )
 
 

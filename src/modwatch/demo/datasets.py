@@ -3,7 +3,7 @@
 import datetime
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,9 @@ FIRST_DAY = datetime.date(2026, 1, 5)
 #: Training comments of the synthetic community, and gold comments of each label.
 _TRAINING, _GOLD_EACH = 20_000, 20
 _EVALUATION_DAYS = 2
+
+#: Of the drift of the synthetic community.
+_NEW_PLATFORM, _DRIFTED_DAYS = "app", 3
 
 _STREAM = "context_gc.csv.gz"
 _RATED_STREAM = "comments_with_ratings.parquet"
@@ -62,12 +65,17 @@ class DemoData:
         return [self.first_day + datetime.timedelta(days=k) for k in range(self.days)]
 
 
-def demo_data(name: str) -> DemoData:
+def demo_data(name: str, *, drift: bool = False) -> DemoData:
     """Return the data of demo `name`, the value of the option `--data`.
 
+    With `drift`, the synthetic community has another platform from its eighth day on, with insults
+    that the model does not know.
+
     Raises:
-        SourceError: the name is unknown, or the published data is missing.
+        SourceError: the name is unknown, the published data is missing, or it cannot drift.
     """
+    if drift and name != "synthetic":
+        raise SourceError(f"--drift: the comments of --data {name} are real; omit the option")
     datasets = {
         "synthetic": _synthetic,
         "wikipedia_talk": _wikipedia_talk,
@@ -76,7 +84,22 @@ def demo_data(name: str) -> DemoData:
     if name not in datasets:
         *others, last = datasets
         raise SourceError(f"--data must be {', '.join(others)} or {last}, got {name!r}")
-    return datasets[name]()
+    return _drifting(_synthetic()) if drift else datasets[name]()
+
+
+def _drifting(data: DemoData) -> DemoData:
+    """Return the synthetic data with a week as before, and three days with a drift."""
+    start = data.last_day + datetime.timedelta(days=1)
+    drift = {
+        "MODWATCH_SOURCE__DRIFT_FROM": start.isoformat(),
+        "MODWATCH_SOURCE__DRIFT_PLATFORM": _NEW_PLATFORM,
+    }
+    return replace(
+        data,
+        title=f"the synthetic community, 10 days of about 2,000 comments, a drift from {start} on",
+        days=data.days + _DRIFTED_DAYS,
+        settings={**data.settings, **drift},
+    )
 
 
 def _synthetic() -> DemoData:

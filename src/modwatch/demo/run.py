@@ -39,19 +39,21 @@ def run_demo(
     encoder: str | None = None,
     error_rates: tuple[float, float] | None = None,
     scorer: str = "local",
+    drift: bool = False,
 ) -> int:
     """Run the demo `name`; return 0 when every run succeeded, 1 otherwise.
 
     With `once` all services are stopped at the end; otherwise they run until Ctrl-C. The model is
     the offline one, or `encoder` (a folder or a name on the hub) fine-tuned. `error_rates` are the
     false-positive and false-negative rate of all simulated moderators. Comments are scored in the
-    tasks (`scorer` is "local") or by a model server ("serve").
+    tasks (`scorer` is "local") or by a model server ("serve"). With `drift` the synthetic community
+    changes in the second week.
 
     Raises:
-        SourceError: there is no such data, or its comments have ratings and so no error rates.
+        SourceError: there is no such data, or it allows no error rates or no drift.
     """
     narrator, succeeded = Narrator(), False
-    data = demo_data(name)
+    data = demo_data(name, drift=drift)
     if error_rates is not None and data.ratings() is not None:
         raise SourceError(
             f"--error-rates: the moderators of --data {name} give real ratings; omit the option"

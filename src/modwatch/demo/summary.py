@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sqlalchemy import Engine, func, select
 
+from modwatch.alerts.actions import open_incidents
 from modwatch.audit.plan import AuditPlan
 from modwatch.demo.audit import AUDIT
 from modwatch.demo.datasets import DemoData
@@ -48,6 +49,7 @@ def summarise(data: DemoData, settings: Settings) -> str:
         parts = [
             _days(at, data),
             _legend(at),
+            _incidents(at.database),
             _queue(at.database),
             audit_table(at),
             _models(at, data),
@@ -172,6 +174,15 @@ def _error_rates(at: Resources) -> str:
     confirmed = rows[names["false positives"]]["n"]
     overturned = round(confirmed * rows["overturned"]["value"]) if "overturned" in rows else 0
     return f"{', '.join(rates)}, from {confirmed} confirmed labels, {overturned} of them overturned"
+
+
+def _incidents(database: Engine) -> str:
+    """Return the incidents that people would have been told of, as a list."""
+    lines = [
+        f"- {each.severity}, since {each.since}: {each.headline}"
+        for each in open_incidents(database)
+    ]
+    return "\n".join(["Incidents:", "", *lines]) if lines else "No incident is active."
 
 
 def _queue(engine: Engine) -> str:
