@@ -31,7 +31,7 @@ def create_ops_app(at: Resources, logged_in: Callable[..., Any]) -> FastAPI:
     settings = at.settings
 
     def overview_page() -> str:
-        return render_overview(read_overview(at), console_url=settings.console_url)
+        return render_overview(read_overview(at))
 
     def timeline() -> str:
         days = published_history(settings.mlflow_url)

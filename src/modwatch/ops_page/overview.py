@@ -70,13 +70,12 @@ def _or(default: Callable[[], _T], problems: list[str], read: Callable[[], _T]) 
         return default()
 
 
-def render_overview(shown: Overview, *, console_url: str, now: datetime | None = None) -> str:
+def render_overview(shown: Overview, *, now: datetime | None = None) -> str:
     """Return the page as HTML text."""
     return render_html(
         "modwatch.ops_page",
         "overview.html",
         styled="modwatch.tracking",
         shown=shown,
-        console_url=console_url,
         now=f"{now or datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
