@@ -38,6 +38,15 @@ def test_too_few_comments_are_hatched_and_hold_no_number(measure, drift_of):
     assert len([text for text in figure.axes[0].texts if text.get_text()]) == 15
 
 
+def test_what_was_rarely_compared_is_shown_only_if_it_was_noted(measure, drift_of):
+    drift = drift_of(DAY, 4)
+    fixed = drift["reference"].eq("fixed") & drift["dt"].lt(DAY)
+    assert "scores, fixed reference" in rows(drift_strip(drift[~fixed], measure(DAY), title=""))
+    small = drift.assign(value=drift["value"].where(drift["reference"].ne("fixed"), 0.01))
+    shown = rows(drift_strip(small[~fixed], measure(DAY), title=""))
+    assert shown == ["scores, trailing days", "uncertainty, trailing days", "volume, trailing days"]
+
+
 def test_worse_is_darker(measure, drift_of):
     drift = drift_of(DAY, 4)
     figure = drift_strip(drift, measure(DAY), title="")

@@ -63,8 +63,13 @@ def drift_strip(drift: pd.DataFrame, measurements: pd.DataFrame, *, title: str) 
 
 
 def _rows_to_show(effects: pd.DataFrame) -> list[str]:
-    """Return the names of the effects to show, in order; the largest, if there are too many."""
-    worst = effects.groupby("name", sort=False)["severity"].max().fillna(0.0)
+    """Return the names of the effects to show, in order; the largest, if there are too many.
+
+    Effects that were never noted, and not compared on half of the days, are left to the table.
+    """
+    by_name = effects.groupby("name", sort=False)
+    worst = by_name["severity"].max().fillna(0.0)
+    worst = worst[(worst >= 1) | (2 * by_name["dt"].nunique() >= effects["dt"].nunique())]
     kept = worst.sort_values(ascending=False, kind="stable").index[:_MOST_ROWS]
     return [str(name) for name in worst.index if name in set(kept)]
 
