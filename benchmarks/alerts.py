@@ -377,9 +377,7 @@ def _in_the_fault(found: list[list[Reported]], days: int, change: int) -> Row:
     missed = [days - change] * (len(found) - len(first))
     delay = np.array([*(each.opened - change for each in first), *missed])
     named = [each for each in first if each.named]
-    ended = [
-        any(each.ended is not None and each.ended >= change for each in run) for run in quality
-    ]
+    ended = [any(each.ended is not None for each in run) for run in true]
     return {
         "opened": (delay < days - change).mean(),
         "delay": np.median(delay),

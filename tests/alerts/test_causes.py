@@ -1,8 +1,12 @@
 """Evening by evening: one cause has one incident, whichever of its rules see it."""
 
 import datetime
+import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pytest
 
 from modwatch.alerts.causes import Cause, evaluate_rules
 from modwatch.alerts.incidents import MetricValue
@@ -299,3 +303,21 @@ def test_ten_thousand_incidents_are_evaluated_in_seconds() -> None:
     receiver.evening(0, values)
     assert time.perf_counter() - began < 20
     assert len(receiver.heard) == 10_000
+
+
+@pytest.mark.simulation
+def test_an_incident_does_not_end_and_open_again_from_evening_to_evening() -> None:
+    """Small falls near the threshold, whose labels come in over two evenings."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        right = rng.binomial(100, np.where(np.arange(50) < 20, 0.93, 0.87)) / 100
+        first_look = rng.binomial(60, right) / 60
+        receiver = Receiver()
+        for number in range(50):
+            known = [*right[:number], first_look[number]]
+            receiver.evening(number, estimates(known, margin=0.055))
+        events = [(event, number) for _, event, number in receiver.events]
+        for (end, at_end), (again, at_start) in itertools.pairwise(events):
+            if end in ("recovered", "withdrawn") and again == "opened":
+                assert at_start - at_end > 3, (seed, events)
+        assert len(events) <= 4, (seed, events)

@@ -43,7 +43,7 @@ SPREAD = 0.03
 MINIMUM_BEFORE = 7
 
 #: Days with an estimate at the level after a rise that must be seen before a fall is over.
-MINIMUM_AFTER = 3
+MINIMUM_AFTER = 5
 
 Direction = Literal["fall", "rise"]
 
@@ -159,11 +159,11 @@ def follow_falls(
             enough to detect one, so that late labels do not withdraw what they hardly change.
         reported_on: the day on which it was reported; what is said of earlier days stays the same.
 
-    >>> value = [0.96] * 9 + [0.7] * 5 + [0.96] * 5
+    >>> value = [0.96] * 9 + [0.7] * 5 + [0.96] * 7
     >>> falls = follow_falls(value, [each - 0.05 for each in value], [0.98] * 9 + [0.75] * 5
-    ...                      + [0.98] * 5)
+    ...                      + [0.98] * 7)
     >>> "".join("." if fall is None else "x" for fall in falls)
-    '.........xxxxxxx...'
+    '.........xxxxxxxxx...'
     """
     return list(_Series.of(value, low, high).falls(reported, reported_on))
 
