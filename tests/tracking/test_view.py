@@ -7,7 +7,7 @@ from modwatch.alerts.messages import ActiveAlert
 from modwatch.tracking.client import connect, experiment_id
 from modwatch.tracking.facts import DayTables
 from modwatch.tracking.runs import publish_day, publish_timeline, published_days
-from modwatch.tracking.view import days_url
+from modwatch.tracking.view import days_address, days_url
 
 DAY = date(2026, 1, 5)
 COLUMNS = ["status", "alerts", "checks", "drift", "comments", "accuracy", "OC-Acc", "RE", "labels"]
@@ -22,6 +22,11 @@ def test_the_view_is_saved_once(mlflow_url, experiment):
         assert client.get_experiment(number).tags == before
     assert url.endswith(f"/#/experiments/{number}/runs?workflowType=machine_learning&"
                         "viewStateShareKey=days")  # fmt: skip
+
+
+def test_while_mlflow_is_down_its_start_page_is_the_address(free_port):
+    down = f"http://ops:secret@127.0.0.1:{free_port}"
+    assert days_address(down) == f"http://127.0.0.1:{free_port}"
 
 
 def test_mlflow_shows_one_row_a_day_with_its_status(

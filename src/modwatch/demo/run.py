@@ -19,6 +19,7 @@ from modwatch.review.quality_control.gold import add_gold
 from modwatch.stack.airflow_client import AirflowClient, DayRun
 from modwatch.stack.installation import Narrator
 from modwatch.stack.supervisor import MemoryGauge, interruptible
+from modwatch.tracking.view import days_address
 
 _DAY_SECONDS = 120
 _TRAINING_SECONDS = 600
@@ -213,7 +214,7 @@ def _stay_up(demo: Demo) -> None:
     settings = demo.settings
     print(
         f"  Airflow      {settings.airflow_url}   user admin, password {demo.airflow.password}\n"
-        f"  MLflow       {settings.mlflow_url}\n"
+        f"  MLflow       {days_address(settings.mlflow_url)}\n"
         f"  console      {settings.console_url}   token {token}\n"
         f"  validation   {settings.checks_root}/index.html\n"
         f"  audit        {settings.lake_root}/_audits/{AUDIT}/report.html\n"

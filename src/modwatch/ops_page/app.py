@@ -11,11 +11,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from modwatch.errors import ModwatchError
 from modwatch.ops_page.overview import read_overview, render_overview
 from modwatch.resources import Resources
-from modwatch.tracking.client import public_url
 from modwatch.tracking.history import thresholds
 from modwatch.tracking.runs import published_history
 from modwatch.tracking.timeline_page import timeline_page
-from modwatch.tracking.view import days_url
+from modwatch.tracking.view import days_address
 
 #: Seconds for which a page is shown again before it is read anew.
 FRESH_SECONDS = 15.0
@@ -53,10 +52,7 @@ def create_ops_app(at: Resources, logged_in: Callable[..., Any]) -> FastAPI:
     @app.get("/mlflow")
     def open_mlflow() -> RedirectResponse:
         """Lead to the saved view of the days, or to MLflow's start while it is down."""
-        try:
-            return RedirectResponse(days_url(settings.mlflow_url))
-        except ModwatchError:
-            return RedirectResponse(public_url(settings.mlflow_url))
+        return RedirectResponse(days_address(settings.mlflow_url))
 
     return app
 

@@ -16,6 +16,7 @@ from modwatch.stack.logs import added
 from modwatch.stack.processes import counted, members
 from modwatch.stack.record import PartState, StackFolder, already_runs
 from modwatch.stack.supervisor import interruptible
+from modwatch.tracking.view import days_address
 
 #: Seconds for everything to become ready, on a slow machine with an empty home.
 _START_SECONDS = 300
@@ -124,7 +125,7 @@ def pages(settings: Settings) -> str:
             settings.airflow_url,
             f"user admin, password in {home / 'airflow'}/passwords.json",
         ),
-        ("MLflow", settings.mlflow_url, ""),
+        ("MLflow", days_address(settings.mlflow_url), ""),
         ("console", settings.console_url, "`modwatch token NAME` prints a token to sign in with"),
         ("validation", f"{settings.checks_root}/index.html", ""),
         ("logs", str(home / "logs"), "`modwatch logs`"),

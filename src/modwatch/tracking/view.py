@@ -6,7 +6,8 @@ MLflow keeps a shared view of an experiment as JSON in a tag; a link names the t
 import json
 from typing import TYPE_CHECKING, Any
 
-from modwatch.tracking.client import connect, experiment_id, view_url
+from modwatch.errors import TrackingError
+from modwatch.tracking.client import connect, experiment_id, public_url, view_url
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -51,6 +52,14 @@ def days_url(tracking_uri: str, experiment: str = "modwatch") -> str:
         number = experiment_id(client, experiment)
         save_view(client, number)
     return view_url(tracking_uri, number, VIEW)
+
+
+def days_address(tracking_uri: str) -> str:
+    """Return the URL of the saved view, or that of MLflow's start page while MLflow is down."""
+    try:
+        return days_url(tracking_uri)
+    except TrackingError:
+        return public_url(tracking_uri)
 
 
 def _state() -> dict[str, Any]:
