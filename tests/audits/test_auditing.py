@@ -15,6 +15,7 @@ from small_audits import plan_audit
 from sqlalchemy import select, text
 
 from modwatch.audit import files
+from modwatch.audit.descriptions import describe_plan
 from modwatch.audit.dsa import DsaReportError
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.verify import verify
@@ -312,6 +313,28 @@ def test_a_day_without_scores_is_named(at: Resources) -> None:
     at.lake.replace("scores", TUESDAY, [], role="champion")
     with pytest.raises(AuditError, match=f"{TUESDAY} has [0-9]+ comments and 0 scores"):
         plan_audit(at, REQUEST, actor="eva")
+
+
+def test_a_day_that_was_never_scored_is_refused_or_named(at: Resources) -> None:
+    wednesday, longer = "2026-01-07", replace(REQUEST, last=TUESDAY + datetime.timedelta(days=1))
+    with pytest.raises(AuditError, match=rf"has no scores on 1 day \({wednesday}\)"):
+        plan_audit(at, longer, actor="eva")
+    assert at.audit_store.names() == []
+    allowed = replace(longer, allow_missing_days=True)
+    to_the_labels(at, allowed)
+    audit = open_audit(at, "january")
+    sentence = f"Not covered: 1 day ({wednesday}) between {MONDAY} and {wednesday} had no scores"
+    assert sentence in describe_plan(audit.plan)
+    assert plan_audit(at, allowed, actor="eva") == audit.plan
+    label_everything(at)
+    open_audit(at, "january").seal()
+    open_audit(at, "january").estimate()
+    open_audit(at, "january").sign_off(actor="fay")
+    report = at.audit_store.read("january")
+    assert verify(report) == []
+    open_audit(at, "january").publish(service="Forum")
+    page = at.audit_store.read("january")["report.html"].decode()
+    assert page.count(sentence) == 1
 
 
 def test_another_model_in_mid_period_is_refused(at: Resources) -> None:

@@ -1,6 +1,7 @@
 """Descriptions of plan and result in Markdown, to read before approving and signing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from modwatch.audit.confirmations import expected_confirmations
@@ -24,6 +25,32 @@ _FORECASTS = {
     "precision": "precision",
     "prevalence_unflagged": "share of positives among the unflagged",
 }
+
+
+#: Most days that a sentence names.
+_NAMED = 31
+
+
+def describe_days(days: Sequence[date]) -> str:
+    """Return the number of days, and which they are.
+
+    >>> describe_days([date(2026, 1, 5), date(2026, 1, 9)])
+    '2 days (2026-01-05, 2026-01-09)'
+    """
+    named = ", ".join(map(str, days[:_NAMED]))
+    more = f" and {len(days) - _NAMED} more" if len(days) > _NAMED else ""
+    return f"{len(days)} day{'s' if len(days) > 1 else ''} ({named}{more})"
+
+
+def describe_missing_days(plan: AuditPlan) -> list[str]:
+    """Return in a sentence which days the audit says nothing about, for report and approval."""
+    if not plan.missing_days:
+        return []
+    return [
+        f"Not covered: {describe_days(plan.missing_days)} between {plan.first} and {plan.last} had "
+        "no scores when the audit was planned. Comments of these days, if there were any, were "
+        "neither counted nor drawn, and no figure of the audit says anything about them."
+    ]
 
 
 def describe_plan(plan: AuditPlan) -> str:
@@ -64,6 +91,7 @@ few positives to estimate it in 0.25 % of such audits.
             f"**{plan.first} to {plan.last}**: {comments:,} comments, {flagged:,} flagged by model "
             f"{plan.model_version} ({_decided(plan)}).",
             "\n".join(["| decided | score | comments | to label |", "|---|---|---:|---:|", *rows]),
+            *(f"**{sentence}**" for sentence in describe_missing_days(plan)),
             f"{_stages(plan, wanted)} {_further(plan)}: {_effort(plan, wanted)}. Deadline: "
             f"{plan.deadline_days} days{' per stage' if plan.stages > 1 else ''}. Confidence "
             f"level: {_percent(plan.rule.level)}.",

@@ -147,6 +147,11 @@ class AuditPlan:
         return 2 if self.confirmations is None else 3
 
     @property
+    def missing_days(self) -> tuple[date, ...]:
+        """Days of the period without any score, of which the audit says nothing."""
+        return tuple(day.day for day in self.population if not day.comments)
+
+    @property
     def first(self) -> date:
         """First day of the period."""
         return self.population[0].day

@@ -17,6 +17,7 @@ from sqlalchemy import Engine
 
 from modwatch.audit import evidence, files
 from modwatch.audit.consistency import outcome_problems
+from modwatch.audit.descriptions import describe_days
 from modwatch.audit.design import design
 from modwatch.audit.draw import draw
 from modwatch.audit.dsa.statement import refuse_unusable
@@ -132,8 +133,8 @@ class Audit:
         """Survey the period, and seal the plan of `request`; return it.
 
         Raises:
-            AuditError: the period is empty, has days without scores or with several models, or the
-                audit was planned before by another request.
+            AuditError: the period is empty, has days without scores that the request does not
+                allow, or with several models, or the audit was planned before by another request.
             DesignError: fewer labels than the strata need.
         """
         if chain := self.store.chain(self.name):
@@ -149,6 +150,12 @@ class Audit:
         known = sources.known_labels(self.lake, days)
         made = design(flagged, unflagged, request.first_stage_labels, request.options, known)
         plan = request.planned(days, made)
+        if plan.missing_days and not request.allow_missing_days:
+            raise AuditError(
+                f"the period has no scores on {describe_days(plan.missing_days)}; run "
+                "score_comments for them, choose another period, or allow missing days "
+                "(allow_missing_days, --allow-missing-days), which the report then names"
+            )
         content = {files.PLAN: plan.to_json().encode()}
         self._record("planned", actor=actor, content=content, note=request.origin)
         return plan

@@ -48,6 +48,8 @@ class AuditRequest:
     four_eyes: bool = True
     #: Name of a public random value of the future that the seed depends on, too; empty for none.
     public_value: str = ""
+    #: Plan although days of the period have no scores; the plan and the report name them.
+    allow_missing_days: bool = False
     #: Where the request comes from, such as a DAG run; only the same origin may plan it again.
     origin: str = ""
 

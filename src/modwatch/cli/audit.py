@@ -111,6 +111,12 @@ def _add_design(plan: argparse.ArgumentParser) -> None:
         default=None,
         help="one person may plan, approve and sign; the report says so",
     )
+    plan.add_argument(
+        "--allow-missing-days",
+        action="store_true",
+        default=None,
+        help="plan although days of the period have no scores; the report names them",
+    )
     plan.add_argument("--service", help="name of the service that the report will describe")
     _add_actor(plan)
 

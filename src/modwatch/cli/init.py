@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import webbrowser
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -348,7 +349,15 @@ def _run(path: Path, chosen: datetime.date) -> None:
         )
         subprocess.run([sys.executable, "-m", "modwatch", "train"], check=True)
     _run_day(chosen)
+    _open_pages(settings)
     print(f"\n{pages(settings)}\n\n`modwatch down` stops everything, `modwatch up` goes on.")
+
+
+def _open_pages(settings: Settings) -> None:
+    """Open console and dashboard in a browser, where there is a screen."""
+    if sys.stdout.isatty() and {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        for url in (settings.console_url, settings.mlflow_url):
+            webbrowser.open_new_tab(url)
 
 
 def _needs_model(settings: Settings) -> bool:

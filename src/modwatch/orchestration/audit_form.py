@@ -34,6 +34,13 @@ FORM: dict[str, Param] = {
         title="Last day",
         description="Inclusive. One model must have scored all days.",
     ),
+    "allow_missing_days": Param(
+        False,
+        type="boolean",
+        title="Allow missing days",
+        description="Plan the audit although days of the period have no scores. The approval page "
+        "and the report name these days. Without it such a period is refused.",
+    ),
     "service": Param(
         None,
         type=["null", "string"],

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import ceil
 
+from modwatch.audit.descriptions import describe_missing_days
 from modwatch.audit.evidence import Event
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.report import formatting
@@ -68,7 +69,12 @@ def answers(plan: AuditPlan, result: Result) -> list[str]:
             f"Of the {unflagged:,} comments that were not flagged, about {value} should have been "
             f"flagged ({formatting.level(plan.rule)}: {span})."
         )
-    return [*sentences, *_of_errors(result), *_without_label(plan, result)]
+    return [
+        *sentences,
+        *describe_missing_days(plan),
+        *_of_errors(result),
+        *_without_label(plan, result),
+    ]
 
 
 def _of_errors(result: Result) -> list[str]:
