@@ -37,8 +37,9 @@ Every task can be killed, retried and cleared: sealed files do not change.
 - **A task is skipped**: somebody cancelled the audit; the last line of `chain.jsonl` says who. Its
   evidence stays. Trigger another.
 - **`plan` fails with AuditError**: the period has no comments, a day without scores, or several
-  models; the message names the day. Run *score_comments* for it, or choose another period. Or the
-  name is in use: choose another.
+  models; the message names the day. Run *score_comments* for it, choose another period, or trigger
+  the audit with *Allow missing days*, which the report then names. Or the name is in use: choose
+  another.
 - **`plan` fails with DesignError**: there are too few labels for the strata; the message says how
   many are required.
 - **`label` waits although everybody is done**: comments may be escalated to a lead; its log counts
