@@ -1,6 +1,8 @@
 """What the DAG files share; the notifier with real channels and a real database."""
 
 import datetime
+import re
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +13,7 @@ from receivers import Webhook, webhook
 
 from modwatch import errors
 from modwatch.errors import SettingsError
+from modwatch.ingest.community import Community
 from modwatch.orchestration import (
     TASK_DEFAULTS,
     TaskFailureNotifier,
@@ -18,6 +21,7 @@ from modwatch.orchestration import (
     daily_schedule,
     day_of,
     monthly_schedule,
+    task_of,
 )
 
 DAY = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
@@ -186,3 +190,26 @@ def test_a_partition_that_is_no_day_is_refused_with_the_remedy(key: str) -> None
 def test_what_passes_by_itself_is_retried(error: Exception, action: RetryAction) -> None:
     policy = TASK_DEFAULTS["retry_policy"]
     assert policy.evaluate(error, try_number=1, max_tries=2).action is action
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_log_of_a_task_tells_its_rows_and_its_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, caplog: pytest.LogCaptureFixture, fails: bool
+) -> None:
+    monkeypatch.setenv("MODWATCH_HOME", str(tmp_path))
+
+    def count(resources: Any, day: datetime.date) -> int:
+        read = resources.lake.replace("landed", day, Community(comments_per_day=40).read(day))
+        if fails:
+            raise ValueError(WORDS)
+        return read + sum(batch.num_rows for batch in resources.lake.read("landed", day))
+
+    run = task_of(count).function
+    with caplog.at_level("INFO"), pytest.raises(ValueError) if fails else nullcontext():  # noqa: PT011
+        run(data_interval_start=DAY)
+    [line] = [each.getMessage() for each in caplog.records if "took" in each.getMessage()]
+    read = "nothing" if fails else r"landed (\d+)"
+    assert re.fullmatch(
+        rf"count of 2026-01-05 took \d.\d s; rows read: {read}; wrote: landed (\d+)", line
+    )
+    assert WORDS not in line

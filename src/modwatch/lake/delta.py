@@ -8,7 +8,7 @@ import datetime
 import logging
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from modwatch.errors import LakeError
 from modwatch.lake.privacy import keep_private
 from modwatch.lake.schemas import PARTITIONS, TABLES
+from modwatch.lake.traffic import Traffic
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ class Lake:
 
     #: Folder or object-store URL; deltalake reads the credentials from the environment.
     root: str
+    #: What was read and written through this object.
+    traffic: Traffic = field(default_factory=Traffic, compare=False, repr=False)
 
     def replace(
         self, table: str, day: datetime.date, batches: Iterable[pa.RecordBatch], **keys: Key
@@ -80,6 +83,7 @@ class Lake:
                 f"table {table} of {self.root} could not be written for {day} "
                 f"({type(exc).__name__}); check MODWATCH_LAKE, its permissions and free space"
             ) from None
+        self.traffic.written[table] += counted.rows
         _log.info(
             "day replaced",
             extra={"event": "lake.replace", "table": table, "day": str(day), "rows": counted.rows},
@@ -193,14 +197,16 @@ class Lake:
         columns: Sequence[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         try:
-            yield from dataset.to_batches(
+            for batch in dataset.to_batches(
                 columns=list(columns) if columns else None,
                 filter=condition,
                 batch_size=_BATCH_ROWS,
                 # One fragment at a time, to keep the order of the files and to bound the memory.
                 fragment_readahead=0,
                 batch_readahead=1,
-            )
+            ):
+                self.traffic.read[table] += batch.num_rows
+                yield batch
         except (DeltaError, OSError, pa.ArrowException) as exc:
             raise LakeError(
                 f"table {table} of {self.root} could not be read ({type(exc).__name__}); "

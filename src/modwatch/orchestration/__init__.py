@@ -1,6 +1,8 @@
 """Shared by the DAG files: schedules, the day of a run, retries and failure alerts."""
 
 import datetime
+import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +20,8 @@ from airflow.sdk import (
 
 from modwatch.errors import SettingsError
 from modwatch.settings import load_settings
+
+_log = logging.getLogger(__name__)
 
 #: Errors that pass by themselves, of which some belong to those that do not.
 _RETRIED = ["modwatch.errors.RoutingOutdatedError"]
@@ -158,7 +162,8 @@ def task_of(step: Callable[..., Any], **options: Any) -> Any:
     """Return the task that runs a step of `modwatch.pipeline.daily` for the run's day.
 
     A mapped task passes the step's further arguments in `part`. The return value (a count, ids)
-    goes to XCom. `options` are those of the operator, such as its pool.
+    goes to XCom. The log tells the rows of each table that were read and written, and the time.
+    `options` are those of the operator, such as its pool.
     """
 
     @task(task_id=step.__name__, **options)  # type: ignore[untyped-decorator]
@@ -167,8 +172,14 @@ def task_of(step: Callable[..., Any], **options: Any) -> Any:
     ) -> Any:
         from modwatch.resources import open_resources  # parsing a DAG imports nothing heavy
 
+        day, begun = day_of(dag_run, data_interval_start), time.monotonic()
         with open_resources() as resources:
-            return step(resources, day_of(dag_run, data_interval_start), **(part or {}))
+            try:
+                return step(resources, day, **(part or {}))
+            finally:  # also of a step that failed: how far did it come?
+                seconds = time.monotonic() - begun
+                rows = resources.lake.traffic
+                _log.info("%s of %s took %.1f s; rows %s", step.__name__, day, seconds, rows)
 
     return run
 
