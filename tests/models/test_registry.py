@@ -1,5 +1,6 @@
 """The registry against a real MLflow: SQLite, and one real server."""
 
+import datetime
 import os
 import shutil
 import signal
@@ -23,6 +24,7 @@ from modwatch.models.manifest import read_manifest, write_manifest
 from modwatch.models.registry import (
     champion_version,
     fetch,
+    record_service,
     register,
     roll_back,
     set_alias,
@@ -61,6 +63,23 @@ def registered(folder: Path, uri: str, name: str) -> str:
 def test_no_champion_says_what_to_do(sqlite: str) -> None:
     with pytest.raises(NoChampionError, match=r"nobody@champion.*modwatch train"):
         champion_version("nobody", sqlite)
+
+
+def test_the_page_of_a_version_has_its_card_and_the_days_that_it_scored(
+    tiny_artifact: Path, sqlite: str
+) -> None:
+    version = registered(tiny_artifact, sqlite, "with-page")
+    days = [datetime.date(2026, 1, day) for day in (5, 6, 7)]
+    for served in (days[:1], days, days):
+        others = {"of-the-source": days, "99": days}
+        record_service("with-page", {version: served, **others}, tracking_uri=sqlite)
+    client = mlflow.MlflowClient(sqlite)
+    page = client.get_model_version("with-page", version)
+    assert page.description.startswith("# Toxicity model")
+    for part in ("Training data", "## Validation", "## Use and limits"):
+        assert part in page.description
+    assert page.tags["modwatch.served"] == "3 days, 2026-01-05 to 2026-01-07"
+    assert "modwatch model rollback" in client.get_registered_model("with-page").description
 
 
 def test_the_reference_is_read_without_the_weights(

@@ -386,3 +386,13 @@ def test_what_is_insufficient_is_null_in_the_table() -> None:
     ).astype(dict.fromkeys(("alpha", "value", "low", "high"), "Float64"))  # fmt: skip
     (row,) = tables.measurement_rows(DAY, measured, "digest").to_pylist()
     assert [row[name] for name in ("strategy", "alpha", "value", "low", "high")] == [None] * 5
+
+
+def test_the_days_that_each_version_scored(lake: Lake) -> None:
+    days = [DAY + datetime.timedelta(days=k) for k in range(4)]
+    assert tables.served_days(lake) == {}
+    for day, version in zip(days, ("6", "7", "6", "7"), strict=True):
+        rows = batch(ROUTING_DESIGN, dt=[day] * 2, model_version=version, strategy="uncertainty",
+                     review_fraction=0.1, stratum=[0, 1], population=9, sample=1)  # fmt: skip
+        lake.replace("routing_design", day, [rows])
+    assert tables.served_days(lake) == {"6": days[::2], "7": days[1::2]}

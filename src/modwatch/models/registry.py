@@ -4,6 +4,7 @@ MLflow is imported inside the functions, because the import takes seconds. No gl
 MLflow is changed: the tracking URI is passed with each call.
 """
 
+import datetime
 import hashlib
 import importlib.util
 import json
@@ -11,7 +12,7 @@ import logging
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version as installed
@@ -38,6 +39,8 @@ _DIGEST_TAG = "modwatch.digest"
 _REQUEST_TAG = "modwatch.request"
 #: The tag of a version that was registered without a run, with the run of its evaluation.
 _RUN_TAG = "modwatch.run"
+#: The tag of a version with the days that it scored.
+_SERVED_TAG = "modwatch.served"
 #: The artifact of a version's run with its `models.evaluation.Evaluation`.
 _EVALUATION = "evaluation_of_version_{}.json"
 #: The tag of a version that gives a model of others its threshold.
@@ -47,6 +50,13 @@ _SCRIPT = "modwatch.scoring.pyfunc"
 _ARTIFACT = "artifact"
 #: Columns of its predictions, beside `flagged`.
 _PREDICTIONS = ("prob", "uncertainty", "model_variance", "mutual_information")
+#: Description of a model, for its page.
+_ABOUT = f"""Scores comments for toxicity, with the model's uncertainty.
+
+The version with the alias `{CHAMPION}` scores each day; `{CHALLENGER}` scores it in shadow, for
+comparison; `{_PREVIOUS}` is what `modwatch model rollback` goes back to. The page of a version has
+its data, metrics and limits; its tag `{_SERVED_TAG}` has the days that it scored.
+"""
 _NEEDS = ("mlflow", "torch", "transformers", "tokenizers", "safetensors")
 
 
@@ -89,6 +99,7 @@ def register(
             run_id=run_id,
             model_id=logged.model_id,
             tags={**tags, _DIGEST_TAG: digest, _REQUEST_TAG: request},
+            description=_description(folder),
         )
     logger.info(
         "Model registered.",
@@ -143,6 +154,35 @@ def read_evaluation(name: str, version: str, tracking_uri: str) -> dict[str, Any
             run_id=run_id, artifact_path=file, dst_path=scratch, tracking_uri=tracking_uri
         )
         return dict(json.loads(Path(path).read_text("utf-8")))
+
+
+def record_service(
+    name: str, served: Mapping[str, Sequence[datetime.date]], *, tracking_uri: str
+) -> None:
+    """Tag each version with the days that it scored as champion; others than MLflow's are skipped.
+
+    Args:
+        name: of the model.
+        served: the days of each version, in order.
+        tracking_uri: of MLflow.
+
+    Raises:
+        TrackingError: MLflow cannot be reached.
+    """
+    with connect(tracking_uri) as client:
+        found = client.search_model_versions(f"name='{name}'")
+        known = {str(each.version): each for each in found}
+        for version, days in served.items():
+            text = f"{len(days)} days, {days[0]} to {days[-1]}" if len(days) > 1 else str(days[0])
+            if version in known and known[version].tags.get(_SERVED_TAG) != text:
+                client.set_model_version_tag(name, version, _SERVED_TAG, text)
+
+
+def _description(folder: Path) -> str:
+    """Return the model card without its metadata, for the page of the version; empty: no card."""
+    card = folder / "README.md"
+    text = card.read_text("utf-8") if card.exists() else ""
+    return text.rpartition("\n---\n")[2].strip()
 
 
 def record_decision(
@@ -413,7 +453,7 @@ def _ensure_model(client: "MlflowClient", name: str) -> None:
     from mlflow.exceptions import MlflowException
 
     try:
-        client.create_registered_model(name)
+        client.create_registered_model(name, description=_ABOUT)
     except MlflowException as exc:
         if exc.error_code != "RESOURCE_ALREADY_EXISTS":
             raise

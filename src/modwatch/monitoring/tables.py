@@ -23,6 +23,15 @@ from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay
 from modwatch.routing.design import strata_of
 
 
+def served_days(lake: Lake) -> dict[str, list[datetime.date]]:
+    """Return the days that each model version scored and that were routed, in order."""
+    served: dict[str, list[datetime.date]] = {}
+    for day in lake.days("routing_design"):
+        version = lake.table("routing_design", day, columns=["model_version"]).column(0)[0].as_py()
+        served.setdefault(version, []).append(day)
+    return served
+
+
 def labelled_day(lake: Lake, day: datetime.date, scores: DayScores) -> LabelledDay:
     """Return the whole population of `day` with the labels that people have given so far.
 

@@ -378,7 +378,9 @@ def publish(resources: "Resources", day: datetime.date) -> int:
 
     Days that were rejected or failed are published as such.
     """
+    from modwatch.models.registry import record_service
     from modwatch.monitoring import publication
+    from modwatch.monitoring.tables import served_days
 
     lake, checks, settings = resources.lake, resources.checks, resources.settings
     windows = {past: _window(resources, past) for past in _window(resources, day)}
@@ -404,6 +406,7 @@ def publish(resources: "Resources", day: datetime.date) -> int:
     )
     publication.publish_timeline(settings.mlflow_url, resources.alert_rules)
     publication.publish_groups(lake, settings.mlflow_url)
+    record_service(settings.model_name, served_days(lake), tracking_uri=settings.mlflow_url)
     return len(stale) + unmeasured
 
 
