@@ -172,7 +172,7 @@ def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install: Install) 
         assert stale_days(at, [MONDAY]) == [MONDAY]
         publish(at, MONDAY)
     _, run = day_run(home.settings.mlflow_url)
-    assert run.data.tags["alerts"] == "warning: queue_old"
+    assert run.data.tags["alerts"] == "warning: queue old"
     assert run.data.metrics["day/alerts"] == 1
     assert "it is old" in run.data.tags["mlflow.note.content"]
 
@@ -215,7 +215,7 @@ def test_a_rejected_day_has_a_run_with_its_reason_and_its_page(install: Install)
     home.run("collect_labels", "measure", "detect_drift", "raise_alerts", "publish")
     client, run = day_run(home.settings.mlflow_url)
     assert (run.info.status, run.data.tags["status"]) == ("FAILED", "rejected")
-    assert "checks_rejected" in run.data.tags["alerts"]
+    assert "checks rejected" in run.data.tags["alerts"]
     text = run.data.tags["mlflow.note.content"]
     assert text.startswith("**REJECTED**: `quarantined_most`: ")
     assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["checks.html"]

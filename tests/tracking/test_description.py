@@ -112,7 +112,7 @@ def test_the_tag_names_each_rule_once_the_worst_first():
     ]
     assert (
         alert_tag(most_severe_first(found))
-        == "critical: a_rule, z_rule; warning: a_rule; info: b_rule"
+        == "critical: a rule, z rule; warning: a rule; info: b rule"
     )
     assert [each.severity for each in most_severe_first(found)][:3] == ["critical"] * 3
 

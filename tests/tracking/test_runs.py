@@ -270,7 +270,7 @@ def test_a_day_without_measurements_has_a_failed_run(mlflow_url, experiment, pub
     assert (run.info.run_name, run.info.status) == ("2026-01-05", "FAILED")
     assert run.info.start_time == midnight_ms(DAY)
     assert run.data.metrics == {"day/alerts": 1.0}
-    expected = {"status": "rejected", "checks": "rejected", "alerts": "critical: volume_low"}
+    expected = {"status": "rejected", "checks": "rejected", "alerts": "critical: volume low"}
     assert expected.items() <= run.data.tags.items()
     assert published_digests(mlflow_url, experiment) == {DAY: day.digest}
     first, links = run.data.tags["mlflow.note.content"].splitlines()

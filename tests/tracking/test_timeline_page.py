@@ -90,7 +90,7 @@ def test_models_incidents_and_rejected_days_are_on_every_chart():
 
 def test_the_bounds_of_the_alert_rules_are_drawn():
     bounds = thresholds(load_rules())
-    assert bounds["collaboration/oc_accuracy"] == [(0.85, "oc_accuracy_low")]
+    assert bounds["collaboration/oc_accuracy"] == [(0.85, "oc accuracy low")]
     assert {key for key in bounds if key.startswith("drift/")} >= {"drift/score_psi"}
     day = PublishedDay(
         day=FIRST,

@@ -31,6 +31,15 @@ _DIRECTIONS = {"above": 1.0, "below": -1.0}
 _STRICTNESS = {"above": ("low", "value", "high"), "below": ("high", "value", "low")}
 
 
+def in_words(rule: str) -> str:
+    """Return the name of an alert rule as people read it.
+
+    >>> in_words("volume_low")
+    'volume low'
+    """
+    return rule.replace("_", " ")
+
+
 def most_severe(severities: Iterable[Severity]) -> Severity:
     """Return the highest severity.
 

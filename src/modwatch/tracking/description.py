@@ -7,6 +7,7 @@ from datetime import date, timedelta
 import pandas as pd
 
 from modwatch.alerts.messages import ActiveAlert
+from modwatch.alerts.rules import in_words
 from modwatch.tracking.changes import COMPARED, Change, changes
 from modwatch.tracking.facts import DayFacts, DayTables, UnmeasuredDay
 from modwatch.tracking.groups import describe_groups
@@ -143,11 +144,11 @@ def alert_tag(alerts: Sequence[ActiveAlert]) -> str:
     >>> one = ActiveAlert(rule="queue_old", subject="", severity="warning",
     ...                   since=date(2026, 1, 5), description="")
     >>> alert_tag([one]), alert_tag([])
-    ('warning: queue_old', 'none')
+    ('warning: queue old', 'none')
     """
     by_severity: dict[str, dict[str, None]] = {}
     for alert in alerts[:_MAX_TAG_ALERTS]:
-        by_severity.setdefault(alert.severity, {})[alert.rule] = None
+        by_severity.setdefault(alert.severity, {})[in_words(alert.rule)] = None
     return "; ".join(f"{name}: {', '.join(rules)}" for name, rules in by_severity.items()) or "none"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING
 
-from modwatch.alerts.rules import AlertRule
+from modwatch.alerts.rules import AlertRule, in_words
 from modwatch.tracking.keys import COUNTED, INTERVALS_TAG, KEYS, Interval, threshold_rows
 from modwatch.tracking.status import is_bad
 
@@ -88,8 +88,8 @@ class PublishedDay:
 def _rules_by_severity(tag: str) -> dict[str, list[str]]:
     """Return the rules that `description.alert_tag` lists.
 
-    >>> _rules_by_severity("critical: volume_low; warning: queue_old, scores_jumped")
-    {'critical': ['volume_low'], 'warning': ['queue_old', 'scores_jumped']}
+    >>> _rules_by_severity("critical: volume low; warning: queue old, scores jumped")
+    {'critical': ['volume low'], 'warning': ['queue old', 'scores jumped']}
     >>> _rules_by_severity("none")
     {}
     """
@@ -102,5 +102,5 @@ def thresholds(rules: Sequence[AlertRule]) -> dict[str, list[tuple[float, str]]]
     found: dict[str, list[tuple[float, str]]] = {}
     for rule in (rule for rule in rules if rule.open.compare != "insufficient"):
         for key in threshold_rows(rule.metric, rule.feature, rule.reference):
-            found.setdefault(key, []).append((rule.open.bound, rule.name))
+            found.setdefault(key, []).append((rule.open.bound, in_words(rule.name)))
     return found
