@@ -99,7 +99,7 @@ def test_the_bounds_of_the_alert_rules_are_drawn():
     )
     page = timeline_page([day], bounds)
     assert Elements(page).counts["line", "threshold"] == 1
-    assert "oc_accuracy_low: 0.85" in page
+    assert "oc accuracy low: 0.85" in page
 
 
 def test_a_hostile_name_is_text_and_nothing_runs():
