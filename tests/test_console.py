@@ -11,6 +11,7 @@ from installation import Installation
 from sqlalchemy import text
 
 from modwatch.console import AIRFLOW_PREFIX, MountedConsole, console_options, deliverer
+from modwatch.ops_page.mount import OPS_PREFIX
 from modwatch.resources import open_resources
 from modwatch.review.people import create_moderator, issue_token
 
@@ -84,8 +85,8 @@ def test_the_plugin_opens_nothing_until_it_is_asked(home: Installation) -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    (mounted,) = module.ModwatchPlugin.fastapi_apps
-    assert mounted["url_prefix"] == AIRFLOW_PREFIX
+    mounted = [each["url_prefix"] for each in module.ModwatchPlugin.fastapi_apps]
+    assert mounted == [AIRFLOW_PREFIX, OPS_PREFIX]
     assert not (home.home / "postgres").exists()
 
 

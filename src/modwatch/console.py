@@ -7,12 +7,13 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from modwatch.settings import EMBEDDED, Settings, load_settings
+from modwatch.mounted import MountedApplication
+from modwatch.settings import EMBEDDED, Settings
 
 # Airflow loads this module in all its processes, and the console takes 1.5 s to import: functions
 # import it when they need it.
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
     from modwatch.resources import Resources
     from modwatch.review.console.request_context import ConsoleOptions
@@ -104,44 +105,16 @@ def _oidc(settings: Settings, address: str) -> "OidcOptions | None":
     )
 
 
-class MountedConsole:
-    """The console inside another server; the first request connects to the database."""
+class MountedConsole(MountedApplication):
+    """The console inside another server."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._app: ASGIApp | None = None
-        self._exit = ExitStack()
-
-    def close(self) -> None:
-        """Disconnect from the database; the next request connects again."""
-        with self._lock:
-            self._app = None
-            self._exit.close()
-
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Serve one request."""
-        from starlette.concurrency import run_in_threadpool
-
-        if self._app is None:
-            self._app = await run_in_threadpool(self._open)
-        await self._app(scope, receive, send)
-
-    def _open(self) -> "ASGIApp":
-        from modwatch.resources import Resources
+    def _create(self, at: "Resources", exits: ExitStack) -> "ASGIApp":
         from modwatch.review.console.app import create_app
 
-        with self._lock:
-            if self._app is not None:  # another request was first
-                return self._app
-            settings = load_settings()
-            address = f"{settings.airflow_url.rstrip('/')}{AIRFLOW_PREFIX}"
-            with ExitStack() as opened:  # closed again if the next steps fail
-                at = Resources(settings, opened)
-                app = create_app(at.database, _options(at, address))
-                opened.enter_context(delivering(at, address))
-                self._exit.enter_context(opened.pop_all())
-            self._app = app
-            return app
+        address = f"{at.settings.airflow_url.rstrip('/')}{AIRFLOW_PREFIX}"
+        app = create_app(at.database, _options(at, address))
+        exits.enter_context(delivering(at, address))
+        return app
 
 
 @contextmanager
