@@ -219,7 +219,7 @@ def test_a_rejected_day_has_a_run_with_its_reason_and_its_page(install: Install)
     text = run.data.tags["mlflow.note.content"]
     assert text.startswith("**REJECTED**: `quarantined_most`: ")
     assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["checks.html"]
-    home.run(*TO_THE_QUEUE[1:], "measure", "publish")
+    home.run(*TO_THE_QUEUE[1:], "measure", "raise_alerts", "publish")
     _, run = day_run(home.settings.mlflow_url)
     assert run.info.status == "FINISHED"
 

@@ -46,7 +46,8 @@ def test_satisfies_the_interface(scorer: LocalScorer) -> None:
     assert 0 <= as_scorer.threshold <= 1
 
 
-# PyTorch 2.13 imports modules that it deprecates itself.
+# PyTorch 2.13 imports modules that it deprecates itself, and looks at all modules that are loaded.
+@pytest.mark.filterwarnings("ignore:The `airflow.")
 @pytest.mark.filterwarnings("ignore:`torch.jit.:DeprecationWarning")
 @pytest.mark.skipif(not shutil.which("g++"), reason="TorchInductor needs a C++ compiler")
 def test_a_compiled_encoder_gives_the_same_scores(
