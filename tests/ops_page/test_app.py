@@ -61,7 +61,7 @@ def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestCli
     head = page.partition("</h1>")[0]
     assert "2026-01-05" in head
     assert "critical since 2026-01-04" in head
-    assert "psi_high" in page
+    assert "psi high" in page
     assert "psi 0.31" in page
     assert re.search(r"<td>20 of \d+<td>", page), "labels of the day"
     assert "None yet." in page, "no audit was published"
