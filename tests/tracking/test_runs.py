@@ -95,7 +95,7 @@ def test_a_run_says_all_about_its_day(
         "estimates": "1 insufficient",
         "window": "12 of 14 days",
         "drift": "shift",
-        "alerts": "warning: scores_jumped",
+        "alerts": "warning: scores jumped",
     }
     assert expected.items() <= run.data.tags.items()
     assert run.data.tags["mlflow.note.content"].startswith("**WARNING** since 2026-01-05. ")
