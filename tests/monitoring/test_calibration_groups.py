@@ -1,20 +1,13 @@
 """Which groups of comments get prediction sets of their own."""
 
 import numpy as np
-import pytest
 from installation import MONDAY, TUESDAY
 from lake_days import put_comments, put_scores
 
-from modwatch.lake.delta import Lake
 from modwatch.metrics.estimation.labelled_day import fully_labelled
 from modwatch.monitoring.calibration_groups import MINIMUM_LABELS, calibration_groups
 
 SIZE = 3 * MINIMUM_LABELS
-
-
-@pytest.fixture
-def lake(tmp_path):
-    return Lake(root=str(tmp_path))
 
 
 def groups_of(lake, *days, **columns):

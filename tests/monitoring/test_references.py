@@ -36,16 +36,6 @@ def day(number: int) -> datetime.date:
     return MONDAY + number * ONE_DAY
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(root=str(tmp_path / "lake"))
-
-
-@pytest.fixture
-def checks(tmp_path: Path) -> CheckStore:
-    return CheckStore(root=str(tmp_path / "checks"))
-
-
 def profile(
     number: int, *, mean: float = 0.1, size: int = 600, version: str = "3", language: str = "de"
 ) -> Profile:

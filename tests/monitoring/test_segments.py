@@ -1,10 +1,8 @@
 """Segments of a day in the lake: counted from comments and scores, ranked against earlier days."""
 
 import datetime
-from pathlib import Path
 
 import numpy as np
-import pytest
 from lake_days import put_comments, put_profile, put_scores
 
 from modwatch.alerts.rules import load_rules
@@ -23,16 +21,6 @@ SIZE = 1_200
 PLATFORM = [("forum", "news")[n % 2] for n in range(SIZE)]
 LANGUAGE = [("de", "en-GB", None)[n // 2 % 3] for n in range(SIZE)]
 TEXT = ["x" * (10, 60, 300, 2_000)[n // 6 % 4] for n in range(SIZE)]
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(root=str(tmp_path / "lake"))
-
-
-@pytest.fixture
-def checks(tmp_path: Path) -> CheckStore:
-    return CheckStore(root=str(tmp_path / "checks"))
 
 
 def put(

@@ -1,7 +1,6 @@
 import datetime
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -41,11 +40,6 @@ def batch(schema: pa.Schema, **columns: object) -> pa.RecordBatch:
 
 def ids(size: int) -> list[str]:
     return [f"c{number:03}" for number in range(size)]
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(root=str(tmp_path))
 
 
 @pytest.fixture

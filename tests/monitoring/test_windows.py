@@ -1,7 +1,6 @@
 """Which days are measured together, on a real lake."""
 
 import datetime
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,11 +10,6 @@ from modwatch.lake.schemas import TABLES
 from modwatch.monitoring.windows import Window, seconds_per_decision, windows
 
 DAYS = [datetime.date(2026, 1, 5) + datetime.timedelta(days=n) for n in range(4)]
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(root=str(tmp_path / "lake"))
 
 
 def write(lake: Lake, table: str, day: datetime.date, rows: list[dict[str, object]]) -> None:

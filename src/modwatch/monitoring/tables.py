@@ -25,10 +25,16 @@ from modwatch.routing.design import strata_of
 
 def served_days(lake: Lake) -> dict[str, list[datetime.date]]:
     """Return the days that each model version scored and that were routed, in order."""
+    days = lake.days("routing_design")
+    if not days:
+        return {}
+    batches = lake.read_between(
+        "routing_design", days[0], days[-1], columns=["dt", "model_version"]
+    )
+    version_of = {row["dt"]: row["model_version"] for batch in batches for row in batch.to_pylist()}
     served: dict[str, list[datetime.date]] = {}
-    for day in lake.days("routing_design"):
-        version = lake.table("routing_design", day, columns=["model_version"]).column(0)[0].as_py()
-        served.setdefault(version, []).append(day)
+    for day in sorted(version_of):
+        served.setdefault(version_of[day], []).append(day)
     return served
 
 

@@ -81,13 +81,12 @@ def plan_shards(resources: "Resources", day: datetime.date) -> list[Shard]:
     Raises:
         NoChampionError: the source brought no scores, and no model is registered.
     """
-    from modwatch.scoring.own import own_version
     from modwatch.scoring.shards import shards
 
     lake, settings = resources.lake, resources.settings
     texts = lake.read("comments", day, columns=["row", "text"])
     planned = shards(texts, shard_tokens=settings.shard_tokens)
-    version = own_version(lake.read("comments", day, columns=["model_version"]))
+    version = _own_version(resources, day)
     if version is None and (planned or not settings.own_scores):
         version = resources.planned_version()
     lake.replace("staged_scores", day, [])
@@ -437,12 +436,18 @@ def _window(resources: "Resources", day: datetime.date) -> list[datetime.date]:
     return days.trailing(day, resources.settings.window_days)
 
 
+def _own_version(resources: "Resources", day: datetime.date) -> str | None:
+    """Return the model version of scores that the source brought; None: a model scores the day."""
+    from modwatch.scoring.own import own_version
+
+    return own_version(resources.lake.read("comments", day, columns=["model_version"]))
+
+
 def _scored_columns(resources: "Resources", day: datetime.date) -> tuple[str, ...]:
     """Return the columns of the day's comments that its scores are made from."""
     from modwatch.scoring import own
 
-    versions = resources.lake.read("comments", day, columns=["model_version"])
-    return ("comment_id", "text") if own.own_version(versions) is None else own.COLUMNS
+    return ("comment_id", "text") if _own_version(resources, day) is None else own.COLUMNS
 
 
 def _references(resources: "Resources", day: datetime.date) -> "list[Reference]":
@@ -458,12 +463,11 @@ def _keep_model_reference(resources: "Resources", day: datetime.date) -> str | N
     None: nothing is staged. Scores of the source have no model that could bring one.
     """
     from modwatch import quality
-    from modwatch.scoring.own import own_version
 
     lake = resources.lake
     staged = lake.read("staged_scores", day, columns=["model_version"])
     version = next((batch.column(0)[0].as_py() for batch in staged if len(batch)), None)
-    own = own_version(lake.read("comments", day, columns=["model_version"])) is not None
+    own = _own_version(resources, day) is not None
     brought = None if version is None or own else resources.model_reference(version)
     rows = [] if brought is None else [quality.profile_rows(day, brought)]
     lake.replace("model_references", day, rows)

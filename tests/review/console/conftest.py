@@ -49,6 +49,14 @@ def bearer(token: str) -> dict[str, str]:
 
 
 @pytest.fixture
+def scraper(engine: Engine) -> dict[str, str]:
+    """The header of Prometheus, which may read metrics and nothing else."""
+    ops = people.create_moderator(engine, "prometheus", "ops")
+    token = people.issue_token(engine, ops.id, scopes=["metrics:read"])
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
 def tab(client: TestClient, engine: Engine, ann: Moderator) -> Tab:
     """A tab in which ann reviews."""
     return Tab(client, engine, ann)

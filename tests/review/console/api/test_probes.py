@@ -15,13 +15,6 @@ Fill = Callable[[int], None]
 
 
 @pytest.fixture
-def scraper(engine: Engine) -> dict[str, str]:
-    ops = people.create_moderator(engine, "prometheus", "ops")
-    token = people.issue_token(engine, ops.id, scopes=["metrics:read"])
-    return {"Authorization": f"Bearer {token}"}
-
-
-@pytest.fixture
 def fresh(engine: Engine) -> Iterator[TestClient]:
     with TestClient(create_app(engine, ConsoleOptions(metrics_age=timedelta()))) as client:
         yield client
