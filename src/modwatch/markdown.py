@@ -1,6 +1,16 @@
 """Markdown that people read as a page and as text."""
 
+import re
 from collections.abc import Sequence
+
+
+def markdown_text(text: str) -> str:
+    """Return `text` so that Markdown shows it as it is: names in it are no links and no tags.
+
+    >>> print(markdown_text("platform=[a](b), <i>, 8.0 %"))
+    platform=\\[a\\](b), \\<i\\>, 8.0 %
+    """
+    return re.sub(r"([\\`*_\[\]<>#|~])", r"\\\1", " ".join(text.split()))
 
 
 def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

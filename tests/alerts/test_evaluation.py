@@ -4,10 +4,12 @@ import datetime
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from installation import Installation, table_rows
 from killing import run
 from receivers import Webhook, closed_port, mail_server, webhook
@@ -167,6 +169,7 @@ def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(
     told = server.requests[0].json
     assert told["text"].endswith(f"Most of it: {segment['sentence']}.")
     assert told["segment"]["name"] == "platform=forum"
+    assert [each.segment for each in active_on(at, day(1))] == [segment["sentence"]]
     put(at, 2, 0.05)
     at.lake.replace("segments", day(2), [])
     judge(at, 2)
@@ -182,12 +185,26 @@ def test_what_stands_is_kept_by_day_for_the_days_run(at: Resources) -> None:
         put(at, number, value)
     daily.raise_alerts(at, day(3))
     assert [alert_tag(active_on(at, day(n))) for n in range(4)] == [
-        "none", "warning: shifted", "warning: shifted", "none",
+        *("none", "warning: Shifted (prob, against the fixed reference)"),
+        *("warning: Shifted (prob, against the fixed reference)", "none"),
     ]  # fmt: skip
     [standing] = active_on(at, day(1))
-    assert standing.line.startswith("**warning**: `shifted` (prob,fixed) since 2026-01-06: psi")
+    assert standing.description.startswith("psi (prob,fixed) is 0.3 ")
+    assert standing.since == day(1)
     [unknown] = active_on(at, day(2))
     assert "could not be estimated" in unknown.description
+
+
+def test_alerts_that_an_earlier_version_stored_are_read_and_stored_anew(at: Resources) -> None:
+    put(at, 0, 0.3)
+    daily.raise_alerts(at, day(0))
+    [alert] = active_on(at, day(0))
+    old = at.lake.table("alerts", day(0)).drop_columns(["headline", "segment"])
+    path = f"{at.settings.lake_root}/alerts"
+    write_deltalake(path, old, mode="overwrite", schema_mode="overwrite")
+    assert active_on(at, day(0)) == (replace(alert, headline=""),)
+    daily.raise_alerts(at, day(0))
+    assert active_on(at, day(0)) == (alert,)
 
 
 def test_nothing_is_written_again_that_has_not_changed(at: Resources) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 from modwatch.alerts.messages import ActiveAlert, most_severe_first
 from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking import description
-from modwatch.tracking.description import alert_tag
+from modwatch.tracking.description import alert_tag, rule_tag
 from modwatch.tracking.effects import drift_status
 from modwatch.tracking.facts import DayTables
 from modwatch.tracking.keys import checked, deployed_estimates
@@ -34,7 +34,13 @@ def test_a_bad_day_reads_as_in_the_golden_file(full_tables, facts):
     names = ("queue_old", "scores_jumped", "scores_shifted", "volume_high", "volume_low")
     standing = tuple(
         ActiveAlert(
-            rule=name, subject="", severity="warning", since=DAY, description="psi 0.3 of 0.2"
+            rule=name,
+            subject="",
+            severity="warning",
+            since=DAY,
+            description="psi 0.3 of 0.2",
+            headline="More comments are flagged" if name == "scores_jumped" else "",
+            segment="platform=[app](http://x): flagged 8.0 % → 37.0 %" * (name == "scores_jumped"),
         )
         for name in names
     )
@@ -102,7 +108,15 @@ def active(rule, severity):
     return ActiveAlert(rule=rule, subject="", severity=severity, since=DAY, description="")
 
 
-def test_the_tag_names_each_rule_once_the_worst_first():
+def test_the_tag_says_what_each_alert_says_the_worst_first():
+    said = [("warning", "Late"), ("warning", "Few: 0.1 times"), ("info", "Odd")]
+    found = [
+        dataclasses.replace(active("rule", severity), headline=text) for severity, text in said
+    ]
+    assert alert_tag(found) == "warning: Late; Few: 0.1 times; info: Odd"
+
+
+def test_the_timeline_has_each_rule_once_the_worst_first():
     found = [
         active("b_rule", "info"),
         active("z_rule", "critical"),
@@ -111,11 +125,15 @@ def test_the_tag_names_each_rule_once_the_worst_first():
         active("a_rule", "critical"),
     ]
     assert (
-        alert_tag(most_severe_first(found))
+        rule_tag(most_severe_first(found))
         == "critical: a rule, z rule; warning: a rule; info: b rule"
     )
     assert [each.severity for each in most_severe_first(found)][:3] == ["critical"] * 3
 
 
-def test_the_tag_stays_short():
-    assert len(alert_tag([active(f"rule_{n:050}", "info") for n in range(999)])) < 4000
+def test_the_tags_stay_short():
+    many = [active(f"rule_{n:050}", "info") for n in range(999)]
+    assert len(rule_tag(many)) < 4000
+    assert len(alert_tag(many)) < 4000
+    shown = alert_tag(many).split("; ")
+    assert shown[-1] == f"{999 - len(shown[:-1])} more"

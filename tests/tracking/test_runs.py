@@ -60,7 +60,12 @@ def test_a_run_says_all_about_its_day(
     mlflow_url, experiment, full_tables, facts, pictures, live, capfd
 ):
     incident = ActiveAlert(
-        rule="scores_jumped", subject="prob", severity="warning", since=DAY, description="psi 0.25"
+        rule="scores_jumped",
+        subject="prob",
+        severity="warning",
+        since=DAY,
+        description="psi 0.25",
+        headline="The scores differ",
     )
     facts = dataclasses.replace(facts, alerts=(incident,))
     run_id = publish_day(
@@ -95,7 +100,8 @@ def test_a_run_says_all_about_its_day(
         "estimates": "1 insufficient",
         "window": "12 of 14 days",
         "drift": "shift",
-        "alerts": "warning: scores jumped",
+        "alerts": "warning: The scores differ",
+        "mlflow.modwatch.rules": "warning: scores jumped",
     }
     assert expected.items() <= run.data.tags.items()
     assert run.data.tags["mlflow.note.content"].startswith("**WARNING** since 2026-01-05. ")
@@ -253,7 +259,12 @@ def test_a_day_rejected_after_it_was_measured_is_marked(
 def test_a_day_without_measurements_has_a_failed_run(mlflow_url, experiment, publish, live):
     """With the reason, the page and the alerts; and the day's measurement replaces it."""
     volume = ActiveAlert(
-        rule="volume_low", subject="", severity="critical", since=DAY, description="0.1 of 0.33"
+        rule="volume_low",
+        subject="",
+        severity="critical",
+        since=DAY,
+        description="0.1 of 0.33",
+        headline="Few comments",
     )
     day = UnmeasuredDay(
         day=DAY,
@@ -270,12 +281,12 @@ def test_a_day_without_measurements_has_a_failed_run(mlflow_url, experiment, pub
     assert (run.info.run_name, run.info.status) == ("2026-01-05", "FAILED")
     assert run.info.start_time == midnight_ms(DAY)
     assert run.data.metrics == {"day/alerts": 1.0}
-    expected = {"status": "rejected", "checks": "rejected", "alerts": "critical: volume low"}
+    expected = {"status": "rejected", "checks": "rejected", "alerts": "critical: Few comments"}
     assert expected.items() <= run.data.tags.items()
     assert published_digests(mlflow_url, experiment) == {DAY: day.digest}
     first, links = run.data.tags["mlflow.note.content"].splitlines()
     assert first.startswith("**REJECTED**: `empty_day`: 0 rows, allowed: at least 1. ")
-    assert "`volume_low` since 2026-01-05: 0.1 of 0.33" in first
+    assert "**critical**: Few comments, since 2026-01-05." in first
     assert f"{run_id}/artifacts/checks.html" in links
     measured = publish(DAY)
     [run] = live()

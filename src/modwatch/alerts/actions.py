@@ -5,8 +5,8 @@ installation: they are printed by `modwatch alerts history`, and never logged or
 """
 
 import datetime
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sqlalchemy import Date, Engine, cast, func, insert, select
@@ -62,6 +62,11 @@ class OpenIncident:
     severity: str
     since: datetime.date
     opened: datetime.date
+    #: Where most of a change of the scores is, as a sentence; empty: nowhere, or no such change.
+    segment: str = ""
+    #: The text of the last message, and the pages that it links, by name.
+    text: str = ""
+    links: Mapping[str, str] = field(default_factory=dict)
     acknowledged_by: str | None = None
     assignee: str | None = None
     silent_until: datetime.date | None = None
@@ -228,6 +233,9 @@ def _open_incident(
         severity=facts.get("severity", "critical"),
         since=day(facts["since"]) if facts.get("since") else last.dt,
         opened=opened,
+        segment=(facts.get("segment") or {}).get("sentence", ""),
+        text=last.payload["text"],
+        links=last.payload.get("links", {}),
         acknowledged_by=_last(each.person for each in mine if each.action == "acknowledge"),
         assignee=_last(each.assignee for each in mine if each.action == "assign"),
         silent_until=until,

@@ -20,6 +20,7 @@ from modwatch.alerts.incidents import (
 from modwatch.alerts.level_changes import level_changes
 from modwatch.alerts.messages import (
     ActiveAlert,
+    describe_finding,
     describe_value,
     incident_alert,
     series_name,
@@ -88,6 +89,7 @@ class Cause:
             severity=leading.rule.severity,
             since=min(dated.day if dated else incident.since, day),
             description=describe_value(leading.rule, value) if value else "",
+            headline=describe_finding(leading.rule, leading.subject, value),
         )
 
 

@@ -17,7 +17,7 @@ from modwatch.alerts.delivery import Channels, post
 from modwatch.alerts.messages import ActiveAlert, most_severe_first
 from modwatch.alerts.metrics import ANNOTATOR_METRICS, annotator_values, metric_values
 from modwatch.alerts.rules import AlertRule
-from modwatch.alerts.segments import with_segment
+from modwatch.alerts.segments import leading_segment, with_segment
 from modwatch.days import trailing
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import ALERTS
@@ -79,8 +79,9 @@ def evaluate(
         window_days=window_days,
         accepted=acceptances(database),
     )
+    metrics = {rule.name: rule.metric for rule in daily}
     for past in trailing(today, window_days):
-        _write_active(lake, past, causes)
+        _write_active(lake, past, causes, metrics)
     _log.info(
         "Alert rules evaluated.",
         extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": len(new)},
@@ -117,7 +118,10 @@ def evaluate_annotators(
 def active_alerts(rows: pa.Table) -> tuple[ActiveAlert, ...]:
     """Return one day's rows of the table `alerts` as alerts, the most severe first."""
     renamed = rows.drop_columns(["dt"]).rename_columns({"words": "description"})
-    return most_severe_first(ActiveAlert(**row) for row in renamed.to_pylist())
+    # Days of earlier versions have no headlines.
+    known = ({name: value for name, value in row.items() if value} for row in renamed.to_pylist())
+    empty = {"subject": "", "description": ""}
+    return most_severe_first(ActiveAlert(**(empty | row)) for row in known)
 
 
 def _last_day(
@@ -142,19 +146,27 @@ def _linked(message: OutboxMessage, links: Links) -> OutboxMessage:
     return replace(message, payload={**message.payload, "links": dict(links(message.dt))})
 
 
-def _write_active(lake: Lake, day: datetime.date, causes: Sequence[Cause]) -> None:
-    """Write the alerts that were active at the end of `day`, unless the table has them already."""
-    rows = [
-        {
-            "dt": day,
-            "rule": alert.rule,
-            "subject": alert.subject,
-            "severity": alert.severity,
-            "since": alert.since,
-            "words": alert.description,
-        }
-        for cause in causes
-        if (alert := cause.alert_on(day))
-    ]
+def _write_active(
+    lake: Lake, day: datetime.date, causes: Sequence[Cause], metrics: Mapping[str, str]
+) -> None:
+    """Write the alerts that were active at the end of `day`, unless the table has them already.
+
+    `metrics` are those of the rules, by name.
+    """
+    rows = []
+    for alert in filter(None, (cause.alert_on(day) for cause in causes)):
+        segment = leading_segment(lake, day, metrics[alert.rule], alert.subject)
+        rows.append(
+            {
+                "dt": day,
+                "rule": alert.rule,
+                "subject": alert.subject,
+                "severity": alert.severity,
+                "since": alert.since,
+                "words": alert.description,
+                "headline": alert.headline,
+                "segment": segment and segment["sentence"],
+            }
+        )
     if rows != lake.table("alerts", day).to_pylist():
         lake.replace("alerts", day, [pa.RecordBatch.from_pylist(rows, schema=ALERTS)])

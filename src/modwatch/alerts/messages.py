@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from modwatch.alerts.incidents import LevelChange, MetricValue, Transition
-from modwatch.alerts.rules import SEVERITIES, AlertRule, Severity
+from modwatch.alerts.rules import SEVERITIES, AlertRule, Severity, in_words
 
 _TRANSITIONS = {
     "opened": "Opened on {day}; it began on {since}.",
@@ -72,17 +72,20 @@ class ActiveAlert:
     since: datetime.date
     #: The day's value and the threshold; empty on a day without a value.
     description: str
+    #: What happened, as the alert says it; empty on days that earlier versions evaluated.
+    headline: str = ""
+    #: Where most of a change of the scores is, as a sentence; empty: nowhere, or no such change.
+    segment: str = ""
 
     @property
-    def line(self) -> str:
-        """The alert in one line of Markdown.
+    def said(self) -> str:
+        """The headline, or the name of the rule in words where there is none.
 
         >>> ActiveAlert(rule="scores_shifted", subject="prob,fixed", severity="warning",
-        ...             since=datetime.date(2026, 1, 5), description="psi 0.31").line
-        '**warning**: `scores_shifted` (prob,fixed) since 2026-01-05: psi 0.31'
+        ...             since=datetime.date(2026, 1, 5), description="psi 0.31").said
+        'Scores shifted (prob, against the fixed reference)'
         """
-        value = f": {self.description}" if self.description else ""
-        return f"**{self.severity}**: `{self.rule}`{_of(self.subject)} since {self.since}{value}"
+        return self.headline or _name_in_words(self.rule, self.subject)
 
 
 def most_severe_first(alerts: Iterable[ActiveAlert]) -> tuple[ActiveAlert, ...]:
@@ -372,23 +375,31 @@ def describe_finding(rule: AlertRule, subject: str, value: MetricValue | None) -
     >>> describe_finding(rule, "prob,fixed", None)
     'Scores shifted (prob, against the fixed reference)'
     """
-    feature, comma, reference = subject.rpartition(",")
-    if not comma or reference not in _REFERENCES:
-        feature, reference = subject, ""
     if not rule.title or ("{before}" in rule.title and (value is None or value.change is None)):
-        against = f", against {_REFERENCES[reference]}" if reference else ""
-        about = f" ({feature}{against})" if subject else ""
-        return rule.name.replace("_", " ").capitalize() + about
+        return _name_in_words(rule.name, subject)
     change = value.change if value else None
     number = "" if value is None or value.value is None else f"{value.value:.3g}"
     names = {
-        "feature": feature,
+        "feature": _feature_and_reference(subject)[0],
         "value": number,
         "before": f"{change.before.value:.3f}" if change else "",
         "after": f"{change.after.value:.3f}" if change else "",
     }
     title = re.sub(r"\{(\w+)\}", lambda found: names[found[1]], rule.title)
     return " ".join(title.split())
+
+
+def _name_in_words(rule: str, subject: str) -> str:
+    feature, reference = _feature_and_reference(subject)
+    against = f", against {_REFERENCES[reference]}" if reference else ""
+    about = f" ({feature}{against})" if subject else ""
+    return in_words(rule).capitalize() + about
+
+
+def _feature_and_reference(subject: str) -> tuple[str, str]:
+    """Return both parts of a subject; the latter is empty if it has none."""
+    feature, comma, reference = subject.rpartition(",")
+    return (feature, reference) if comma and reference in _REFERENCES else (subject, "")
 
 
 def written(day: datetime.date) -> str:

@@ -1,6 +1,8 @@
 """Where a change of the scores is: the segment that most of it is in, added to its message."""
 
+import datetime
 from dataclasses import replace
+from typing import Any
 
 from modwatch.lake.delta import Lake
 from modwatch.review.outbox.messages import OutboxMessage
@@ -17,14 +19,26 @@ def with_segment(lake: Lake, message: OutboxMessage) -> OutboxMessage:
     The message is as it was if it is about anything else, or if no segment of its day stands out.
     """
     facts = message.payload["facts"]
-    about = {facts.get("metric"), str(facts.get("subject", "")).partition(",")[0]}
-    if facts["event"] not in _EVENTS or not about & _ABOUT_SCORES:
+    if facts["event"] not in _EVENTS:
         return message
-    rows = lake.table("segments", message.dt).to_pylist()
-    leading = next((row for row in rows if row["leading"]), None)
+    about = str(facts.get("metric", "")), str(facts.get("subject", ""))
+    leading = leading_segment(lake, message.dt, *about)
     if leading is None:
         return message
     segment = {name: value for name, value in leading.items() if name not in ("dt", "leading")}
     text = f"{message.payload['text']}\nMost of it: {leading['sentence']}."
     told = {**message.payload, "text": text, "facts": {**facts, "segment": segment}}
     return replace(message, payload=told)
+
+
+def leading_segment(
+    lake: Lake, day: datetime.date, metric: str, subject: str
+) -> dict[str, Any] | None:
+    """Return the row of `SEGMENTS` that most of a change of the scores of a day is in.
+
+    None: no segment stands out, or the metric and its subject are about anything else.
+    """
+    if not {metric, subject.partition(",")[0]} & _ABOUT_SCORES:
+        return None
+    rows = lake.table("segments", day).to_pylist()
+    return next((row for row in rows if row["leading"]), None)

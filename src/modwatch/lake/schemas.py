@@ -317,6 +317,8 @@ ALERTS = pa.schema(
         *_required(pa.string(), "severity"),  # info | warning | critical
         *_required(pa.date32(), "since"),  # first day of the incident
         *_required(pa.string(), "words"),  # value of the day and the bound
+        ("headline", pa.string()),  # what happened, as the alert says it
+        ("segment", pa.string()),  # where most of a change of the scores is, as a sentence
     ]
 )
 

@@ -8,10 +8,11 @@ import pandas as pd
 
 from modwatch.alerts.messages import ActiveAlert
 from modwatch.alerts.rules import in_words
+from modwatch.markdown import markdown_text
 from modwatch.tracking.changes import COMPARED, Change, changes
 from modwatch.tracking.facts import DayFacts, DayTables, UnmeasuredDay
 from modwatch.tracking.groups import describe_groups
-from modwatch.tracking.keys import DeployedEstimates, Row, metric_title
+from modwatch.tracking.keys import RULES_TAG, DeployedEstimates, Row, metric_title
 from modwatch.tracking.status import NORMAL, day_status
 
 # Few: MLflow hides what goes beyond some five lines.
@@ -24,7 +25,9 @@ _MAX_ALERTS = 3
 _COLUMNS = {"accuracy": "accuracy", "OC-Acc": "oc_accuracy", "RE": "review_efficiency"}
 _ONE_DAY = timedelta(days=1)
 
-#: Alerts listed in the tag of a run; MLflow rejects tags of several thousand characters.
+#: Characters of the tag with the alerts; MLflow rejects tags of several thousand.
+_MAX_TAG = 3000
+#: Alerts whose rules the timeline shows.
 _MAX_TAG_ALERTS = 30
 
 
@@ -114,6 +117,7 @@ def day_tags(facts: DayFacts, estimates: DeployedEstimates, drift: str) -> dict[
         "window": f"{facts.pooled_days} of {facts.window_days} days",
         "drift": drift,
         "alerts": alert_tag(facts.alerts),
+        RULES_TAG: rule_tag(facts.alerts),
         "digest": facts.digest,
     }
 
@@ -125,6 +129,7 @@ def unmeasured_tags(day: UnmeasuredDay) -> dict[str, str]:
         "checks": day.status if day.status == "rejected" else "none",
         "comments": "0",
         "alerts": alert_tag(day.alerts),
+        RULES_TAG: rule_tag(day.alerts),
         "digest": day.digest,
     }
 
@@ -139,11 +144,31 @@ def _in_short(row: Row | None) -> str:
 
 
 def alert_tag(alerts: Sequence[ActiveAlert]) -> str:
+    """Return what the active alerts say, which come in order of severity, by severity.
+
+    >>> one = ActiveAlert(rule="queue_old", subject="", severity="warning",
+    ...                   since=date(2026, 1, 5), description="",
+    ...                   headline="Comments have waited in the queue for 50 hours")
+    >>> alert_tag([one]), alert_tag([])
+    ('warning: Comments have waited in the queue for 50 hours', 'none')
+    """
+    severity, parts, length = None, list[str](), 0
+    for number, alert in enumerate(alerts):
+        part = alert.said if alert.severity == severity else f"{alert.severity}: {alert.said}"
+        severity, length = alert.severity, length + len(part) + 2
+        if length > _MAX_TAG:
+            parts.append(f"{len(alerts) - number} more")
+            break
+        parts.append(part)
+    return "; ".join(parts) or "none"
+
+
+def rule_tag(alerts: Sequence[ActiveAlert]) -> str:
     """Return the rules of the active alerts, which come in order of severity, by severity.
 
     >>> one = ActiveAlert(rule="queue_old", subject="", severity="warning",
     ...                   since=date(2026, 1, 5), description="")
-    >>> alert_tag([one]), alert_tag([])
+    >>> rule_tag([one]), rule_tag([])
     ('warning: queue old', 'none')
     """
     by_severity: dict[str, dict[str, None]] = {}
@@ -164,10 +189,22 @@ def _headline(status: str) -> str:
 
 
 def _alerts(active: Sequence[ActiveAlert]) -> str:
-    lines = [alert.line for alert in active[:_MAX_ALERTS]]
+    lines = [_alert(alert) for alert in active[:_MAX_ALERTS]]
     if more := len(active) - len(lines):
         lines.append(f"{more} more")
     return f"Active alerts: {'; '.join(lines) or 'none'}."
+
+
+def _alert(alert: ActiveAlert) -> str:
+    """Return an alert in Markdown: what happened, since when, and where most of it is.
+
+    >>> print(_alert(ActiveAlert(rule="flagged_more", subject="", severity="warning",
+    ...     since=date(2026, 1, 5), description="", headline="More comments are flagged",
+    ...     segment="platform=app: flagged 8.0 % → 37.0 %")))
+    **warning**: More comments are flagged, since 2026-01-05 (platform=app: flagged 8.0 % → 37.0 %)
+    """
+    where = f" ({markdown_text(alert.segment)})" if alert.segment else ""
+    return f"**{alert.severity}**: {markdown_text(alert.said)}, since {alert.since}{where}"
 
 
 def _volume(facts: DayFacts, drift: tuple[str, str]) -> str:

@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from modwatch.alerts.rules import AlertRule, in_words
-from modwatch.tracking.keys import COUNTED, INTERVALS_TAG, KEYS, Interval, threshold_rows
+from modwatch.tracking.keys import COUNTED, INTERVALS_TAG, KEYS, RULES_TAG, Interval, threshold_rows
 from modwatch.tracking.status import is_bad
 
 if TYPE_CHECKING:
@@ -79,14 +79,15 @@ class PublishedDay:
             metrics={key: value for key, value in run.data.metrics.items() if key in KEYS},
             intervals={key: (low, high) for key, (low, high) in intervals.items()},
             status=tags.get("status", ""),
-            alerts=_rules_by_severity(tags.get("alerts", "none")),
+            # Runs of earlier versions have the rules in the tag that people read.
+            alerts=_rules_by_severity(tags.get(RULES_TAG) or tags.get("alerts", "none")),
             model_version=params.get("model_version", ""),
             columns={name: tags[name] for name in _COLUMNS if name in tags},
         )
 
 
 def _rules_by_severity(tag: str) -> dict[str, list[str]]:
-    """Return the rules that `description.alert_tag` lists.
+    """Return the rules that `description.rule_tag` lists.
 
     >>> _rules_by_severity("critical: volume low; warning: queue old, scores jumped")
     {'critical': ['volume low'], 'warning': ['queue old', 'scores jumped']}

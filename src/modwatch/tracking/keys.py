@@ -34,6 +34,9 @@ INTERVAL_GROUP = "within_95"
 #: The tag of a day's run with the intervals of its estimates, as JSON; MLflow hides `mlflow.` tags.
 INTERVALS_TAG = "mlflow.modwatch.intervals"
 
+#: The tag with the rules of its alerts, by severity, for the timeline.
+RULES_TAG = "mlflow.modwatch.rules"
+
 DAY_GROUP = "single_day"
 
 #: Estimates of the day.
