@@ -48,6 +48,11 @@ def test_settings_are_the_current_values_and_invalid_ones_are_refused(
     out = capsys.readouterr().out
     assert "0.07" in out
     assert "hunter2" not in out
+    assert main(["settings"], from_file={"MODWATCH_REVIEW_FRACTION": Path("mine.env")}) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1:3] for line in lines if "MODWATCH_REVIEW_FRACTION" in line] == [
+        ["0.07", "mine.env"]
+    ]
     monkeypatch.setenv("MODWATCH_REVIEW_FRACTION", "1.5")
     assert main(["settings"]) == 1
     assert "MODWATCH_REVIEW_FRACTION must be a number in (0, 1], got 1.5" in capsys.readouterr().err

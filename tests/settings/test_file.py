@@ -34,7 +34,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.env"
     path.write_text("MODWATCH_HOME=/a\nMODWATCH_LAKE=/b\n")
     environ = {"MODWATCH_SETTINGS_FILE": str(path), "MODWATCH_HOME": "/mine"}
-    assert apply_settings_file(environ) == path
+    assert apply_settings_file(environ) == {"MODWATCH_LAKE": path}
     assert (environ["MODWATCH_HOME"], environ["MODWATCH_LAKE"]) == ("/mine", "/b")
 
 
@@ -43,9 +43,9 @@ def test_the_file_of_the_working_folder_is_read(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     environ: dict[str, str] = {}
-    assert apply_settings_file(environ) is None
+    assert apply_settings_file(environ) == {}
     (tmp_path / "modwatch.env").write_text("MODWATCH_HOME=/a\n")
-    assert apply_settings_file(environ) == Path("modwatch.env")
+    assert apply_settings_file(environ) == {"MODWATCH_HOME": Path("modwatch.env")}
     assert environ == {"MODWATCH_HOME": "/a"}
 
 

@@ -15,11 +15,11 @@ def test_the_table_has_every_setting_once() -> None:
     assert datetime.date(2010, 1, 1).isoformat() in next(r for r in rows if "FIRST_DAY" in r)
 
 
-def row(settings: Settings, variable: str) -> list[str]:
+def row(settings: Settings, variable: str, **from_file: Path) -> list[str]:
     """Return variable, value and origin; the value is empty when there are two words only."""
-    lines = [line for line in current_settings_table(settings).splitlines() if variable in line]
+    heads, *rows = current_settings_table(settings, from_file).splitlines()
+    lines = [line for line in rows if variable in line]
     assert len(lines) == 1
-    heads = current_settings_table(settings).splitlines()[0]
     starts = [heads.index(head) for head in ("variable", "value", "origin", "meaning")]
     return [lines[0][a:b].strip() for a, b in pairwise(starts)]
 
@@ -34,6 +34,14 @@ def test_current_values_come_with_their_origin() -> None:
     assert row(settings, "MODWATCH_SLICE_SHARE")[1:] == ["0.1", "default"]
     assert row(settings, "MODWATCH_LAKE ")[1:] == ["", "default"]
     assert row(settings, "MODWATCH_SOURCE__KIND")[1:] == ["community", "default"]
+
+
+def test_what_the_settings_file_set_comes_from_it() -> None:
+    settings = Settings(review_fraction=0.2, home=Path("h"))
+    added = {"modwatch_home": Path("modwatch.env"), "MODWATCH_LAKE": Path("modwatch.env")}
+    assert row(settings, "MODWATCH_HOME", **added)[1:] == ["h", "modwatch.env"]
+    assert row(settings, "MODWATCH_REVIEW_FRACTION", **added)[1:] == ["0.2", "environment"]
+    assert row(settings, "MODWATCH_LAKE ", **added)[1:] == ["", "default"], "no such value"
 
 
 def test_secrets_are_masked() -> None:

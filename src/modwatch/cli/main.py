@@ -5,7 +5,9 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from modwatch.cli import alerts, annotations, audit, benchmark, people, queue
@@ -34,15 +36,19 @@ def program() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # by default it logs every step
     try:
-        apply_settings_file(os.environ)
+        from_file = apply_settings_file(os.environ)
     except ModwatchError as error:
         print(f"modwatch: {error}", file=sys.stderr)
         sys.exit(1)
-    sys.exit(main())
+    sys.exit(main(from_file=from_file))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None, *, from_file: Mapping[str, Path] = MappingProxyType({})
+) -> int:
     """Run one command; return its exit status.
+
+    `from_file` are the variables of the environment that a settings file has set.
 
     >>> main(["settings", "--defaults"]) == 0  # doctest: +ELLIPSIS
     | variable | default | meaning |
@@ -50,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     True
     """
     options = _parser().parse_args(argv)
+    options.from_file = from_file
     try:
         status = int(options.command(options) or 0)
         sys.stdout.flush()
@@ -257,4 +264,7 @@ def _migrate(_: argparse.Namespace) -> None:
 
 
 def _settings(options: argparse.Namespace) -> None:
-    print(settings_table() if options.defaults else current_settings_table(load_settings()))
+    if options.defaults:
+        print(settings_table())
+    else:
+        print(current_settings_table(load_settings(), options.from_file))

@@ -29,8 +29,8 @@ class Entry:
     comment: str
 
 
-def apply_settings_file(environ: MutableMapping[str, str]) -> Path | None:
-    """Add the settings of the file to `environ`, which goes before; return the file, or None.
+def apply_settings_file(environ: MutableMapping[str, str]) -> dict[str, Path]:
+    """Add the settings of the file to `environ`, which goes before; return the file of each added.
 
     Raises:
         SettingsError: the file that MODWATCH_SETTINGS_FILE names cannot be read, or a line of a
@@ -39,16 +39,16 @@ def apply_settings_file(environ: MutableMapping[str, str]) -> Path | None:
     named = environ.get(VARIABLE)
     path = Path(named or DEFAULT)
     if named is None and not path.is_file():
-        return None
+        return {}
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise SettingsError(
             f"the settings file {path} cannot be read ({type(exc).__name__}); correct {VARIABLE}"
         ) from None
-    for name, value in parse(text, path).items():
-        environ.setdefault(name, value)
-    return path
+    added = {name: value for name, value in parse(text, path).items() if name not in environ}
+    environ.update(added)
+    return dict.fromkeys(added, path)
 
 
 def parse(text: str, path: Path) -> Mapping[str, str]:

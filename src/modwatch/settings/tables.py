@@ -2,6 +2,9 @@
 
 import json
 import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
@@ -29,20 +32,24 @@ def _default(info: FieldInfo) -> str:
     return f"`{value}`" if value else ""
 
 
-def current_settings_table(settings: Settings) -> str:
+def current_settings_table(
+    settings: Settings, from_file: Mapping[str, Path] = MappingProxyType({})
+) -> str:
     """Return the values of `settings` as a plain-text table: variable, value, origin, meaning.
 
-    The origin is `environment` or `default`. Secrets, and credentials in URLs, are `****`.
+    The origin is `environment`, `default`, or the settings file of the variables in `from_file`.
+    Secrets, and credentials in URLs, are `****`.
 
     >>> table = current_settings_table(Settings(sampling_salt="hunter2", window_days=7))
     >>> next(line for line in table.splitlines() if "SALT" in line).split()[:3]
     ['MODWATCH_SAMPLING_SALT', '****', 'environment']
     """
+    files = {name.upper(): str(path) for name, path in from_file.items()}
     rows = [("variable", "value", "origin", "meaning")]
     for variable in variables():
         if variable.source in (None, settings.source.kind):
             value, is_set = _current(settings, variable)
-            origin = "environment" if is_set else "default"
+            origin = files.get(variable.name, "environment") if is_set else "default"
             rows.append((variable.name, value, origin, str(variable.info.description)))
     names, values, origins = (max(len(row[column]) for row in rows) for column in range(3))
     return "\n".join(f"{a:{names}}  {b:{values}}  {c:{origins}}  {d}" for a, b, c, d in rows)
