@@ -65,7 +65,7 @@ def failing_rows(
     Raises:
         CheckError: Great Expectations could not evaluate a rule.
     """
-    gx = _great_expectations()
+    gx = great_expectations()
     suite = gx.ExpectationSuite(name="rules", expectations=[_expectation(gx, r) for r in rules])
     definition = _batch_definition(gx)
     failing: dict[str, list[NDArray[np.int64]]] = {rule.name: [] for rule in rules}
@@ -110,7 +110,7 @@ def _batch_definition(gx: ModuleType) -> Any:
     return asset.add_batch_definition_whole_dataframe("whole")
 
 
-def _great_expectations() -> ModuleType:
+def great_expectations() -> ModuleType:
     """Return the library, imported on first use: it takes seconds and 200 MB.
 
     Its import raises deprecation warnings of other libraries and sends `warnings` to logging for

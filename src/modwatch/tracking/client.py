@@ -44,6 +44,13 @@ _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 _TRAINING = "workflowType=machine_learning"
 
 
+def load_mlflow() -> None:
+    """Import what `connect` needs of MLflow, without its telemetry: it takes a second or two."""
+    with _defaults(_ENVIRONMENT):
+        import mlflow
+        import mlflow.artifacts  # noqa: F401
+
+
 @contextmanager
 def connect(tracking_uri: str) -> Iterator["MlflowClient"]:
     """Yield a client of MLflow at `tracking_uri`; an unreachable server fails within seconds.
@@ -281,13 +288,15 @@ def view_url(base: str, experiment_id: str, view: str) -> str:
     return f"{_runs(base, experiment_id)}?{_TRAINING}&viewStateShareKey={quote(view)}"
 
 
-def run_url(base: str, experiment_id: str, run_id: str) -> str:
+def run_url(base: str, experiment_id: str, run_id: str, *, tab: str = "/model-metrics") -> str:
     """Return the URL of the page with the charts of a run, without credentials.
+
+    With an empty `tab`, that of the page with its description.
 
     >>> run_url("http://u:pw@mlflow", "1", "ab").partition("?")[0]
     'http://mlflow/#/experiments/1/runs/ab/model-metrics'
     """
-    return f"{_runs(base, experiment_id)}/{quote(run_id)}/model-metrics?{_TRAINING}"
+    return f"{_runs(base, experiment_id)}/{quote(run_id)}{tab}?{_TRAINING}"
 
 
 def artifact_url(base: str, experiment_id: str, run_id: str, path: str) -> str:
