@@ -11,9 +11,16 @@ import pytest
 
 from modwatch.errors import StackError
 from modwatch.stack.commands import describe, down
+from modwatch.stack.memory import MemoryGauge
 from modwatch.stack.processes import MARK, Session, members, session_of
 from modwatch.stack.record import StackFolder
-from modwatch.stack.supervisor import MemoryGauge, Service, Stack, interruptible, require_free_ports
+from modwatch.stack.supervisor import (
+    USUAL_STOP,
+    Service,
+    Stack,
+    interruptible,
+    require_free_ports,
+)
 
 PYTHON = sys.executable
 SLEEP = [PYTHON, "-c", "import time; time.sleep(60)"]
@@ -42,6 +49,43 @@ def test_leaving_the_context_stops_every_process_even_a_daemon(tmp_path: Path) -
         stack.start(Service(name="plain", command=SLEEP))
         stack.start(Service(name="daemon", command=STUBBORN))
         assert wait_until(lambda: len(stack.processes()) == 3)
+    assert stack.processes() == []
+
+
+def test_the_end_says_how_much_is_left_and_is_measured(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder = StackFolder(home=tmp_path)
+    with folder.held(), Stack(logs=tmp_path, folder=folder, say=said.append) as stack:
+        stack.start(Service(name="first", command=SLEEP))
+        stack.start(Service(name="second", command=SLEEP))
+        stack.wait_ready()
+        assert 0 <= folder.usual("start of 2 parts", default=99) < 90
+    assert said[-2:] == [
+        f"stopping second, 1 of 2; about {USUAL_STOP:.0f} s left",
+        f"stopping first, 2 of 2; about {USUAL_STOP:.0f} s left",
+    ]
+    assert 0 <= folder.usual("stop", default=99) < 90
+
+
+def test_durations_that_cannot_be_read_are_measured_anew(tmp_path: Path) -> None:
+    folder = StackFolder(home=tmp_path)
+    assert folder.usual("stop", default=12) == 12
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "durations.json").write_text('{"stop": ')  # cut off
+    assert folder.usual("stop", default=12) == 12
+    folder.remember("stop", 3.21)
+    folder.remember("start", 20)
+    assert (folder.usual("stop", default=12), folder.usual("start", default=12)) == (3.2, 20)
+
+
+def test_a_program_that_stays_is_named_while_it_is_waited_for(tmp_path: Path) -> None:
+    """It ignores SIGTERM: there is a line after ten seconds, and it is killed after fifteen."""
+    said: list[str] = []
+    deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(60)"
+    with Stack(logs=tmp_path, say=said.append) as stack:
+        stack.start(Service(name="deaf", command=[PYTHON, "-c", deaf]))
+        time.sleep(3)
+    assert said[-1].startswith("deaf still runs; about ")
     assert stack.processes() == []
 
 

@@ -11,6 +11,7 @@ from modwatch.demo.audit import AUDIT, make_audit
 from modwatch.demo.audit import DAG as AUDIT_DAG
 from modwatch.demo.datasets import demo_data
 from modwatch.demo.moderators import Shift, create_moderators, visitor_token
+from modwatch.demo.progress import DayProgress
 from modwatch.demo.setup import Demo, start_model_server, started, write_model_data
 from modwatch.demo.summary import summarise
 from modwatch.errors import SourceError, StackError
@@ -18,9 +19,13 @@ from modwatch.resources import open_resources
 from modwatch.review.quality_control.gold import add_gold
 from modwatch.stack.airflow_client import AirflowClient, DayRun
 from modwatch.stack.installation import Narrator
-from modwatch.stack.supervisor import MemoryGauge, interruptible
+from modwatch.stack.memory import MemoryGauge
+from modwatch.stack.progress import Wait, time_left
+from modwatch.stack.supervisor import interruptible
 from modwatch.tracking.view import days_address
 
+#: What the preparation of training and the summary usually take on two cores, in seconds.
+_USUAL_PREPARATION, _USUAL_SUMMARY = 15, 10
 _DAY_SECONDS = 120
 _TRAINING_SECONDS = 600
 #: With a pre-trained encoder.
@@ -31,6 +36,8 @@ _MODEL_DAG = "train_model"
 _OPINIONS_DAG = "monitor_disagreement"
 #: Of the last task of the weekly report.
 _REPORT_SECONDS = 180
+#: What is usually left of it when the audit has ended.
+_USUAL_REPORT = 5
 
 
 def run_demo(
@@ -68,6 +75,7 @@ def run_demo(
                     start_model_server(demo)
                 left = 0 if once else _LEFT_FOR_THE_VISITOR
                 succeeded = _make_days(demo, leave=left, error_rates=error_rates)
+                narrator.say(f"writing the summary; {time_left(_USUAL_SUMMARY)}")
                 print(f"\n{summarise(data, demo.settings)}\n", flush=True)
             narrator.say(f"done; peak memory of all processes: {gauge.peak_bytes / 2**30:.2f} GiB")
             if not once:
@@ -93,6 +101,7 @@ def train_champion(demo: Demo, encoder: str | None = None) -> None:
 
     The data is written to files, too, for `train_model`.
     """
+    demo.narrator.say(f"preparing the training data; {time_left(_USUAL_PREPARATION)}")
     write_model_data(demo.data, demo.settings)
     command = [sys.executable, "-m", "modwatch", *training_arguments(demo.data.name, encoder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -136,17 +145,25 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
         succeeded = _all_succeeded(
             demo, client, {"score_comments": scored, "monitor_collaboration": measured}
         )
-        report = client.wait_for_task(
-            _OPINIONS_DAG,
-            reported,
-            "publish_opinions",
-            {"success", "failed", "upstream_failed"},
-            timeout=_REPORT_SECONDS,
-        )
-        demo.narrator.say(f"{_OPINIONS_DAG}: {report}")
+        report = _reported(demo, client, reported)
         return succeeded and audited == report == "success"
     finally:
         client.close()
+
+
+def _reported(demo: Demo, client: AirflowClient, run: str) -> str:
+    """Return the state of the weekly report once it has ended."""
+    wait = Wait(demo.narrator.say, usual=_USUAL_REPORT)
+    state = client.wait_for_task(
+        _OPINIONS_DAG,
+        run,
+        "publish_opinions",
+        {"success", "failed", "upstream_failed"},
+        timeout=_REPORT_SECONDS,
+        tick=lambda _: wait.show(lambda: f"waiting for {_OPINIONS_DAG}"),
+    )
+    demo.narrator.say(f"{_OPINIONS_DAG}: {state}")
+    return state
 
 
 def _scored(demo: Demo, client: AirflowClient, shift: Shift) -> list[DayRun]:
@@ -184,14 +201,17 @@ def _wait(
 ) -> list[DayRun]:
     """Return the runs of all days once they have ended; call `ended` with each."""
     reported = set[str]()
+    progress = DayProgress(demo.narrator.say, dag, demo.data.day_list())
 
     def tick(runs: Sequence[DayRun]) -> None:
         demo.stack.check()
         for run in runs:
             if run.state in ("success", "failed") and run.run_id not in reported:
                 reported.add(run.run_id)
+                progress.end_day()
                 demo.narrator.say(f"{dag} {run.day}: {run.state}")
                 ended(run)
+        progress.show(lambda: client.running_tasks(dag, runs))
 
     return client.wait(dag, demo.data.days, timeout=_DAY_SECONDS * demo.data.days, tick=tick)
 

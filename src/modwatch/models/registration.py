@@ -65,6 +65,7 @@ def train_and_register(
     except BaseException as exc:
         run.fail(exc)
         raise
+    progress("trained and calibrated; registering the model, about 10 s left")
     return register_model(
         model, name=name, tracking_uri=tracking_uri, run=run, report=report, request=request
     )

@@ -3,7 +3,7 @@
 import datetime
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,17 @@ from modwatch.stack.airflow import USER, AirflowHome
 
 #: Seconds that the scheduler needs to notice the end of a process.
 _SETTLE = 3
+#: Seconds that a call may take, when all cores are busy.
+_TIMEOUT = 120
 #: Most responses to one question.
 _RESPONSES = 5
+
+
+Tick = Callable[[Mapping[str, str]], None]
+
+
+def _no_tick(_: Mapping[str, str]) -> None:
+    """Do nothing between two polls."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +41,7 @@ class AirflowClient:
     """The calls of Airflow's REST API that the demo uses."""
 
     def __init__(self, home: AirflowHome) -> None:
-        self._http = httpx.Client(base_url=home.url, timeout=30, trust_env=False)
+        self._http = httpx.Client(base_url=home.url, timeout=_TIMEOUT, trust_env=False)
         answer = self._http.post("/auth/token", json={"username": USER, "password": home.password})
         answer.raise_for_status()
         self._http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
@@ -88,7 +97,15 @@ class AirflowClient:
         return str(answer.json()["dag_run_id"])
 
     def answer(
-        self, dag_id: str, run_id: str, task: str, option: str, note: str = "", *, timeout: float
+        self,
+        dag_id: str,
+        run_id: str,
+        task: str,
+        option: str,
+        note: str = "",
+        *,
+        timeout: float,
+        tick: Tick = _no_tick,
     ) -> None:
         """Respond to the required action of a task once it is asked, until the task has ended.
 
@@ -103,7 +120,8 @@ class AirflowClient:
         response = {"chosen_options": [option], "params_input": {"note": note}}
         for _ in range(_RESPONSES):
             states = {*asked, *ended}
-            if self.wait_for_task(dag_id, run_id, task, states, timeout=timeout) in ended:
+            found = self.wait_for_task(dag_id, run_id, task, states, timeout=timeout, tick=tick)
+            if found in ended:
                 return
             self.settle(dag_id, run_id, task, timeout=timeout)
             answer = self._http.patch(path, json=response)
@@ -120,9 +138,18 @@ class AirflowClient:
         time.sleep(_SETTLE)
 
     def wait_for_task(
-        self, dag_id: str, run_id: str, task: str, states: Collection[str], *, timeout: float
+        self,
+        dag_id: str,
+        run_id: str,
+        task: str,
+        states: Collection[str],
+        *,
+        timeout: float,
+        tick: Tick = _no_tick,
     ) -> str:
         """Return the state of a task once it is one of `states`.
+
+        `tick` is called at each poll, with the state of each task instance of the run.
 
         Raises:
             StackError: a task failed, or the state was not reached in time.
@@ -133,6 +160,7 @@ class AirflowClient:
             state = by_task.get(f"{task}[-1]", "none")
             if state in states:
                 return state
+            tick(by_task)
             failed = sorted(name for name, each in by_task.items() if each == "failed")
             if failed or time.monotonic() > deadline:
                 raise StackError(
@@ -159,6 +187,18 @@ class AirflowClient:
     def task_states(self, dag_id: str, run_id: str) -> Mapping[str, str]:
         """Return the state of each task instance of a run, by task id and map index."""
         return {_name(task): task["state"] or "none" for task in self.tasks(dag_id, run_id)}
+
+    def running_tasks(self, dag_id: str, runs: Sequence[DayRun]) -> list[str]:
+        """Return the tasks that run now in those of `runs` that have not ended, by name."""
+        return sorted(
+            {
+                task["task_id"]
+                for run in runs
+                if run.state == "running"
+                for task in self.tasks(dag_id, run.run_id)
+                if task["state"] == "running"
+            }
+        )
 
     def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """Return the task instances of a run, as in the API."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from modwatch.errors import StackError
@@ -14,8 +15,9 @@ from modwatch.settings import Settings
 from modwatch.stack.installation import Narrator, end_leftovers, running, stop_postgres
 from modwatch.stack.logs import added
 from modwatch.stack.processes import counted, members
+from modwatch.stack.progress import Wait
 from modwatch.stack.record import PartState, StackFolder, already_runs
-from modwatch.stack.supervisor import interruptible
+from modwatch.stack.supervisor import USUAL_STOP, interruptible
 from modwatch.tracking.view import days_address
 
 #: Seconds for everything to become ready, on a slow machine with an empty home.
@@ -136,20 +138,28 @@ def pages(settings: Settings) -> str:
 def _end_supervisor(folder: StackFolder, pid: int, say: Callable[[str], None]) -> None:
     """Ask a supervisor to stop, and kill it when it does not; say which parts have stopped."""
     said = set[str]()
-    deadline = time.monotonic() + _STOP_SECONDS
+    wait = Wait(say, usual=folder.usual("stop", USUAL_STOP))
+    say(f"stopping all parts, in the end PostgreSQL; {wait.left()}")
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     while folder.supervisor() == pid:
         record = folder.read()
-        for part in record.parts if record else ():
+        parts = record.parts if record else ()
+        for part in parts:
             if part.state == "stopped" and part.name not in said:
                 said.add(part.name)
                 say(f"{part.name} is stopped")
-        if time.monotonic() > deadline:
+        wait.show(partial(_what_still_runs, parts))
+        if wait.elapsed() > _STOP_SECONDS:
             say(f"process {pid} did not stop within {_STOP_SECONDS} s and is killed")
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.1)
+
+
+def _what_still_runs(parts: Sequence[PartState]) -> str:
+    names = [part.name for part in parts if part.state != "stopped"]
+    return f"waiting for the end of {', '.join(names) or 'all'}"
 
 
 def _has_started(folder: StackFolder, pid: int) -> bool:

@@ -21,8 +21,12 @@ from modwatch.review.migrate import upgrade
 from modwatch.settings import EMBEDDED, Settings, load_settings
 from modwatch.stack.airflow import AirflowHome
 from modwatch.stack.processes import counted, end, members
+from modwatch.stack.progress import time_left
 from modwatch.stack.record import StackFolder
 from modwatch.stack.supervisor import Neighbour, Service, Stack, require_free_ports
+
+#: Seconds that Airflow's migration and the end of PostgreSQL usually take, on two cores.
+_USUAL_MIGRATION, _USUAL_STOP = 8.0, 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +82,15 @@ def running(
             _empty(folder.home)
         say(f"starting PostgreSQL in {folder.home}")
         databases = exits.enter_context(_databases(folder.home, settings))
+        exits.callback(say, f"stopping PostgreSQL; {time_left(_USUAL_STOP)}")
         airflow = AirflowHome.create(
             folder.home / "airflow",
             url=settings.airflow_url,
             database_url=for_psycopg2(databases.airflow),
         )
-        say("preparing Airflow's database")
-        airflow.migrate(folder.logs)
+        if not airflow.is_migrated:
+            say(f"preparing Airflow's database; {time_left(_USUAL_MIGRATION)}")
+            airflow.migrate(folder.logs)
         exits.callback(folder.forget)
         stack = exits.enter_context(Stack(logs=folder.logs, folder=folder, say=say))
         stack.show(Neighbour(name="postgres", pid=lambda: _postgres_pid(folder.home)))

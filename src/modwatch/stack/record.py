@@ -58,6 +58,10 @@ class StackFolder:
         return self.home / "run" / "stack.lock"
 
     @property
+    def _times(self) -> Path:
+        return self.home / "run" / "durations.json"
+
+    @property
     def logs(self) -> Path:
         """The folder with a log of each part."""
         return self.home / "logs"
@@ -113,6 +117,20 @@ class StackFolder:
         known["parts"] = [PartState(**each) for each in known["parts"]]
         known["sessions"] = [Session(**each) for each in known["sessions"]]
         return StackRecord(**known)
+
+    def usual(self, wait: str, default: float) -> float:
+        """Return the seconds that a wait took when it was last measured here, or `default`."""
+        return self._durations().get(wait, default)
+
+    def remember(self, wait: str, seconds: float) -> None:
+        """Keep how long a wait took, for `usual`."""
+        self._times.write_text(json.dumps({**self._durations(), wait: round(seconds, 1)}))
+
+    def _durations(self) -> dict[str, float]:
+        try:
+            return dict(json.loads(self._times.read_text()))
+        except (FileNotFoundError, ValueError):  # of a supervisor that was killed while it wrote
+            return {}
 
     def forget(self) -> None:
         """Remove the record of a stack of which nothing is left."""

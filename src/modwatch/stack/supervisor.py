@@ -21,7 +21,8 @@ import psutil
 
 from modwatch.errors import StackError
 from modwatch.stack import launch
-from modwatch.stack.processes import MARK, Session, boot_id, end, family, members, session_of
+from modwatch.stack.processes import MARK, Session, boot_id, end, members, session_of
+from modwatch.stack.progress import Wait
 from modwatch.stack.record import PartState, StackFolder, StackRecord
 
 #: Seconds between two looks at all parts.
@@ -38,6 +39,8 @@ _LONGEST_WAIT = 60.0
 _BROKEN = 5
 #: Seconds that a program gets to end by itself.
 _GRACE = 15.0
+#: Seconds that six parts usually take to start and to stop, on a machine with two cores.
+USUAL_START, USUAL_STOP = 30.0, 12.0
 
 
 def _silent(_: str) -> None:
@@ -156,15 +159,18 @@ class Stack:
         Raises:
             StackError: a service exited or was not ready in time; the message names its log.
         """
-        begun = time.monotonic()
         waiting = [part for part in self._parts if part.state == "starting"]
+        what = f"start of {len(waiting)} parts"
+        wait = self._wait(what, USUAL_START)
         while waiting:
             self.check()
             for part in [part for part in waiting if part.state == "ready"]:
                 waiting.remove(part)
                 where = f" at {part.service.address}" if part.service.address else ""
                 self.say(f"{part.service.name} is ready{where}")
-            if waiting and time.monotonic() > begun + timeout:
+            if waiting:
+                wait.show(lambda: f"waiting for {_names(waiting)}")
+            if waiting and wait.elapsed() > timeout:
                 name = waiting[0].service.name
                 raise StackError(
                     f"{name} was not ready within {timeout:.0f} s; see {self._log(name)}"
@@ -173,6 +179,7 @@ class Stack:
         with self._lock:
             self._phase = "running"
             self._record()
+        self._remember(what, wait)
 
     def check(self) -> None:
         """Raise StackError when a service did not start, or dies again and again."""
@@ -206,13 +213,13 @@ class Stack:
             self._idle.wait()
         self._phase = "stopping"
         self._record()
-        for part in reversed(self._parts):
-            self.say(f"stopping {part.service.name}")
-            _end_group(part.process)
-            part.state = "stopped"
-            self._record()
+        wait = self._wait("stop", USUAL_STOP)
+        for number, part in enumerate(reversed(self._parts), start=1):
+            self.say(f"stopping {part.service.name}, {number} of {len(self._parts)}; {wait.left()}")
+            self._end(part, wait)
         self._parts.clear()
         end(self.processes())
+        self._remember("stop", wait)
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
@@ -300,6 +307,20 @@ class Stack:
         )
         self._folder.write(record)
 
+    def _end(self, part: _Part, wait: Wait) -> None:
+        name = part.service.name
+        _end_group(part.process, meanwhile=lambda: wait.show(lambda: f"{name} still runs"))
+        part.state = "stopped"
+        self._record()
+
+    def _wait(self, what: str, usual: float) -> Wait:
+        known = usual if self._folder is None else self._folder.usual(what, usual)
+        return Wait(self.say, usual=known)
+
+    def _remember(self, what: str, wait: Wait) -> None:
+        if self._folder is not None:
+            self._folder.remember(what, wait.elapsed())
+
     def _log(self, name: str) -> Path:
         return self.logs / f"{name}.log"
 
@@ -330,45 +351,8 @@ def require_free_ports(urls: Mapping[str, str]) -> None:
                 ) from None
 
 
-class MemoryGauge:
-    """Samples the memory of this process, its descendants, a stack and a server.
-
-    `pid_file` is that of a server which is not a descendant, such as PostgreSQL.
-    """
-
-    def __init__(self, stack: Stack, *, pid_file: Path | None = None, every: float = 2.0) -> None:
-        self.peak_bytes = 0
-        self._stack = stack
-        self._pid_file = pid_file
-        self._every = every
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-
-    def __enter__(self) -> "MemoryGauge":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._done.wait(self._every):
-            processes = {*family(os.getpid()), *self._server(), *self._stack.processes()}
-            self.peak_bytes = max(self.peak_bytes, sum(map(_proportional_bytes, processes)))
-
-    def _server(self) -> list[psutil.Process]:
-        if self._pid_file is None or not self._pid_file.exists():
-            return []
-        return family(int(self._pid_file.read_text().split()[0]))
-
-
-def _proportional_bytes(process: psutil.Process) -> int:
-    """Return the proportional set size: shared pages are split among their processes."""
-    try:
-        return int(process.memory_full_info().pss)
-    except (psutil.Error, OSError, AttributeError):
-        return 0
+def _names(parts: Sequence[_Part]) -> str:
+    return ", ".join(part.service.name for part in parts)
 
 
 def _part_state(part: _Part) -> PartState:
@@ -411,14 +395,16 @@ def _answers(service: Service) -> bool:
         return False
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
+def _end_group(process: subprocess.Popen[bytes], *, meanwhile: Callable[[], None]) -> None:
     """Terminate a program and its group; kill it if it stays."""
     _signal_group(process.pid, signal.SIGTERM)
-    try:
-        process.wait(timeout=_GRACE)
-    except subprocess.TimeoutExpired:
-        _signal_group(process.pid, signal.SIGKILL)
-        process.wait()
+    deadline = time.monotonic() + _GRACE
+    while process.poll() is None:
+        if time.monotonic() > deadline:
+            _signal_group(process.pid, signal.SIGKILL)
+            process.wait()
+        meanwhile()
+        time.sleep(0.05)
 
 
 def _signal_group(pid: int, which: signal.Signals) -> None:

@@ -1,0 +1,76 @@
+"""What a wait is for, and how long it still takes: lines for people, on a terminal or in a log."""
+
+import time
+from collections.abc import Callable
+
+#: Seconds between two lines.
+_EVERY = 10.0
+
+
+class Wait:
+    """Says every ten seconds what is waited for, and the time left.
+
+    >>> seconds = iter([0.0, 4.0, 11.0, 25.0])
+    >>> wait = Wait(print, usual=20, clock=lambda: next(seconds))
+    >>> for _ in range(3):
+    ...     wait.show(lambda: "waiting for mlflow")
+    waiting for mlflow; about 9 s left
+    waiting for mlflow; longer than the usual 20 s
+
+    Args:
+        say: gets each line.
+        usual: seconds of the whole wait: as measured before, or else on a machine with two cores.
+        clock: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        *,
+        usual: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._say, self._usual, self._clock = say, usual, clock
+        self._begun = clock()
+        self._due = self._begun + _EVERY
+
+    def show(self, doing: Callable[[], str]) -> None:
+        """Say a line if one is due, with what `doing` returns."""
+        elapsed = self.elapsed()
+        if self._begun + elapsed < self._due:
+            return
+        self._due = self._begun + elapsed + _EVERY
+        self._say(f"{doing()}; {time_left(self._usual, elapsed)}")
+
+    def expect(self, usual: float) -> None:
+        """Correct the seconds of the whole wait by what was measured in the meantime."""
+        self._usual = usual
+
+    def elapsed(self) -> float:
+        """Return the seconds since the wait has begun."""
+        return self._clock() - self._begun
+
+    def left(self) -> str:
+        """Return the time left, in words."""
+        return time_left(self._usual, self.elapsed())
+
+
+def time_left(usual: float, elapsed: float = 0.0) -> str:
+    """Return the time left of a wait that usually takes `usual` seconds, in words.
+
+    >>> time_left(200, 20), time_left(20, 12), time_left(20, 21)
+    ('about 3 min left', 'about 8 s left', 'longer than the usual 20 s')
+    """
+    left = usual - elapsed
+    if left <= 0:
+        return f"longer than the usual {_duration(usual)}"
+    return f"about {_duration(left)} left"
+
+
+def _duration(seconds: float) -> str:
+    """Return seconds, or minutes from two on.
+
+    >>> _duration(0.2), _duration(119), _duration(125)
+    ('1 s', '119 s', '2 min')
+    """
+    return f"{max(1, round(seconds))} s" if seconds < 120 else f"{seconds / 60:.0f} min"
