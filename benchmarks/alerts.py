@@ -184,7 +184,8 @@ def _daily_values(looks: list[Estimates], name: str, evening: int) -> Iterator[M
     for day, (value, low, high) in enumerate(seen(looks, name, evening).T):
         when = FIRST + datetime.timedelta(day)
         n = REVIEWED + DRAWN
-        yield MetricValue(day=when, metric=name, value=value, low=low, high=high, n=n)
+        labels = round(n * RECEIVED[min(evening - day, 2)])
+        yield MetricValue(day=when, metric=name, value=value, low=low, high=high, n=labels)
 
 
 def _after(found: list[Reported], message: OutboxMessage, evening: int) -> list[Reported]:

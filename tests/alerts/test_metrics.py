@@ -73,7 +73,14 @@ def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(at: Resou
 def test_the_window_has_names_of_its_own(at: Resources) -> None:
     put(at, "window_measurements", estimate("accuracy", None))
     assert metric_values(at.lake, at.checks, MONDAY, MONDAY) == [
-        MetricValue(day=MONDAY, metric="window_accuracy", value=None, n=40, status="insufficient")
+        MetricValue(
+            day=MONDAY,
+            metric="window_accuracy",
+            value=None,
+            n=40,
+            effective_n=0.0,
+            status="insufficient",
+        )
     ]
 
 

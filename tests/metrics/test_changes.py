@@ -181,6 +181,44 @@ def test_a_second_step_keeps_the_day_of_a_first_that_was_certain() -> None:
     assert (found.first.day, found.level_since) == (12, 22)
 
 
+def test_a_further_fall_has_a_day_and_levels_of_its_own() -> None:
+    columns = series((0.95, 12), (0.8, 10), (0.6, 4), margin=0.03)
+    falls = follow_falls(*columns)
+    assert all(fall is None or fall.further is None for fall in falls[:22])
+    last = falls[-1]
+    assert last is not None
+    assert last.further is not None
+    assert last.further.day == 22
+    assert (last.further.before.value, last.further.after.value) == pytest.approx((0.8, 0.6))
+    assert last.now == last.further.after
+    better = follow_falls(*series((0.95, 12), (0.8, 10), (0.6, 10), (0.8, 8), margin=0.03))[-1]
+    assert better is not None
+    assert better.further is None
+
+
+def test_a_day_that_is_low_by_chance_does_not_date_a_fall() -> None:
+    """Its wide interval says that it is low, and no less of it than that of a high day."""
+    value, low, high = series((0.9, 20), (0.8, 3))
+    value[17:19], low[17:19], high[17:19] = 0.86, 0.78, 0.9
+    found = change_point(value, low, high)
+    assert found is not None
+    assert found.day == 20
+    assert found.day_low <= 18
+
+
+def test_a_day_with_few_labels_dates_less() -> None:
+    columns = series((0.9, 20), (0.82, 1), (0.74, 4), margin=0.06)
+    few = np.where(np.arange(25) == 20, 2, 100)
+    alike, fewer = change_point(*columns), change_point(*columns, n=few)
+    assert alike is not None
+    assert fewer is not None
+    assert fewer.day_high - fewer.day_low >= alike.day_high - alike.day_low
+    assert fewer.evidence == alike.evidence
+    for bad in ([0] * 25, [1] * 24):
+        with pytest.raises(MetricInputError, match=r"^n should"):
+            change_point(*columns, n=bad)
+
+
 def draw(rng: np.random.Generator, accuracy: np.ndarray, labels: int = 100):
     """Return estimates of days with that accuracy."""
     right = rng.binomial(labels, accuracy)

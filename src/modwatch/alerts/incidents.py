@@ -30,6 +30,13 @@ class LevelChange:
     day_high: datetime.date
     before: Level
     after: Level
+    #: The last further change in the same direction, to the present level.
+    further: "LevelChange | None" = None
+
+    @property
+    def latest(self) -> "LevelChange":
+        """The further change, or this one if there is none."""
+        return self.further or self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +55,8 @@ class MetricValue:
     high: float | None = None
     #: Comments, labels or items that the value is computed from.
     n: int
+    #: Labels of equal weight with the same information; None where that is not known.
+    effective_n: float | None = None
     #: ok | insufficient
     status: str = "ok"
     #: Of a metric that follows the level of another: the change of which `value` is the size.

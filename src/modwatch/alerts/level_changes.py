@@ -3,11 +3,12 @@
 import datetime
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from modwatch.alerts.incidents import Incident, LevelChange, MetricValue
 from modwatch.alerts.rules import LEVEL_CHANGES
 from modwatch.days import between
-from modwatch.metrics.changes import Fall, follow_falls
+from modwatch.metrics.changes import ChangePoint, Fall, follow_falls
 
 _NOTHING = (math.nan, math.nan, math.nan)
 
@@ -74,7 +75,8 @@ def _stretch(
     estimates = {each.day: each for each in known}
     days = between(first, known[-1].day)
     columns = zip(*(_estimate(estimates.get(day)) for day in days), strict=True)
-    known_falls = follow_falls(*map(list, columns), **_positions(reported, first))
+    labels = [_labels(estimates.get(day)) for day in days]
+    known_falls = follow_falls(*map(list, columns), n=labels, **_positions(reported, first))
     for day, fall in zip(days, known_falls, strict=True):
         estimate = estimates.get(day)
         if estimate is not None and not math.isnan(_estimate(estimate)[0]):
@@ -98,6 +100,12 @@ def _estimate(value: MetricValue | None) -> tuple[float, float, float]:
     return middle, min(max(value.low, 0.0), middle), max(min(value.high, 1.0), middle)
 
 
+def _labels(value: MetricValue | None) -> float:
+    """Return the labels behind an estimate; 1 where their number is not known."""
+    known = (value.effective_n or float(value.n)) if value else 1.0
+    return max(known, 1.0)
+
+
 def _value(
     estimate: MetricValue, name: str, fall: Fall | None, first: datetime.date
 ) -> MetricValue:
@@ -105,9 +113,7 @@ def _value(
         return MetricValue(day=estimate.day, metric=name, value=0.0, n=estimate.n)
     value, low, high = fall.change
 
-    def day(position: int) -> datetime.date:
-        return first + datetime.timedelta(days=position)
-
+    further = _change(fall.further, first) if fall.further else None
     return MetricValue(
         day=estimate.day,
         metric=name,
@@ -115,11 +121,13 @@ def _value(
         low=low,
         high=high,
         n=estimate.n,
-        change=LevelChange(
-            day=day(fall.first.day),
-            day_low=day(fall.first.day_low),
-            day_high=day(fall.first.day_high),
-            before=fall.first.before,
-            after=fall.now,
-        ),
+        change=replace(_change(fall.first, first), after=fall.now, further=further),
+    )
+
+
+def _change(found: ChangePoint, first: datetime.date) -> LevelChange:
+    """Return a change with days in place of positions; position 0 is `first`."""
+    days = [first + datetime.timedelta(each) for each in (found.day, found.day_low, found.day_high)]
+    return LevelChange(
+        day=days[0], day_low=days[1], day_high=days[2], before=found.before, after=found.after
     )

@@ -29,6 +29,7 @@ ANNOTATOR_METRICS = tuple(_OF_ANNOTATORS.values())
 
 _NUMBERS = ("value", "low", "high")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
+_DEPLOYED = ("strategy", "alpha", "effective_n")
 
 
 def metric_values(
@@ -93,11 +94,12 @@ def _estimates(lake: Lake, first: datetime.date, last: datetime.date) -> Iterato
     design = _rows(lake, "routing_design", first, last, ["dt", "strategy", "review_fraction"])
     deployed = {row["dt"]: (row["strategy"], row["review_fraction"]) for row in design}
     for table, prefix in (("measurements", ""), ("window_measurements", "window_")):
-        for row in _rows(lake, table, first, last, [*_SHARED, "strategy", "alpha"]):
+        for row in _rows(lake, table, first, last, [*_SHARED, *_DEPLOYED]):
             strategy, fraction = deployed.get(row["dt"], (None, math.nan))
             as_deployed = row["strategy"] == strategy and math.isclose(row["alpha"] or 0, fraction)
             if row["alpha"] is None or as_deployed:
-                yield _metric_value(row, metric=prefix + row["metric"])
+                effective = _finite(row["effective_n"])
+                yield _metric_value(row, metric=prefix + row["metric"], effective_n=effective)
 
 
 def _groups(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:

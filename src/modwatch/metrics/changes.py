@@ -6,13 +6,23 @@ the share (Anscombe 1948), so that values of 1 and skewed intervals need no exce
 
     s_i = (φ(high_i) − φ(low_i)) / (2 · 1.96)      w_i = 1 / (s_i² + SPREAD²)
 
-For a change before day k, the levels are the weighted means m₀ and m₁ of the days before and from k
-on, with weights W₀ and W₁ in total, and the evidence is the generalised likelihood ratio
+*Whether* the level changed: for a change before day k, the levels are the weighted means m₀ and m₁
+of the days before and from k on, with weights W₀ and W₁ in total, and the evidence is the
+generalised likelihood ratio
 
     Z_k = (m₀ − m₁) / √(1/W₀ + 1/W₁)               Z = max_k Z_k
 
-(Siegmund 1985, *Sequential Analysis*, chapter 3; Lai 1995 for a series that grows by a day). With a
-uniform prior of k, the posterior of the change day is proportional to exp(Z_k²/2).
+(Siegmund 1985, *Sequential Analysis*, chapter 3; Lai 1995 for a series that grows by a day).
+
+*When*: with uniform priors of the day, of the level before and of the size of the fall, the last
+two integrated out, the posterior of the change day is
+
+    p(k) ∝ √(1/W₀ + 1/W₁) · Φ(Z_k) · exp(Z_k²/2)
+
+The day that is named has the least expected loss, where a day off costs half as much as any other
+error. Here s_i² is replaced by median_{j ≤ i}(s_j² n_j) / n_i, with n_i labels: the interval of a
+day that is low by chance is wider than that of a day that is high by chance, so that weights from
+a day's own interval let low days pass for the beginning of the fall.
 
 `THRESHOLD` is calibrated by simulation, `benchmarks/alerts.py`: two series that are tested every
 day give less than one false alarm a quarter.
@@ -24,6 +34,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr
 
 from modwatch.errors import MetricInputError
 from modwatch.metrics.inputs import Floats
@@ -44,6 +55,9 @@ MINIMUM_BEFORE = 7
 
 #: Days with an estimate at the level after a rise that must be seen before a fall is over.
 MINIMUM_AFTER = 5
+
+#: Share of the cost of a wrong change day that remains when it is a day off.
+_A_DAY_OFF = 0.5
 
 Direction = Literal["fall", "rise"]
 
@@ -100,6 +114,10 @@ class Fall:
     now: Level
     #: Standard error of now − first.before.
     error: float
+    #: The last further fall to the present level; None if it has not fallen again since the first.
+    further: ChangePoint | None = None
+    #: Position from which the level before the further fall held.
+    further_from: int | None = None
 
     @property
     def change(self) -> tuple[float, float, float]:
@@ -108,7 +126,12 @@ class Fall:
 
 
 def change_point(
-    value: ArrayLike, low: ArrayLike, high: ArrayLike, *, direction: Direction = "fall"
+    value: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    n: ArrayLike | None = None,
+    direction: Direction = "fall",
 ) -> ChangePoint | None:
     """Return the most likely change in `direction`, detected or not.
 
@@ -116,6 +139,8 @@ def change_point(
         value: (n,) a day's estimate each, in [0, 1]; NaN where there is none.
         low: (n,) lower ends of their 95 % intervals.
         high: (n,) upper ends.
+        n: (n,) labels behind each estimate, over 0 where there is one; only their ratios count.
+            Default: as many every day.
         direction: fall | rise.
 
     Returns:
@@ -123,8 +148,8 @@ def change_point(
         direction.
 
     Raises:
-        MetricInputError: lengths differ, a number lies outside [0, 1], or low ≤ value ≤ high does
-            not hold.
+        MetricInputError: lengths differ, a number lies outside [0, 1], low ≤ value ≤ high does
+            not hold, or `n` is not positive.
 
     >>> found = change_point([0.96] * 9 + [0.7], [0.92] * 9 + [0.63], [0.98] * 9 + [0.76])
     >>> found.day, round(found.before.value, 2), round(found.after.value, 2)
@@ -132,7 +157,7 @@ def change_point(
     >>> found.evidence > THRESHOLD
     True
     """
-    series = _Series.of(value, low, high)
+    series = _Series.of(value, low, high, n)
     return series.change_point(0, series.seen.size - 1, direction)
 
 
@@ -141,6 +166,7 @@ def follow_falls(
     low: ArrayLike,
     high: ArrayLike,
     *,
+    n: ArrayLike | None = None,
     reported: int | None = None,
     reported_on: int = 0,
 ) -> list[Fall | None]:
@@ -165,7 +191,36 @@ def follow_falls(
     >>> "".join("." if fall is None else "x" for fall in falls)
     '.........xxxxxxxxx...'
     """
-    return list(_Series.of(value, low, high).falls(reported, reported_on))
+    return list(_Series.of(value, low, high, n).falls(reported, reported_on))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sums:
+    """Cumulative weights, and weighted estimates; (m + 1,) of m days."""
+
+    weight: Floats
+    total: Floats
+
+    @classmethod
+    def of(cls, angle: Floats, variance: Floats) -> "_Sums":
+        weight = 1 / (variance + SPREAD**2)
+        return cls(
+            weight=np.concatenate([[0.0], np.cumsum(weight)]),
+            total=np.concatenate([[0.0], np.cumsum(weight * angle)]),
+        )
+
+    def evidence(
+        self, first: np.intp, split: NDArray[np.intp], last: np.intp
+    ) -> tuple[Floats, Floats]:
+        """Return Z of a fall on each day of `split`, and 1/W₀ + 1/W₁."""
+        before, after = (
+            self.weight[split] - self.weight[first],
+            self.weight[last] - self.weight[split],
+        )
+        fallen = (self.total[split] - self.total[first]) / before
+        fallen -= (self.total[last] - self.total[split]) / after
+        variance = 1 / before + 1 / after
+        return fallen / np.sqrt(variance), variance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,28 +231,30 @@ class _Series:
     seen: NDArray[np.intp]
     #: (m,) positions of these days.
     position: NDArray[np.intp]
-    #: (m + 1,) cumulative weights, and weighted estimates.
-    weight: Floats
-    total: Floats
+    #: From the days' own intervals, for evidence and levels.
+    own: "_Sums"
+    #: From the usual interval of a day with as many labels, for the day of a change.
+    usual: "_Sums"
 
     @classmethod
-    def of(cls, value: ArrayLike, low: ArrayLike, high: ArrayLike) -> "_Series":
+    def of(
+        cls, value: ArrayLike, low: ArrayLike, high: ArrayLike, n: ArrayLike | None
+    ) -> "_Series":
         columns = [
             _shares(name, each) for name, each in zip(_NAMES, (value, low, high), strict=True)
         ]
         if len({column.size for column in columns}) > 1:
             raise MetricInputError("value, low and high should have the same length")
-        there = ~np.isnan(columns).any(axis=0)
+        there = np.asarray(~np.isnan(np.stack(columns)).any(axis=0), dtype=np.bool_)
         mid, bottom, top = (column[there] for column in columns)
         if not ((bottom <= mid) & (mid <= top)).all():
             raise MetricInputError("value should lie between low and high on every day")
-        error = (_angle(top) - _angle(bottom)) / (2 * NORMAL_QUANTILE)
-        weight = 1 / (error**2 + SPREAD**2)
+        angle, error = _angle(mid), (_angle(top) - _angle(bottom)) / (2 * NORMAL_QUANTILE)
         return cls(
             seen=np.concatenate([[0], np.cumsum(there)]).astype(np.intp),
             position=np.flatnonzero(there),
-            weight=np.concatenate([[0.0], np.cumsum(weight)]),
-            total=np.concatenate([[0.0], np.cumsum(weight * _angle(mid))]),
+            own=_Sums.of(angle, error**2),
+            usual=_Sums.of(angle, _usual(error**2, _sizes(n, there))),
         )
 
     def change_point(
@@ -207,42 +264,34 @@ class _Series:
 
         `minimum` is how many days with an estimate must precede it.
         """
-        split, fallen = self._evidence(start, stop, minimum)
-        if not split.size:
-            return None
-        evidence = _SIGNS[direction] * fallen
-        best = int(np.argmax(evidence))
-        if not evidence[best] > 0:
-            return None
         first, last = self.seen[start], self.seen[stop]
-        day, (day_low, day_high) = split[best], self._days(split, evidence)
+        split = np.arange(first + minimum, last)
+        evidence = _SIGNS[direction] * self.own.evidence(first, split, last)[0]
+        if not evidence.max(initial=0) > 0:
+            return None
+        dated, variance = self.usual.evidence(first, split, last)
+        posterior = _posterior(_SIGNS[direction] * dated, variance)
+        day = split[_least_loss(posterior)]
+        named, (day_low, day_high) = int(self.position[day]), self._days(split, posterior)
         levels = self._level(first, day), self._level(day, last)
         return ChangePoint(
-            day=int(self.position[day]),
-            day_low=day_low,
-            day_high=day_high,
-            evidence=float(evidence[best]),
+            day=named,
+            day_low=min(day_low, named),
+            day_high=max(day_high, named),
+            evidence=float(evidence.max()),
             before=levels[0][0],
             after=levels[1][0],
             error=float(np.hypot(levels[0][1], levels[1][1])),
         )
 
-    def _evidence(self, start: int, stop: int, minimum: int) -> tuple[NDArray[np.intp], Floats]:
-        """Return which days may be the first after a change, and the evidence of a fall on each."""
+    def _evidence(self, start: int, stop: int, minimum: int) -> Floats:
+        """Return the evidence of a fall on each day that may be the first after it."""
         first, last = self.seen[start], self.seen[stop]
-        split = np.arange(first + minimum, last)
-        before, after = (
-            self.weight[split] - self.weight[first],
-            self.weight[last] - self.weight[split],
-        )
-        fallen = (self.total[split] - self.total[first]) / before
-        fallen -= (self.total[last] - self.total[split]) / after
-        return split, fallen / np.sqrt(1 / before + 1 / after)
+        return self.own.evidence(first, np.arange(first + minimum, last), last)[0]
 
-    def _days(self, split: NDArray[np.intp], evidence: Floats) -> tuple[int, int]:
+    def _days(self, split: NDArray[np.intp], posterior: Floats) -> tuple[int, int]:
         """Return the central credible interval of the change day; gaps before it count."""
-        density = np.exp((np.maximum(evidence, 0) ** 2 - evidence.max() ** 2) / 2)
-        below = np.cumsum(density) / density.sum()
+        below = np.cumsum(posterior)
         tail = (1 - LEVEL) / 2
         low, high = np.searchsorted(below, [tail, 1 - tail])
         earliest = self.position[split[low] - 1] + 1
@@ -250,8 +299,8 @@ class _Series:
 
     def _level(self, first: int, last: int) -> tuple[Level, float]:
         """Return the mean share of these days, and its standard error."""
-        weight = self.weight[last] - self.weight[first]
-        mean = (self.total[last] - self.total[first]) / weight
+        weight = self.own.weight[last] - self.own.weight[first]
+        mean = (self.own.total[last] - self.own.total[first]) / weight
         ends = mean + NORMAL_QUANTILE / np.sqrt(weight) * np.array([0.0, -1.0, 1.0])
         value, low, high = (float(each) for each in np.sin(np.clip(ends, 0, np.pi) / 2) ** 2)
         return Level(value=value, low=low, high=high), (high - low) / (2 * NORMAL_QUANTILE)
@@ -268,7 +317,7 @@ class _Series:
 
     def _begun(self, start: int, stop: int, reported: int | None) -> tuple[int, Fall | None]:
         """Return where the reference starts, and a fall from it if one is detected."""
-        _, evidence = self._evidence(start, stop, MINIMUM_BEFORE)
+        evidence = self._evidence(start, stop, MINIMUM_BEFORE)
         if np.abs(evidence).max(initial=0) < (THRESHOLD if reported is None else RELEASE):
             return start, None  # most days: nothing to look at
         rise = self._detected(start, stop, "rise")
@@ -284,21 +333,31 @@ class _Series:
 
     def _continued(self, start: int, stop: int, fall: Fall) -> tuple[int, Fall | None]:
         """Return where the reference starts, and what has become of a fall."""
-        since = fall.level_since
+        since, fallen_from = self._refined(stop, fall)
         rise = self._detected(since, stop, "rise", 1)
         if rise is not None and self.seen[stop] - self.seen[rise.day] < MINIMUM_AFTER:
             rise = None  # a lucky day or two
         if rise is not None and rise.after.high >= fall.first.before.value:
             return rise.day, None
-        moved = rise or self._detected(since, stop, "fall", 1)
-        if moved is not None:
-            since = moved.day
+        if rise is not None:
+            since, fallen_from = rise.day, None
+        elif further := self._detected(since, stop, "fall", 1):
+            since, fallen_from = further.day, since
         if since > fall.first.day and self._stands(start, since):
-            return start, self._fall(fall.first, since, stop)
+            return start, self._fall(fall.first, since, stop, fallen_from)
         first = self.change_point(start, stop, "fall")
         if first is None or first.evidence < RELEASE:
             return start, None
         return start, self._fall(first, first.day, stop)
+
+    def _refined(self, stop: int, fall: Fall) -> tuple[int, int | None]:
+        """Return from where the present level holds, and the level before a further fall to it."""
+        if fall.further_from is None:
+            return fall.level_since, None
+        further = self.change_point(fall.further_from, stop, "fall", 1)
+        if further is None or further.evidence < RELEASE:
+            return fall.further_from, None
+        return further.day, fall.further_from
 
     def _stands(self, start: int, stop: int) -> bool:
         """Return whether a fall is still detected without the days after the level moved again.
@@ -310,15 +369,27 @@ class _Series:
     def _detected(
         self, start: int, stop: int, direction: Direction, minimum: int = MINIMUM_BEFORE
     ) -> ChangePoint | None:
-        _, evidence = self._evidence(start, stop, minimum)
+        evidence = self._evidence(start, stop, minimum)
         if (_SIGNS[direction] * evidence).max(initial=0) < THRESHOLD:
             return None
         return self.change_point(start, stop, direction, minimum)
 
-    def _fall(self, first: ChangePoint, since: int, stop: int) -> Fall:
+    def _fall(
+        self, first: ChangePoint, since: int, stop: int, fallen_from: int | None = None
+    ) -> Fall:
         now, error = self._level(self.seen[since], self.seen[stop])
         before = (first.before.high - first.before.low) / (2 * NORMAL_QUANTILE)
-        return Fall(first=first, level_since=since, now=now, error=float(np.hypot(before, error)))
+        further = None
+        if fallen_from is not None:
+            further = self.change_point(fallen_from, stop, "fall", 1)
+        return Fall(
+            first=first,
+            level_since=since,
+            now=now,
+            error=float(np.hypot(before, error)),
+            further=further,
+            further_from=fallen_from if further else None,
+        )
 
 
 _NAMES = ("value", "low", "high")
@@ -335,6 +406,38 @@ def _shares(name: str, values: ArrayLike) -> Floats:
     if not (np.isnan(array) | ((array >= 0) & (array <= 1))).all():
         raise MetricInputError(f"{name} should lie in [0, 1], or be NaN where there is no estimate")
     return array
+
+
+def _sizes(n: ArrayLike | None, there: NDArray[np.bool_]) -> Floats:
+    """Return the labels behind each estimate that there is."""
+    if n is None:
+        return np.ones(int(there.sum()))
+    sizes = np.asarray(n, dtype=np.float64)
+    if sizes.shape != there.shape:
+        raise MetricInputError("n should have the length of value")
+    if not (np.isfinite(sizes[there]) & (sizes[there] > 0)).all():
+        raise MetricInputError("n should be positive on every day with an estimate")
+    return sizes[there]
+
+
+def _usual(variance: Floats, sizes: Floats) -> Floats:
+    """Return the usual variance of a day with as many labels, from the days up to each."""
+    of_one = variance * sizes
+    known = [np.median(of_one[: max(day, MINIMUM_BEFORE) + 1]) for day in range(variance.size)]
+    return np.asarray(known, dtype=np.float64) / sizes
+
+
+def _posterior(evidence: Floats, variance: Floats) -> Floats:
+    """Return the probability of each day to be the first after the change."""
+    density = np.log(variance) / 2 + log_ndtr(evidence) + evidence**2 / 2
+    likely = np.exp(density - density.max())
+    return np.asarray(likely / likely.sum())
+
+
+def _least_loss(posterior: Floats) -> int:
+    """Return the day with the least expected loss, if being a day off costs `_A_DAY_OFF` less."""
+    near = np.convolve(np.pad(posterior, 1), [1 - _A_DAY_OFF, 1, 1 - _A_DAY_OFF], "valid")
+    return int(np.argmax(near))
 
 
 def _angle(share: Floats) -> Floats:
