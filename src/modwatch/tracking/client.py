@@ -1,10 +1,12 @@
 """The connection to MLflow, with short timeouts and one error class; runs, points, URLs."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
@@ -131,6 +133,14 @@ def replacing_run(
     yield run_id
     client.set_terminated(run_id, "FAILED" if failed else "FINISHED", end)
     retire_others(client, experiment, tags, keep=run_id)
+
+
+def log_files(client: "MlflowClient", run_id: str, files: Mapping[str, bytes], folder: str) -> None:
+    """Log files, by name, as artifacts of a run in a folder."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, content in files.items():
+            Path(scratch, name).write_bytes(content)
+        client.log_artifacts(run_id, scratch, folder)
 
 
 def log_texts(

@@ -27,6 +27,7 @@ from modwatch.tracking.client import (
     connect,
     experiment_id,
     is_whole,
+    log_files,
     log_points,
     log_texts,
     points_of,
@@ -58,6 +59,7 @@ from modwatch.tracking.keys import (
 from modwatch.tracking.status import day_status, is_bad
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
@@ -102,7 +104,6 @@ def publish_day(
     """
     # Imports matplotlib, which takes a second: not when a DAG file is parsed.
     from modwatch.tracking.figures import day_figures
-    from modwatch.tracking.figures.style import DPI
 
     tables = checked_tables(tables)
     estimates = deployed_estimates(tables, facts)
@@ -128,8 +129,7 @@ def publish_day(
             }
             log_texts(client, run_id, params=params, tags=more)
             _log_tables(client, run_id, tables)
-            for name, figure in figures.items():
-                client.log_figure(run_id, figure, f"figures/{name}.png", save_kwargs={"dpi": DPI})
+            _log_figures(client, run_id, figures)
     _log.info(
         "The day's run in MLflow is replaced.",
         extra={"event": "tracking.day_published", "dt": day.isoformat(), "keys": len(metrics)},
@@ -293,7 +293,7 @@ def publish_report(
     description: str,
     page: str,
     tables: Mapping[str, pd.DataFrame],
-    figures: Mapping[str, Any],
+    figures: "Mapping[str, Figure]",
     tracking_uri: str,
     experiment: str,
 ) -> str:
@@ -317,8 +317,7 @@ def publish_report(
             client.log_text(run_id, page, "report.html")
             for title, table in tables.items():
                 client.log_text(run_id, neutral_csv(table), f"tables/{title}.csv")
-            for title, figure in figures.items():
-                client.log_figure(run_id, figure, f"figures/{title}.png")
+            _log_figures(client, run_id, figures)
     return run_id
 
 
@@ -460,11 +459,17 @@ def _log_timeline_page(
 
 def _log_timeline_figure(client: "MlflowClient", run_id: str, rows: Rows) -> None:
     # Imports matplotlib, which takes a second: not when a DAG file is parsed.
-    from modwatch.tracking.figures.style import DPI
     from modwatch.tracking.figures.timeline import timeline_figure
 
-    figure = timeline_figure(rows)
-    client.log_figure(run_id, figure, "figures/timeline.png", save_kwargs={"dpi": DPI})
+    _log_figures(client, run_id, {"timeline": timeline_figure(rows)})
+
+
+def _log_figures(client: "MlflowClient", run_id: str, figures: "Mapping[str, Figure]") -> None:
+    """Log figures as `figures/NAME.png`."""
+    from modwatch.tracking.figures.style import png
+
+    files = {f"{name}.png": png(figure) for name, figure in figures.items()}
+    log_files(client, run_id, files, "figures")
 
 
 def _validate_timeline(rows: Rows) -> None:

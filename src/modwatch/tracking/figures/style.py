@@ -14,6 +14,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
@@ -113,6 +114,14 @@ def shortened(name: str, width: int = 28) -> str:
         return name
     half = (width - 1) // 2
     return f"{name[: width - 1 - half]}…{name[-half:]}"
+
+
+def png(figure: Figure) -> bytes:
+    """Return the figure as PNG, as `savefig` writes it, which draws twice where once is enough."""
+    buffer = io.BytesIO()
+    figure.set_dpi(DPI)
+    FigureCanvasAgg(figure).print_png(buffer)  # type: ignore[no-untyped-call]
+    return buffer.getvalue()
 
 
 def svg_uri(figure: Figure) -> str:
