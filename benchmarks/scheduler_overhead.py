@@ -24,6 +24,7 @@ def main() -> None:
     data = dataclasses.replace(demo_data("synthetic"), days=2)
     with started(data, Narrator()) as demo:
         train_champion(demo)
+        demo.stack.wait_ready()
         baseline = _in_one_process(data.last_day)
         client = AirflowClient(demo.airflow)
         try:

@@ -172,6 +172,7 @@ def audits() -> Iterator[Audits]:
         # A triggerer that died is missed sooner.
         os.environ["AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD"] = "10"
         demo = exits.enter_context(started(_data(), Narrator()))
+        demo.stack.wait_ready()
         with open_resources() as at:
             for day in (MONDAY, TUESDAY):
                 words = {"text": f"an invented text {MARK}", "language": ["de", "en"] * (SIZE // 2)}

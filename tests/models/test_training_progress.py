@@ -35,7 +35,8 @@ def every(seconds: float) -> Iterator[float]:
 def test_lines_come_after_each_tenth() -> None:
     said = lines([state(step) for step in range(1, 101)], every(0.1))
     assert said[0] == "training: step 10 of 100, 0:00:09 left"
-    assert said[-1] == "training: step 100 of 100, 0:00:00 left"
+    assert said[-2] == "training: step 90 of 100, 0:00:01 left"
+    assert said[-1] == "training: step 100 of 100; calibration follows, about 0:00:06 left"
     assert len(said) == 10
 
 

@@ -59,7 +59,7 @@ def test_the_end_says_how_much_is_left_and_is_measured(tmp_path: Path) -> None:
         stack.start(Service(name="first", command=SLEEP))
         stack.start(Service(name="second", command=SLEEP))
         stack.wait_ready()
-        assert 0 <= folder.usual("start of 2 parts", default=99) < 90
+        assert 0 <= folder.usual("start of first, second", default=99) < 90
     assert said[-2:] == [
         f"stopping second, 1 of 2; about {USUAL_STOP:.0f} s left",
         f"stopping first, 2 of 2; about {USUAL_STOP:.0f} s left",

@@ -89,6 +89,7 @@ def daily_job() -> Iterator[DailyJob]:
         exits.callback(restore_environment, dict(os.environ))
         environment(folder)
         demo = exits.enter_context(started(_data(folder), Narrator()))
+        demo.stack.wait_ready()
         yield _made(demo, exits)
 
 

@@ -71,6 +71,7 @@ def run_demo(
         with interruptible(), started(data, narrator, served=served) as demo:
             with MemoryGauge(demo.stack, pid_file=demo.postgres_pid_file) as gauge:
                 train_champion(demo, encoder)
+                demo.stack.wait_ready()
                 if served:
                     start_model_server(demo)
                 left = 0 if once else _LEFT_FOR_THE_VISITOR

@@ -48,6 +48,8 @@ class Demo:
 def started(data: DemoData, narrator: Narrator, *, served: bool = False) -> Iterator[Demo]:
     """Start PostgreSQL, MLflow, the console and Airflow; stop them at the end.
 
+    MLflow is ready when the block begins: training needs nothing else.
+
     With `served`, tasks score with the server in `MODWATCH_SCORER`, which `start_model_server`
     starts once there is a model.
     """

@@ -23,8 +23,7 @@ from modwatch.metrics.classification import auprc, auroc
 from modwatch.metrics.estimate import Estimate
 from modwatch.metrics.estimation.labelled_day import LabelledDay, fully_labelled
 from modwatch.metrics.estimation.measure import measure_days
-from modwatch.models.registration import SCRATCH
-from modwatch.models.registry import version_tags
+from modwatch.models.registry import SCRATCH, version_tags
 from modwatch.pipeline.audit import open_audit
 from modwatch.resources import Resources, open_resources
 from modwatch.review.quality_control.agreement import agreement_report

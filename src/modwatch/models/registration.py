@@ -9,13 +9,10 @@ import torch
 from modwatch.models.artifact import save
 from modwatch.models.data_report import DataReport
 from modwatch.models.recipe import Recipe
-from modwatch.models.registry import register
+from modwatch.models.registry import SCRATCH, register
 from modwatch.models.training import TrainedModel, checked, train
 from modwatch.models.training_progress import TrainingProgress
 from modwatch.models.training_run import TrainingRun
-
-#: The tag `encoder` of a model without a pre-trained one.
-SCRATCH = "from scratch"
 
 
 def train_and_register(

@@ -43,6 +43,8 @@ _RUN_TAG = "modwatch.run"
 _SERVED_TAG = "modwatch.served"
 #: The artifact of a version's run with its `models.evaluation.Evaluation`.
 _EVALUATION = "evaluation_of_version_{}.json"
+#: The tag `encoder` of a model without a pre-trained one.
+SCRATCH = "from scratch"
 #: The tag of a version that gives a model of others its threshold.
 THRESHOLD_TAG = "modwatch.threshold"
 _SCRIPT = "modwatch.scoring.pyfunc"

@@ -12,6 +12,9 @@ from modwatch.models.optimisation import Progress
 
 #: Seconds until the first line, from the start and from that of each network.
 _FIRST = 20.0
+#: Of calibration: seconds on a machine with two cores, and a share of the seconds of all steps, for
+#: the predictions of the held-out comments.
+_FIXED, _SHARE = 5.0, 0.08
 
 
 class TrainingProgress:
@@ -83,6 +86,9 @@ class TrainingProgress:
             seconds = (now - started) / done * (state.steps - state.step)
             left = f", {timedelta(seconds=round(seconds))} left"
             self._due = math.inf
+        if (state.network, state.step) == (state.networks, state.steps):
+            seconds = _FIXED + _SHARE * (now - started) * state.networks
+            left = f"; calibration follows, about {timedelta(seconds=round(seconds))} left"
         network = f"{_network(state)}, " if state.networks > 1 else ""
         self._say(f"training: {network}step {state.step} of {state.steps}{left}")
 

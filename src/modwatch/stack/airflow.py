@@ -73,7 +73,7 @@ class AirflowHome:
             # A small day takes seconds: look for ended tasks more often than once a second.
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             # Files that have changed are parsed at once; the others took a sixth of a core.
-            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
             "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": "False",
             # Tasks of a scheduler that was killed are queued again by the next one. It misses the
             # old one after 30 s, and by default would look for its tasks every five minutes.

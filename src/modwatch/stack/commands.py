@@ -40,6 +40,7 @@ def up(settings: Settings, *, show: Callable[[str], None]) -> None:
         interruptible(),
         running(settings, say=narrator.say) as installation,
     ):
+        installation.stack.wait_ready()
         show(pages(installation.settings))
         if sys.stdout.isatty():
             show("Press Ctrl-C to stop everything.")

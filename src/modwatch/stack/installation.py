@@ -31,7 +31,7 @@ _USUAL_MIGRATION, _USUAL_STOP = 8.0, 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class RunningInstallation:
-    """An installation whose parts all run."""
+    """An installation whose parts are all started."""
 
     settings: Settings
     stack: Stack
@@ -58,6 +58,8 @@ def running(
     also_free: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[RunningInstallation]:
     """Start the installation of `settings` in its home, and stop it at the end.
+
+    MLflow is ready when the block begins; `Stack.wait_ready` waits for the other parts.
 
     What a supervisor that was killed left running is ended first. With `fresh` the home is emptied.
     `also_free` are variables and URLs of programs that the caller will start. The environment gets
@@ -88,17 +90,17 @@ def running(
             url=settings.airflow_url,
             database_url=for_psycopg2(databases.airflow),
         )
-        if not airflow.is_migrated:
-            say(f"preparing Airflow's database; {time_left(_USUAL_MIGRATION)}")
-            airflow.migrate(folder.logs)
         exits.callback(folder.forget)
         stack = exits.enter_context(Stack(logs=folder.logs, folder=folder, say=say))
         stack.show(Neighbour(name="postgres", pid=lambda: _postgres_pid(folder.home)))
         say("starting MLflow, the review console and Airflow")
-        mlflow = _mlflow(settings.mlflow_url, for_psycopg2(databases.mlflow), folder.home)
-        for service in (mlflow, _console(settings.console_url), *airflow.services()):
+        stack.start(_mlflow(settings.mlflow_url, for_psycopg2(databases.mlflow), folder.home))
+        if not airflow.is_migrated:
+            say(f"preparing Airflow's database; {time_left(_USUAL_MIGRATION)}")
+            airflow.migrate(folder.logs)
+        for service in (_console(settings.console_url), *airflow.services()):
             stack.start(service)
-        stack.wait_ready()
+        stack.wait_ready("mlflow")
         yield RunningInstallation(settings=load_settings(), stack=stack, airflow=airflow)
         say("stopping")
     say("everything is stopped")

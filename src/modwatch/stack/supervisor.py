@@ -10,8 +10,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -153,33 +154,34 @@ class Stack:
         with self._lock:
             self._neighbours.append(_Seen(neighbour=neighbour, pid=neighbour.pid()))
 
-    def wait_ready(self, *, timeout: float = 90) -> None:
-        """Wait until every service is ready, and say which are.
+    def wait_ready(self, *names: str, timeout: float = 90) -> None:
+        """Wait until every service is ready, or those of these names.
 
         Raises:
             StackError: a service exited or was not ready in time; the message names its log.
         """
-        waiting = [part for part in self._parts if part.state == "starting"]
-        what = f"start of {len(waiting)} parts"
+        what = f"start of {_names(self._starting(names))}"
         wait = self._wait(what, USUAL_START)
-        while waiting:
+        while waiting := self._starting(names):
             self.check()
-            for part in [part for part in waiting if part.state == "ready"]:
-                waiting.remove(part)
-                where = f" at {part.service.address}" if part.service.address else ""
-                self.say(f"{part.service.name} is ready{where}")
-            if waiting:
-                wait.show(lambda: f"waiting for {_names(waiting)}")
-            if waiting and wait.elapsed() > timeout:
+            wait.show(partial(_waiting_for, waiting))
+            if wait.elapsed() > timeout:
                 name = waiting[0].service.name
                 raise StackError(
                     f"{name} was not ready within {timeout:.0f} s; see {self._log(name)}"
                 )
             time.sleep(0.1)
-        with self._lock:
-            self._phase = "running"
-            self._record()
+        self.check()
         self._remember(what, wait)
+        if not names:
+            with self._lock:
+                self._phase = "running"
+                self._record()
+
+    def _starting(self, names: Collection[str]) -> list[_Part]:
+        """Return the parts that are not ready yet, of these names if there are any."""
+        found = [part for part in self._parts if part.state == "starting"]
+        return [part for part in found if not names or part.service.name in names]
 
     def check(self) -> None:
         """Raise StackError when a service did not start, or dies again and again."""
@@ -254,6 +256,8 @@ class Stack:
             self._bury(part, now)
         elif part.state == "starting" and _answers(part.service):
             part.state = "ready"
+            where = f" at {part.service.address}" if part.service.address else ""
+            self.say(f"{part.service.name} is ready{where}")
         if part.state == "ready":
             age = now - part.begun
             part.proven |= part.service.ready_url is not None or age > _PROBATION
@@ -353,6 +357,10 @@ def require_free_ports(urls: Mapping[str, str]) -> None:
 
 def _names(parts: Sequence[_Part]) -> str:
     return ", ".join(part.service.name for part in parts)
+
+
+def _waiting_for(parts: Sequence[_Part]) -> str:
+    return f"waiting for {_names(parts)}"
 
 
 def _part_state(part: _Part) -> PartState:
