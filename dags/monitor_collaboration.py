@@ -65,6 +65,7 @@ do not depend on MLflow.
 from airflow.sdk import dag
 
 from modwatch.orchestration import after_scoring, task_of
+from modwatch.orchestration.links import MLFLOW_RUN, REVIEW_QUEUE
 from modwatch.pipeline import daily
 
 
@@ -78,7 +79,7 @@ def monitor_collaboration():
     compare_groups = task_of(daily.compare_groups)
     detect_drift = task_of(daily.detect_drift)
     raise_alerts = task_of(daily.raise_alerts)
-    publish = task_of(daily.publish)
+    publish = task_of(daily.publish, links=[MLFLOW_RUN, REVIEW_QUEUE])
     deliver_alerts = task_of(daily.deliver_alerts)
 
     alerts = raise_alerts()

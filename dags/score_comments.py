@@ -32,8 +32,8 @@ compares a day with the days before it.
 - **`ingest` fails with SourceError**: the message names the file, query or column. Correct the
   source and clear the task.
 - **`check_comments` or `check_scores` fails with DayRejectedError**: validation failed, and no
-  table was changed. Open the validation page in the message, correct the source or the model, and
-  clear the failed task and its downstream tasks.
+  table was changed. Open the validation page (button of the task), correct the source or the model,
+  and clear the failed task and its downstream tasks.
 - **`plan_shards` fails with NoChampionError**: no model has the alias `champion`. Run
   `modwatch train`, or set the alias in MLflow. If the source brings scores, set
   `MODWATCH_SOURCE__OWN_SCORES` and clear `ingest` and its downstream tasks.
@@ -54,6 +54,7 @@ compares a day with the days before it.
 from airflow.sdk import dag
 
 from modwatch.orchestration import daily_schedule, hand_over, scoring_pool, task_of
+from modwatch.orchestration.links import REVIEW_QUEUE, VALIDATION_PAGE
 from modwatch.pipeline import daily
 
 
@@ -61,11 +62,11 @@ from modwatch.pipeline import daily
 def score_comments():
     """Score one day; the module's docstring is the runbook."""
     ingest = task_of(daily.ingest)
-    check_comments = task_of(daily.check_comments)
+    check_comments = task_of(daily.check_comments, links=[VALIDATION_PAGE])
     plan_shards = task_of(daily.plan_shards)
     score_shard = task_of(daily.score_shard, pool=scoring_pool())
-    check_scores = task_of(daily.check_scores)
-    route = task_of(daily.route)
+    check_scores = task_of(daily.check_scores, links=[VALIDATION_PAGE])
+    route = task_of(daily.route, links=[REVIEW_QUEUE])
     score_challenger = task_of(daily.score_challenger, pool=scoring_pool())
 
     shards = plan_shards()

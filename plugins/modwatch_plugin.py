@@ -1,6 +1,7 @@
 """Puts Modwatch in Airflow's navigation, under *Plugins*: its page, the console, MLflow.
 
-At the top level, Airflow 3.3 shows links to other addresses as buttons that do nothing.
+At the top level, Airflow 3.3 shows links to other addresses as buttons that do nothing. Inside its
+own page it would show them in a frame in which no link to MLflow or to Airflow works.
 Airflow leaves the endpoints of plugins open to everybody. So the console, which Airflow serves at
 `/modwatch`, asks for its own log-in, and the page, at `/modwatch-ops`, for that of Airflow.
 """
@@ -9,11 +10,14 @@ from typing import ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
+from modwatch.addresses import OPS_PREFIX, overview_url
 from modwatch.console import AIRFLOW_PREFIX, MountedConsole
-from modwatch.ops_page.mount import OPS_PREFIX, MountedOpsPage
+from modwatch.mounted import OpenedEarly
+from modwatch.ops_page.mount import MountedOpsPage
 from modwatch.settings import load_settings
 
 _settings = load_settings()
+_ops_page = MountedOpsPage()
 
 
 class ModwatchPlugin(AirflowPlugin):
@@ -22,14 +26,22 @@ class ModwatchPlugin(AirflowPlugin):
     name = "modwatch"
     fastapi_apps: ClassVar = [
         {"name": "Modwatch review", "app": MountedConsole(), "url_prefix": AIRFLOW_PREFIX},
-        {"name": "Modwatch", "app": MountedOpsPage(), "url_prefix": OPS_PREFIX},
+        {"name": "Modwatch", "app": _ops_page, "url_prefix": OPS_PREFIX},
+    ]
+    # Only Airflow's server makes it, when it starts; all processes of Airflow load the plugin.
+    fastapi_root_middlewares: ClassVar = [
+        {
+            "name": "Modwatch",
+            "middleware": OpenedEarly,
+            "args": [],
+            "kwargs": {"application": _ops_page},
+        },
     ]
     external_views: ClassVar = [
         {
             "name": "Modwatch",
-            "href": f"{_settings.airflow_url.rstrip('/')}{OPS_PREFIX}/",
+            "href": overview_url(_settings.airflow_url),
             "destination": "nav",
-            "url_route": "modwatch",
         },
         {
             "name": "Review",
@@ -38,7 +50,7 @@ class ModwatchPlugin(AirflowPlugin):
         },
         {
             "name": "MLflow",
-            "href": f"{_settings.airflow_url.rstrip('/')}{OPS_PREFIX}/mlflow",
+            "href": f"{overview_url(_settings.airflow_url)}mlflow",
             "destination": "nav",
         },
     ]

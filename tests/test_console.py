@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 from installation import Installation
 from sqlalchemy import text
 
+from modwatch.addresses import OPS_PREFIX
 from modwatch.console import AIRFLOW_PREFIX, MountedConsole, console_options, deliverer
-from modwatch.ops_page.mount import OPS_PREFIX
 from modwatch.resources import open_resources
 from modwatch.review.people import create_moderator, issue_token
 

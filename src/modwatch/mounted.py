@@ -12,6 +12,21 @@ if TYPE_CHECKING:
     from modwatch.resources import Resources
 
 
+class OpenedEarly:
+    """Middleware that does nothing but open an application when the server around it starts.
+
+    A server tells the applications that are mounted in it of no start, but makes its middleware.
+    """
+
+    def __init__(self, app: "ASGIApp", application: "MountedApplication") -> None:
+        self._app = app
+        application.open_early()
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Serve one request."""
+        await self._app(scope, receive, send)
+
+
 class MountedApplication(ABC):
     """An application inside another server; the first request opens what it needs."""
 
@@ -33,6 +48,13 @@ class MountedApplication(ABC):
         if self._app is None:
             self._app = await run_in_threadpool(self._open)
         await self._app(scope, receive, send)
+
+    def open_early(self) -> None:
+        """Open in the background what the first request needs, which takes seconds to import."""
+        threading.Thread(target=self._prepare, name="modwatch-open", daemon=True).start()
+
+    def _prepare(self) -> None:
+        self._open()
 
     @abstractmethod
     def _create(self, at: "Resources", exits: ExitStack) -> "ASGIApp":

@@ -11,10 +11,15 @@ from airflow.api_fastapi.core_api.security import requires_access_view
 from fastapi.testclient import TestClient
 from installation import MONDAY, TO_THE_QUEUE, Installation, review
 
+from modwatch.alerts.actions import Action, record
+from modwatch.alerts.delivery import outbox_message, post
+from modwatch.alerts.messages import Alert
 from modwatch.lake.schemas import TABLES
 from modwatch.ops_page.app import create_ops_app
+from modwatch.ops_page.day_pages import DagRunOf
 from modwatch.resources import open_resources
 from modwatch.review.reporting.workload import overview
+from modwatch.tracking.client import connect
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -24,6 +29,22 @@ Install = Callable[..., Installation]
 
 def anybody() -> None:
     """Let everybody in."""
+
+
+def scored(day: datetime.date) -> DagRunOf | None:
+    """Return the run of Monday, as Airflow's database would."""
+    return DagRunOf(dag="score_comments", run="scheduled__1") if day == MONDAY else None
+
+
+def alert(name: str, event: str = "opened", **facts: object) -> Alert:
+    """Return an alert about an incident since the day before Monday."""
+    return Alert(
+        key=f"{name}/{event}",
+        title=f"[critical] {name}",
+        text="psi is 0.31.\nLook at: the scores.",
+        facts={"event": event, "incident": name, "since": "2026-01-04", **facts},
+        links={"MLflow": "http://mlflow/x", "bad": "javascript:alert(1)"},
+    )
 
 
 @pytest.fixture
@@ -41,7 +62,16 @@ def home(install: Install) -> Installation:
         "since": MONDAY - datetime.timedelta(days=1),
         "words": "psi 0.31",
     }
+    told = alert(
+        "scores<script>",
+        severity="critical",
+        headline="The scores of <script> differ",
+        segment={"sentence": "platform=app: flagged 8.0 % → 37.0 %"},
+    )
     with open_resources(home.settings) as at:
+        post(
+            at.database, (), outbox_message(told, MONDAY, topic="incident", series="scores<script>")
+        )
         at.lake.replace(
             "alerts", MONDAY, [pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])]
         )
@@ -53,7 +83,7 @@ def home(install: Install) -> Installation:
 def client(home: Installation) -> Iterator[TestClient]:
     """The page of that installation, for somebody who is logged in."""
     with open_resources(home.settings) as at:
-        yield TestClient(create_ops_app(at, anybody), follow_redirects=False)
+        yield TestClient(create_ops_app(at, anybody, scored), follow_redirects=False)
 
 
 def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestClient) -> None:
@@ -61,11 +91,81 @@ def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestCli
     head = page.partition("</h1>")[0]
     assert "2026-01-05" in head
     assert "critical since 2026-01-04" in head
-    assert "psi high" in page
-    assert "psi 0.31" in page
+    assert "The scores of &lt;script&gt; differ" in page
+    assert "Most of it: platform=app: flagged 8.0 % → 37.0 %" in page
+    assert "<p>psi is 0.31.</p>" in page
+    assert "nobody" in page
+    assert 'href="http://mlflow/x"' in page
+    assert "javascript:" not in page
     assert re.search(r"<td>20 of \d+<td>", page), "labels of the day"
     assert "None yet." in page, "no audit was published"
     assert "<script" not in page
+
+
+def test_what_people_do_about_an_incident_is_shown(home: Installation) -> None:
+    name, later = "scores<script>", datetime.date(2999, 1, 1)
+    with open_resources(home.settings) as at:
+        for action in (
+            Action(incident=name, action="acknowledge", person="Ann"),
+            Action(incident=name, action="assign", person="Ann", assignee="Bo <b>"),
+            Action(incident=name, action="silence", person="Ann", until=later),
+        ):
+            record(at.database, action)
+        page = TestClient(create_ops_app(at, anybody, scored)).get("/").text
+    for text in ("acknowledged by Ann", "assigned to Bo &lt;b&gt;", "silenced until 2999-01-01"):
+        assert text in page
+    assert ">nobody<" not in page
+
+
+def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(
+    home: Installation,
+) -> None:
+    with open_resources(home.settings) as at:
+        for number in range(40):
+            told = alert(f"late{number}", severity="warning", headline=f"Late {number:02}")
+            message = outbox_message(told, MONDAY, topic="incident", series=f"late{number}")
+            post(at.database, (), message)
+        page = TestClient(create_ops_app(at, anybody, scored)).get("/").text
+    headlines = re.findall(r'<td class="said">([^<]*)', page)
+    assert headlines[0].startswith("The scores of")
+    assert len(headlines) == 30
+    assert "11 more" in page
+
+
+@pytest.mark.parametrize("page", ["airflow", "mlflow", "validation"])
+def test_the_address_of_a_page_about_a_day_leads_to_what_there_is_now(
+    client: TestClient, home: Installation, page: str
+) -> None:
+    def leads_to() -> str:
+        answer = client.get(f"/days/{MONDAY}/{page}")
+        assert answer.status_code == (200 if page == "validation" else 307)
+        return answer.headers.get("location", answer.text)
+
+    first = leads_to()
+    if page == "airflow":
+        assert first == f"{home.settings.airflow_url}/dags/score_comments/runs/scheduled__1"
+    elif page == "validation":
+        assert "Comments" in first
+    else:
+        with connect(home.settings.mlflow_url) as mlflow:
+            number = mlflow.get_experiment_by_name("modwatch").experiment_id
+            runs = mlflow.search_runs([number], "tags.day = '2026-01-05'")
+        assert runs[0].info.run_id in first
+        review(home, limit=5)
+        home.run("collect_labels", "measure", "publish")
+        assert leads_to() != first, "the run was replaced"
+
+
+@pytest.mark.parametrize("page", ["airflow", "mlflow", "validation"])
+def test_a_day_without_the_page_says_so(client: TestClient, page: str) -> None:
+    answer = client.get(f"/days/2026-01-20/{page}")
+    assert answer.status_code == 404
+    assert "2026-01-20 has no " in answer.text
+
+
+def test_only_pages_of_days_have_an_address(client: TestClient) -> None:
+    for path in ("/days/soon/mlflow", "/days/2026-01-05/secrets", "/days/..%2f/validation"):
+        assert client.get(path).status_code in (404, 422)
 
 
 def test_the_timeline_is_that_of_mlflow(client: TestClient) -> None:
@@ -74,10 +174,10 @@ def test_the_timeline_is_that_of_mlflow(client: TestClient) -> None:
     assert "<svg" in page
 
 
-@pytest.mark.parametrize("path", ["/", "/timeline", "/mlflow"])
+@pytest.mark.parametrize("path", ["/", "/timeline", "/mlflow", "/days/2026-01-05/validation"])
 def test_nobody_who_is_not_logged_in_sees_anything(home: Installation, path: str) -> None:
     with open_resources(home.settings) as at:
-        app = create_ops_app(at, requires_access_view(AccessView.WEBSITE))
+        app = create_ops_app(at, requires_access_view(AccessView.WEBSITE), scored)
         answer = TestClient(app, follow_redirects=False).get(path)
     assert answer.status_code == 401
     assert "2026" not in answer.text
@@ -97,10 +197,11 @@ def test_the_link_to_mlflow_opens_the_saved_view(client: TestClient) -> None:
 def test_without_mlflow_the_queue_is_shown(home: Installation) -> None:
     away = home.but(mlflow_url="http://127.0.0.1:9")
     with open_resources(away.settings) as at:
-        client = TestClient(create_ops_app(at, anybody), follow_redirects=False)
+        client = TestClient(create_ops_app(at, anybody, scored), follow_redirects=False)
         page = client.get("/").text
         assert "MLflow at http://127.0.0.1:9 cannot be reached" in page
         lane = overview(at.database)[0]
         assert f"<tr><td>{lane.queue}<td>{lane.reason}<td>{lane.waiting}<td" in page
         assert client.get("/timeline").status_code == 503
         assert client.get("/mlflow").headers["location"] == "http://127.0.0.1:9"
+        assert client.get(f"/days/{MONDAY}/mlflow").status_code == 503

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from modwatch.addresses import day_url
 from modwatch.alerts.evaluation import active_alerts
 from modwatch.alerts.messages import ActiveAlert
-from modwatch.alerts.rules import AlertRule
+from modwatch.alerts.rules import AlertRule, in_words
 from modwatch.lake.delta import Lake
 from modwatch.metrics.drift import Reference
 from modwatch.metrics.profile import BINS, pooled
@@ -125,7 +126,7 @@ def publish(
         window_days=len(window),
         queue_url=console_url,
         alerts=content.alerts,
-        airflow_run_url=_scoring_runs(airflow_url),
+        airflow_run_url=day_url(airflow_url, day, "airflow"),
         digest=content.digest,
     )
     histogram = model and _histogram(scores.column("prob").to_numpy(), references, **model)
@@ -159,7 +160,8 @@ def publish_unmeasured(
     published = runs.published_digests(mlflow_url)
     new = [day for day in found if day is not None and day.digest != published.get(day.day)]
     for day in new:
-        linked = replace(day, queue_url=console_url, airflow_run_url=_scoring_runs(airflow_url))
+        run = day_url(airflow_url, day.day, "airflow")
+        linked = replace(day, queue_url=console_url, airflow_run_url=run)
         page = checks.read_page(day.day)
         runs.publish_unmeasured(linked, check_page=page, tracking_uri=mlflow_url)
     return len(new)
@@ -186,11 +188,9 @@ def _unmeasured(lake: Lake, checks: CheckStore, day: datetime.date) -> Unmeasure
 def _rules(result: ValidationResult) -> str:
     """Return the rules that failed a day, and what they found, in Markdown."""
     failed = (rule for rule in result.failed_of("day") if rule.severity == "critical")
-    return "; ".join(f"`{rule.name}`: {rule.observed}, allowed: {rule.allowed}" for rule in failed)
-
-
-def _scoring_runs(airflow_url: str) -> str:
-    return f"{airflow_url}/dags/score_comments/runs"
+    return "; ".join(
+        f"{in_words(rule.name)}: {rule.observed}, allowed: {rule.allowed}" for rule in failed
+    )
 
 
 def publish_timeline(mlflow_url: str, rules: Sequence[AlertRule] = ()) -> None:

@@ -9,6 +9,7 @@ from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from modwatch.errors import ModwatchError
+from modwatch.ops_page.day_pages import FindRun, day_router
 from modwatch.ops_page.overview import read_overview, render_overview
 from modwatch.resources import Resources
 from modwatch.tracking.history import thresholds
@@ -22,8 +23,11 @@ FRESH_SECONDS = 15.0
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
-def create_ops_app(at: Resources, logged_in: Callable[..., Any]) -> FastAPI:
-    """Return the application; every request must pass the dependency `logged_in`."""
+def create_ops_app(at: Resources, logged_in: Callable[..., Any], find_run: FindRun) -> FastAPI:
+    """Return the application; every request must pass the dependency `logged_in`.
+
+    `state.read` of it reads the overview, so that a request right after does not wait for it.
+    """
     app = FastAPI(
         dependencies=[Depends(logged_in)], openapi_url=None, docs_url=None, redoc_url=None
     )
@@ -54,6 +58,8 @@ def create_ops_app(at: Resources, logged_in: Callable[..., Any]) -> FastAPI:
         """Lead to the saved view of the days, or to MLflow's start while it is down."""
         return RedirectResponse(days_address(settings.mlflow_url))
 
+    app.include_router(day_router(at, find_run))
+    app.state.read = shown[0].text
     return app
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from modwatch.alerts.evaluation import active_alerts
-from modwatch.alerts.messages import ActiveAlert
+from modwatch.alerts.actions import OpenIncident, open_incidents
+from modwatch.alerts.rules import SEVERITIES
 from modwatch.errors import ModwatchError
 from modwatch.html import render_html
 from modwatch.review.reporting.workload import LaneState, overview
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _WEEK = 7
 
+#: Incidents that are listed; the others are counted.
+_MOST_INCIDENTS = 30
+
 _T = TypeVar("_T")
 
 
@@ -30,11 +33,16 @@ class Overview:
 
     #: The newest days, latest first; none before the first was published.
     week: Sequence[PublishedDay]
-    #: Incidents that were open at the end of the newest day, the most severe first.
-    incidents: Sequence[ActiveAlert]
+    #: Incidents that are open now, the most severe first.
+    incidents: Sequence[OpenIncident]
+    #: How many more are open.
+    more_incidents: int
     #: The states of the review queues, by name and reason.
     lanes: Sequence[LaneState]
     audit: PublishedAudit | None
+    #: Where the review console and Airflow are.
+    console_url: str
+    airflow_url: str
     #: What could not be read, as sentences.
     problems: Sequence[str]
 
@@ -49,14 +57,17 @@ def read_overview(at: "Resources") -> Overview:
     problems: list[str] = []
     url = at.settings.mlflow_url
     days: list[PublishedDay] = _or(list, problems, lambda: published_history(url))
-    newest = days[-1].day if days else None
+    found: list[OpenIncident] = _or(list, problems, lambda: open_incidents(at.database))
+    # The oldest first among those of one severity, as `open_incidents` returns them.
+    incidents = sorted(found, key=lambda each: -SEVERITIES.index(each.severity))
     return Overview(
         week=days[: -_WEEK - 1 : -1],
-        incidents=()
-        if newest is None
-        else _or(tuple, problems, lambda: active_alerts(at.lake.table("alerts", newest))),
+        incidents=incidents[:_MOST_INCIDENTS],
+        more_incidents=len(incidents[_MOST_INCIDENTS:]),
         lanes=_or(list, problems, lambda: overview(at.database)),
         audit=_or(lambda: None, problems, lambda: latest_audit(url)),
+        console_url=at.settings.console_url,
+        airflow_url=at.settings.airflow_url,
         problems=list(dict.fromkeys(problems)),
     )
 

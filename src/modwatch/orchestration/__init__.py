@@ -3,12 +3,13 @@
 import datetime
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import (
     Asset,
     BaseNotifier,
+    BaseOperatorLink,
     CronDataIntervalTimetable,
     ExceptionRetryPolicy,
     PartitionedAssetTimetable,
@@ -158,12 +159,15 @@ def weekly_schedule(cron: str) -> dict[str, Any]:
     return {**monthly_schedule(cron), "max_active_runs": 1}
 
 
-def task_of(step: Callable[..., Any], **options: Any) -> Any:
+def task_of(
+    step: Callable[..., Any], *, links: Sequence[BaseOperatorLink] = (), **options: Any
+) -> Any:
     """Return the task that runs a step of `modwatch.pipeline.daily` for the run's day.
 
     A mapped task passes the step's further arguments in `part`. The return value (a count, ids)
     goes to XCom. The log tells the rows of each table that were read and written, and the time.
-    `options` are those of the operator, such as its pool.
+    `links` are the buttons of the task in Airflow, `options` those of the operator, such as its
+    pool.
     """
 
     @task(task_id=step.__name__, **options)  # type: ignore[untyped-decorator]
@@ -181,6 +185,10 @@ def task_of(step: Callable[..., Any], **options: Any) -> Any:
                 rows = resources.lake.traffic
                 _log.info("%s of %s took %.1f s; rows %s", step.__name__, day, seconds, rows)
 
+    # The class decides the buttons: a decorated function has no argument for them.
+    operator = run.operator_class
+    members = {"__module__": operator.__module__, "operator_extra_links": tuple(links)}
+    run.operator_class = type(operator.__name__, (operator,), members)
     return run
 
 

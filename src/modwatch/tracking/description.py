@@ -92,9 +92,9 @@ def describe_unmeasured(day: UnmeasuredDay) -> str:
     """Return the description of a day without measurements in Markdown.
 
     >>> day = UnmeasuredDay(day=date(2026, 1, 5), status="rejected", landed=3,
-    ...                     reason="`volume_low`: 3 rows, allowed: at least 100")
+    ...                     reason="volume low: 3 rows, allowed: at least 100")
     >>> print(describe_unmeasured(day))
-    **REJECTED**: `volume_low`: 3 rows, allowed: at least 100. Active alerts: none.
+    **REJECTED**: volume low: 3 rows, allowed: at least 100. Active alerts: none.
     """
     first = f"{_headline(day.status)}: {day.reason}. {_alerts(day.alerts)}"
     return "  \n".join(line for line in (first, _links(day)) if line)

@@ -4,10 +4,19 @@ MLflow keeps a shared view of an experiment as JSON in a tag; a link names the t
 """
 
 import json
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from modwatch.errors import TrackingError
-from modwatch.tracking.client import connect, experiment_id, public_url, view_url
+from modwatch.tracking.client import (
+    connect,
+    experiment_id,
+    is_whole,
+    public_url,
+    run_url,
+    runs_tagged,
+    view_url,
+)
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -52,6 +61,21 @@ def days_url(tracking_uri: str, experiment: str = "modwatch") -> str:
         number = experiment_id(client, experiment)
         save_view(client, number)
     return view_url(tracking_uri, number, VIEW)
+
+
+def day_run_url(tracking_uri: str, day: date, experiment: str = "modwatch") -> str | None:
+    """Return the URL of the newest whole run of a day; None: it has none.
+
+    Publishing the day again replaces the run, and this URL.
+
+    Raises:
+        TrackingError: MLflow cannot be reached.
+    """
+    with connect(tracking_uri) as client:
+        number = experiment_id(client, experiment)
+        runs = runs_tagged(client, number, {"kind": "day", "day": day.isoformat()})
+    whole = [run.info.run_id for run in runs if is_whole(run)]
+    return run_url(tracking_uri, number, whole[0], tab="") if whole else None
 
 
 def days_address(tracking_uri: str) -> str:
