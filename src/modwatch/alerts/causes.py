@@ -12,6 +12,7 @@ from modwatch.alerts.delivery import outbox_message
 from modwatch.alerts.incidents import (
     Incident,
     MetricValue,
+    Transition,
     merged,
     reconciled_incidents,
     transitions,
@@ -26,11 +27,15 @@ from modwatch.alerts.messages import (
     series_name,
     unwatched_alert,
 )
-from modwatch.alerts.rules import SEVERITIES, AlertRule
+from modwatch.alerts.news import News, news
+from modwatch.alerts.rules import SEVERITIES, AlertRule, most_severe
 from modwatch.review.outbox.messages import OutboxMessage
 
 _ONE_DAY = datetime.timedelta(days=1)
 _ACTIVE = ("opened", "escalated")
+
+#: Before the headline of what has happened in an open incident.
+_NEWS_PREFIXES = {"worse": "Worse: ", "also": "Also: "}
 
 #: By cause: the first day on which an accepted level is the reference, and its own first day.
 Acceptances = Mapping[str, Sequence[tuple[datetime.date, datetime.date]]]
@@ -56,6 +61,13 @@ class Series:
     def on(self, day: datetime.date) -> MetricValue | None:
         """Return the value of a day, if it has one."""
         return next((value for value in self.values if value.day == day), None)
+
+    def news(self, told_on: datetime.date, today: datetime.date) -> News | None:
+        """Return what has happened in its active incident since the day of the last message."""
+        active = self.active_on(today)
+        if active is None:
+            return None
+        return news(self.rule, self.values, active, told_on=told_on, today=today)
 
     def active_on(self, day: datetime.date) -> Incident | None:
         """Return the incident that was active at the end of `day`."""
@@ -240,10 +252,10 @@ def _messages(
     """Yield a message for each transition of a cause after the message `last`."""
     notified = active_incident(last)
     facts = last.payload["facts"] if last else {}
-    for sequence, change in enumerate(
-        transitions(notified, cause.incidents, today=today, current=None),
-        last.sequence + 1 if last else 1,
-    ):
+    changes = transitions(notified, cause.incidents, today=today, current=None)
+    if notified and last and not changes:
+        yield from _news(cause, notified, last, today)
+    for sequence, change in enumerate(changes, last.sequence + 1 if last else 1):
         day = today if change.kind == "escalated" else change.day
         active = cause.active_on(today) or cause.active_on(day)
         series = active or _named(cause, facts) or list(cause.series)
@@ -263,6 +275,47 @@ def _messages(
         yield outbox_message(
             replace(alert, facts=extended), day, topic=topic, series=cause.name, sequence=sequence
         )
+
+
+def _news(
+    cause: Cause, notified: Incident, last: OutboxMessage, today: datetime.date
+) -> Iterator[OutboxMessage]:
+    """Yield a message if something has happened in an incident since its last message."""
+    active = cause.active_on(today)
+    known = ((each, each.news(last.dt, today)) for each in active)
+    series, found = next(((each, found) for each, found in known if found), (None, None))
+    if series is None or found is None:
+        return
+    whole = describe_finding(active[0].rule, active[0].subject, active[0].on(today))
+    others = [(each.rule, each.subject, each.on(today)) for each in active if each is not series]
+    alert = incident_alert(
+        cause.name,
+        [(series.rule, series.subject, found.value), *others],
+        Transition(
+            kind="escalated",
+            since=notified.since,
+            day=today,
+            value=found.value,
+            severity=most_severe([notified.severity, *(each.rule.severity for each in active)]),
+            news_since=found.since,
+        ),
+        last.sequence + 1,
+        prefix=_NEWS_PREFIXES[found.kind],
+    )
+    extended = {
+        **alert.facts,
+        "headline": whole,
+        "news_since": found.since.isoformat(),
+        "members": {each.name: _member(each, today) for each in active},
+        "opened": notified.opened.isoformat(),
+    }
+    yield outbox_message(
+        replace(alert, facts=extended),
+        today,
+        topic=last.topic,
+        series=cause.name,
+        sequence=last.sequence + 1,
+    )
 
 
 def _named(cause: Cause, facts: Mapping[str, object]) -> list[Series]:

@@ -113,6 +113,8 @@ class Transition:
     value: MetricValue | None
     #: The highest severity of the incident; None: that of the rule.
     severity: Severity | None = None
+    #: Of `escalated` without a higher severity: the day on which the news began.
+    news_since: datetime.date | None = None
 
 
 def watched(rule: AlertRule, values: Iterable[MetricValue]) -> dict[str, list[MetricValue]]:

@@ -100,6 +100,7 @@ def incident_alert(
     sequence: int,
     *,
     headline: str | None = None,
+    prefix: str | None = None,
 ) -> Alert:
     """Return the alert for a transition of an incident.
 
@@ -109,6 +110,7 @@ def incident_alert(
         transition: what to notify of.
         sequence: number of the alert among those of the cause, from 1.
         headline: what happened, as it was said before; default: from the leading rule.
+        prefix: what precedes it in the title; default: of the kind of transition.
     """
     (rule, subject, value), *others = found
     kind, since, day = transition.kind, transition.since, transition.day
@@ -118,13 +120,14 @@ def incident_alert(
     also.pop(headline, None)
     lines = [
         f"{describe_value(rule, value)}." if value else "",
-        _TRANSITIONS[kind].format(day=written(day), since=written(since)),
+        _dates(transition),
         f"Also: {'; '.join(also)}." if also and kind in ("opened", "escalated") else "",
         f"Look at: {rule.look_at}" if kind in ("opened", "escalated") else "",
     ]
     return Alert(
         key=f"{series}/{since}/{sequence}-{kind}",
-        title=f"[{severity}] {_PREFIXES[kind]}{headline}, since {written(since)}",
+        title=f"[{severity}] {_PREFIXES[kind] if prefix is None else prefix}{headline}, "
+        f"since {written(transition.news_since or since)}",
         text="\n".join(line for line in lines if line),
         facts={
             "event": kind,
@@ -141,6 +144,17 @@ def incident_alert(
             "direction": rule.direction,
             "look_at": rule.look_at,
         },
+    )
+
+
+def _dates(transition: Transition) -> str:
+    """Return when the incident, or what is new in it, began and was told."""
+    if transition.news_since:
+        return f"Since {written(transition.news_since)}; the incident began on " + (
+            f"{written(transition.since)}."
+        )
+    return _TRANSITIONS[transition.kind].format(
+        day=written(transition.day), since=written(transition.since)
     )
 
 
@@ -487,6 +501,13 @@ def _value_facts(value: MetricValue | None) -> dict[str, Any] | None:
         return None
     plain = {**asdict(value), "day": value.day.isoformat()}
     if value.change:
-        days = {name: getattr(value.change, name) for name in ("day", "day_low", "day_high")}
-        plain["change"] |= {name: day.isoformat() for name, day in days.items()}
+        change = _as_json(plain["change"])
+        plain["change"] = {name: each for name, each in change.items() if each is not None}
     return plain
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value with days as text."""
+    if isinstance(value, dict):
+        return {name: _as_json(each) for name, each in value.items()}
+    return value.isoformat() if isinstance(value, datetime.date) else value
