@@ -8,12 +8,13 @@ from modwatch.errors import MetricInputError
 from modwatch.metrics.segments import COUNTS, MINIMUM_COMMENTS, explain_shift, leading
 
 FACTORS = ["platform", "language"]
+FLAGGED = COUNTS["flagged"]
 
 
 def cells(rows: dict[tuple[str, str], tuple[int, int, int, int]]) -> pd.DataFrame:
-    """Return a table of platform, language and `COUNTS`."""
+    """Return a table of platform, language and counts of flags."""
     table = pd.DataFrame([[*key, *counts] for key, counts in rows.items()])
-    return table.set_axis([*FACTORS, *COUNTS], axis=1)
+    return table.set_axis([*FACTORS, *FLAGGED], axis=1)
 
 
 USUAL = {
@@ -88,7 +89,7 @@ def test_intervals_hold_the_effect() -> None:
     for _ in range(400):
         n, m = rng.multinomial(3_000, share), rng.multinomial(6_000, before_share)
         counts = np.column_stack([n, rng.binomial(n, rate), m, rng.binomial(m, before_rate)])
-        table = pd.DataFrame(counts, columns=list(COUNTS)).assign(platform=["a", "b"])
+        table = pd.DataFrame(counts, columns=list(FLAGGED)).assign(platform=["a", "b"])
         (first, *_) = explain_shift(table, ["platform"])
         assert first.name == "platform=a"
         held.append(first.low <= true <= first.high)

@@ -3,13 +3,15 @@
 import datetime
 
 import numpy as np
+import pyarrow as pa
+import pytest
 from lake_days import put_comments, put_profile, put_scores
 
 from modwatch.alerts.rules import load_rules
 from modwatch.lake.day_scores import day_scores
 from modwatch.lake.delta import Lake
 from modwatch.monitoring.references import ReferencePlan
-from modwatch.monitoring.segments import MOST_VALUES, count_cells, explain_day
+from modwatch.monitoring.segments import KEPT_THREADS, MOST_VALUES, count_cells, explain_day
 from modwatch.quality.store import CheckStore
 
 MONDAY = datetime.date(2026, 1, 5)
@@ -24,25 +26,37 @@ TEXT = ["x" * (10, 60, 300, 2_000)[n // 6 % 4] for n in range(SIZE)]
 
 
 def put(
-    lake: Lake, day: datetime.date, *, version: str = "3", drifted: bool = False, **columns: object
+    lake: Lake,
+    day: datetime.date,
+    *,
+    version: str = "3",
+    drifted: bool = False,
+    hot: np.ndarray | None = None,
+    **columns: object,
 ) -> None:
+    """Put a day; comments that are `hot` (SIZE,) are flagged in 70 %."""
     given = {"platform": PLATFORM, "language": LANGUAGE, "text": TEXT, **columns}
     put_comments(lake, day, SIZE, **given)
     rng = np.random.default_rng(day.toordinal())
     rate = np.full(SIZE, 0.1)
     if drifted:
         rate[[p == "forum" and q == "de" for p, q in zip(PLATFORM, LANGUAGE, strict=True)]] = 0.6
+    if hot is not None:
+        rate[hot] = 0.7
     put_scores(lake, day, np.where(rng.random(SIZE) < rate, 0.9, 0.1).astype(np.float32))
     if version != "3":
         put_scores(lake, day, np.full(SIZE, 0.9, np.float32), version=version)
     put_profile(lake, day)
 
 
-def explain(lake: Lake, checks: CheckStore, day: datetime.date) -> list[dict[str, object]]:
+def explain(
+    lake: Lake, checks: CheckStore, day: datetime.date, measure: str = "flagged"
+) -> list[dict[str, object]]:
+    """Run the step; return its rows of one measure."""
     count = explain_day(lake, checks, day, plan=PLAN)
     rows = sorted(lake.table("segments", day).to_pylist(), key=lambda row: row["rank"])
     assert len(rows) == count
-    return rows
+    return [row for row in rows if row["measure"] == measure]
 
 
 def test_comments_and_flags_by_combination(lake: Lake) -> None:
@@ -108,6 +122,123 @@ def test_many_and_hostile_names(lake: Lake, checks: CheckStore) -> None:
     (name,) = set(lake.table("segment_counts", TODAY).column("platform").to_pylist())
     assert name.startswith("??Bcc: all?")
     assert len(name) == 40
+
+
+def test_a_segment_whose_scores_rise_and_whose_flags_do_not(lake: Lake, checks: CheckStore) -> None:
+    """What moves below the threshold shows in the mean score only."""
+    for day in DAYS:
+        put(lake, day)
+        rng = np.random.default_rng(day.toordinal())
+        prob = rng.beta(1, 9, SIZE)
+        if day == TODAY:
+            prob[[each == "de" for each in LANGUAGE]] += 0.15
+        put_scores(lake, day, np.minimum(prob, 0.49).astype(np.float32))
+        flags, means = (explain(lake, checks, day, each) for each in ("flagged", "prob"))
+        assert flags == []
+        assert (day == TODAY) == any(row["leading"] for row in means)
+    first = means[0]
+    assert (first["name"], first["n"]) == ("language=de", SIZE // 3)
+    assert float(first["low"]) > 0
+    assert str(first["sentence"]).startswith("language=de: mean score 0.1")
+
+
+def threads(day: datetime.date) -> list[str]:
+    """Return sixty threads of 20 comments, and one of them of 80 more."""
+    names = [f"t{day:%d}-{n % 60}" for n in range(SIZE)]
+    return [f"t{day:%d}-7" if n < 85 else name for n, name in enumerate(names)]
+
+
+def test_a_hot_thread_leads_and_a_usual_one_of_its_size_does_not(
+    lake: Lake, checks: CheckStore
+) -> None:
+    for day in DAYS[:-1]:
+        put(lake, day, thread_id=threads(day))
+        assert not any(row["leading"] for row in explain(lake, checks, day))
+    put(lake, TODAY, thread_id=threads(TODAY))
+    assert not any(row["leading"] for row in explain(lake, checks, TODAY))
+    put(lake, TODAY, thread_id=threads(TODAY), hot=np.arange(SIZE) < 85)
+    for measure in ("flagged", "prob"):
+        (first, *_) = explain(lake, checks, TODAY, measure)
+        assert first["name"] == "thread=t09-7"
+        assert first["leading"]
+        assert (first["n"], first["reference_rate"]) == (103, None)
+    kept = lake.table("segment_counts", TODAY).column("thread").to_pylist()
+    assert len({*kept}) == KEPT_THREADS + 1
+
+
+def test_threads_that_always_differ_explain_nothing(lake: Lake, checks: CheckStore) -> None:
+    """On each day another thread of a hundred comments is hot."""
+    for number, day in enumerate(DAYS):
+        put(lake, day, thread_id=threads(day), hot=np.arange(SIZE) < 85)
+        rows = explain(lake, checks, day)
+        assert not number or not any("thread" in str(r["name"]) and r["leading"] for r in rows)
+
+
+@pytest.mark.parametrize(
+    ("thread", "shown"),
+    [
+        ("t3_1a2b3c", "thread=t3_1a2b3c"),
+        ("r/news/123", "thread=r/news/123"),
+        ("3f9a8b7c-12ab-4cde-8f01-23456789abcd", "thread=3f9a8b7c-12ab-4cde-8f01-23456789abcd"),
+        ("politics", "thread=politics"),
+        ("you are an invented fool", "thread=sha256:"),
+        ("you-are-an-invented-fool-2", "thread=sha256:"),
+        ("9" * 41, "thread=sha256:"),
+        ("a\r\nBcc: all", "thread=sha256:"),
+        ("<b>1</b>", "thread=sha256:"),
+        ("ты", "thread=sha256:"),
+        ("invented", "thread=sha256:"),
+    ],
+)
+def test_a_thread_is_named_by_its_id_and_never_by_a_text(
+    lake: Lake, checks: CheckStore, thread: str, shown: str
+) -> None:
+    """The last one would pass for an id; a comment has the same text."""
+    hot = np.arange(SIZE) < 150
+    for day in DAYS[:2]:
+        text = ["invented " if n == 900 else "x" * 60 for n in range(SIZE)]
+        mine = [thread if day == DAYS[1] and n < 150 else f"{day}{n % 300}" for n in range(SIZE)]
+        if thread == "invented":
+            mine[900] = thread
+        put(lake, day, thread_id=mine, text=text, hot=hot if day == DAYS[1] else None)
+        (first, *_) = explain(lake, checks, day) or [{}]
+    assert str(first["name"]).startswith(shown)
+    assert len(str(first["name"])) <= len("thread=") + 40
+    if shown.endswith(":"):
+        stored = repr(lake.table("segment_counts", DAYS[1]).to_pylist()) + repr(first)
+        assert thread not in stored
+
+
+def test_days_counted_before_threads_and_scores_were(lake: Lake, checks: CheckStore) -> None:
+    for day in DAYS[:-1]:
+        put(lake, day)
+        explain(lake, checks, day)
+    for day in DAYS[:-1]:
+        old = lake.table("segment_counts", day).drop_columns(["thread", "prob", "prob_square"])
+        blank = pa.nulls(old.num_rows)
+        rows = old.append_column("thread", blank).append_column("prob", blank)
+        rows = rows.append_column("prob_square", blank)
+        lake.replace("segment_counts", day, rows.to_batches())
+    put(lake, TODAY, drifted=True)
+    (first, *_) = explain(lake, checks, TODAY)
+    assert first["name"] == "platform=forum, language=de"
+    assert first["reference_n"] == 4 * SIZE // 6
+    assert explain(lake, checks, TODAY, "prob") == []
+
+
+def test_a_day_delivered_again_replaces_its_counts(lake: Lake, checks: CheckStore) -> None:
+    for day in DAYS[:-1]:
+        put(lake, day)
+        explain(lake, checks, day)
+    before = lake.table("segment_counts", DAYS[-2])
+    put(lake, DAYS[-2], platform=["news"] * SIZE)
+    explain(lake, checks, DAYS[-2])
+    put(lake, DAYS[-2])
+    explain(lake, checks, DAYS[-2])
+    assert lake.table("segment_counts", DAYS[-2]) == before
+    put(lake, TODAY, drifted=True)
+    (first, *_) = explain(lake, checks, TODAY)
+    assert first["reference_n"] == 4 * SIZE // 6, "no comment counts twice"
 
 
 def test_no_text_gets_into_the_tables(lake: Lake, checks: CheckStore) -> None:

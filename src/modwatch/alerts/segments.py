@@ -10,6 +10,9 @@ from modwatch.review.outbox.messages import OutboxMessage
 #: Features and metrics that depend on the scores of a day.
 _ABOUT_SCORES = {"prob", "uncertainty", "flagged", "score_checks_warned"}
 
+#: Those about the flagged share; all others are about the distribution of the scores.
+_ABOUT_FLAGS = {"flagged"}
+
 _EVENTS = ("opened", "escalated")
 
 
@@ -36,9 +39,13 @@ def leading_segment(
 ) -> dict[str, Any] | None:
     """Return the row of `SEGMENTS` that most of a change of the scores of a day is in.
 
-    None: no segment stands out, or the metric and its subject are about anything else.
+    Of a change of the flagged share, the one that explains that if there is one, else the one that
+    explains the mean score; of other changes of the scores, the other way round. None: no segment
+    stands out, or the metric and its subject are about anything else.
     """
-    if not {metric, subject.partition(",")[0]} & _ABOUT_SCORES:
+    about = {metric, subject.partition(",")[0]}
+    if not about & _ABOUT_SCORES:
         return None
-    rows = lake.table("segments", day).to_pylist()
-    return next((row for row in rows if row["leading"]), None)
+    flags = not about.isdisjoint(_ABOUT_FLAGS)
+    rows = (row for row in lake.table("segments", day).to_pylist() if row["leading"])
+    return min(rows, key=lambda row: (row["measure"] == "prob") == flags, default=None)

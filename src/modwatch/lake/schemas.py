@@ -279,22 +279,28 @@ DRIFT = pa.schema(
     ]
 )
 
-#: Scored comments of a day by platform, language and length, and the flagged ones among them; the
-#: counts of several days add up to those of a reference.
+#: Scored comments of a day by platform, language, length and thread, the flagged ones among them,
+#: the sum of their `prob` and of its squares; those of several days add up to those of a reference.
+#: `thread`: an id, or a digest of what does not look like one; `(other)` but for the largest.
 SEGMENT_COUNTS = pa.schema(
     [
         *_required(pa.date32(), "dt"),
         *_required(pa.string(), "platform", "language", "length", "model_version"),
         *_required(pa.int64(), "comments", "flagged"),
+        # Null: counted before these were.
+        ("thread", pa.string()),
+        *_columns(pa.float64(), "prob", "prob_square"),
     ]
 )
 
 #: The segments that explain why more, or fewer, comments of a day are flagged than on the trailing
-#: days (`metrics.segments.Segment`), by rank from 1. `leading`: the segment explains a large part
-#: and stands out; at most that of rank 1.
+#: days (`measure` flagged), or why the mean score differs (`prob`): `metrics.segments.Segment`, by
+#: measure and rank from 1. `leading`: the segment explains a large part and stands out; at most
+#: that of rank 1.
 SEGMENTS = pa.schema(
     [
         *_required(pa.date32(), "dt"),
+        ("measure", pa.string()),  # flagged | prob; null: flagged
         *_required(pa.int32(), "rank"),
         *_required(pa.string(), "name"),
         *_required(pa.int64(), "n", "reference_n"),

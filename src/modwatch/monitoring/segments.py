@@ -1,36 +1,59 @@
-"""Counts the segments of a day, and ranks those that explain a change of its flagged share."""
+"""Counts the segments of a day, and ranks those that explain a change of its flags or scores."""
 
 import datetime
+import hashlib
+import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import SEGMENT_COUNTS, SEGMENTS, as_batch
 from modwatch.metrics.profile import LENGTH_BANDS, length_bands
-from modwatch.metrics.segments import COUNTS, explain_shift, leading
+from modwatch.metrics.segments import (
+    COUNTS,
+    NONE,
+    OTHERS,
+    Measure,
+    Segment,
+    explain_shift,
+    leading,
+)
 from modwatch.monitoring.references import ReferencePlan, trailing_days
 from modwatch.quality.profiles import category_names
+from modwatch.quality.schema import absent
 from modwatch.quality.store import CheckStore
 
-#: What comments are divided by.
+#: What comments are divided by, alone and in pairs.
 FACTORS = ("platform", "language", "length")
+
+#: What comments are divided by alone: its values come and go.
+THREAD = "thread"
 
 #: Values of a factor that are kept of a day, and that are compared: the most frequent.
 KEPT_VALUES, MOST_VALUES = 100, 20
 
-#: Segments that are kept of a day.
-MOST_SEGMENTS = 20
+#: Threads that are kept of a day, and compared: those with most comments.
+KEPT_THREADS = 50
 
-_OTHERS = "(other)"
+#: Segments that are kept of a day, for each measure.
+MOST_SEGMENTS = 20
 
 #: Longest name of a value, which messages quote, in characters.
 _LONGEST_NAME = 40
+
+#: What an id of a thread looks like: letters and digits in parts, with few words.
+_ID = re.compile(r"[A-Za-z0-9]+(?:[._:/#-]+[A-Za-z0-9]+)*")
+_WORD, _MOST_WORDS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2,}(?![A-Za-z0-9])"), 2
+
+_SUMMED = ("comments", "flagged", "prob", "prob_square")
 
 
 def explain_day(lake: Lake, checks: CheckStore, day: datetime.date, *, plan: ReferencePlan) -> int:
@@ -40,14 +63,28 @@ def explain_day(lake: Lake, checks: CheckStore, day: datetime.date, *, plan: Ref
     """
     scores = day_scores(lake, day)
     cells = count_cells(lake, day, scores)
-    rows = as_batch(cells.assign(dt=day, model_version=scores.model_version), SEGMENT_COUNTS)
-    lake.replace("segment_counts", day, [rows] if len(cells) else [])
     version = scores.model_version
+    rows = as_batch(cells.assign(dt=day, model_version=version), SEGMENT_COUNTS)
+    lake.replace("segment_counts", day, [rows] if len(cells) else [])
     past = trailing_days(lake, checks, day, "scores", plan=plan, model_version=version)
     before = _stored_cells(lake, [*past], version)
-    found = explain_shift(_largest(_joined(cells, before), MOST_VALUES), FACTORS)
-    first = leading(found)
     kept = [
+        row
+        for measure in get_args(Measure)
+        for row in _rows(
+            day,
+            explain_shift(
+                _joined(cells, before, measure), FACTORS, measure=measure, transient=[THREAD]
+            ),
+        )
+    ]
+    return lake.replace("segments", day, [pa.RecordBatch.from_pylist(kept, schema=SEGMENTS)])
+
+
+def _rows(day: datetime.date, found: Sequence[Segment]) -> list[dict[str, object]]:
+    """Return the first segments as rows of SEGMENTS."""
+    first = leading(found)
+    return [
         {
             **asdict(segment),
             "dt": day,
@@ -57,29 +94,35 @@ def explain_day(lake: Lake, checks: CheckStore, day: datetime.date, *, plan: Ref
         }
         for rank, segment in enumerate(found[:MOST_SEGMENTS], 1)
     ]
-    return lake.replace("segments", day, [pa.RecordBatch.from_pylist(kept, schema=SEGMENTS)])
 
 
 def count_cells(lake: Lake, day: datetime.date, scores: DayScores) -> pd.DataFrame:
-    """Return the scored comments of a day, and the flagged ones, by all of `FACTORS`.
+    """Return the scored comments of a day by all of `FACTORS` and `THREAD`.
 
-    Memory holds a number a comment, and the counts.
+    With the number of flagged ones, the sum of the probabilities, and that of their squares. Memory
+    holds two numbers a comment, and the counts.
     """
     cells: dict[tuple[str, ...], int] = {}
     codes, ids = [np.zeros(0, np.int64)], list[pa.Array]()
-    for batch in lake.read("comments", day, columns=["comment_id", "platform", "language", "text"]):
-        keys = pd.MultiIndex.from_frame(_factors(batch))
-        found, values = keys.factorize()
+    threads = _Threads(largest=_largest_threads(lake, day))
+    columns = ["comment_id", "platform", "language", "thread_id", "text", "parent_text"]
+    for batch in lake.read("comments", day, columns=columns):
+        factors = _factors(batch).assign(**{THREAD: threads.of(batch)})
+        found, values = pd.MultiIndex.from_frame(factors).factorize()
         known = np.array([cells.setdefault(key, len(cells)) for key in values], np.int64)
         codes.append(known[found] if len(known) else found)
         ids.append(batch.column("comment_id"))
     place, code = scores.positions(ids), np.concatenate(codes)
-    flagged = scores.flagged[place[place >= 0]]
-    code = code[place >= 0]
-    table = pd.DataFrame(list(cells), columns=list(FACTORS), dtype=str)
-    table["comments"] = np.bincount(code, minlength=len(cells))
-    table["flagged"] = np.bincount(code[flagged], minlength=len(cells))
-    return _largest(table[table["comments"] > 0], KEPT_VALUES)
+    code, place = code[place >= 0], place[place >= 0]
+    prob = scores.prob[place].astype(np.float64)
+    table = pd.DataFrame(list(cells), columns=[*FACTORS, THREAD], dtype=str)
+    table[THREAD] = threads.named(table[THREAD])
+    for name, value in zip(
+        _SUMMED, (np.ones(len(code)), scores.flagged[place], prob, prob**2), strict=True
+    ):
+        table[name] = np.bincount(code, value, minlength=len(cells))
+    whole = table[table["comments"] > 0].astype(dict.fromkeys(_SUMMED[:2], np.int64))
+    return _largest(whole, KEPT_VALUES)
 
 
 def _factors(batch: pa.RecordBatch) -> pd.DataFrame:
@@ -103,31 +146,91 @@ def _printable(name: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in name[:_LONGEST_NAME])
 
 
+def _largest_threads(lake: Lake, day: datetime.date) -> frozenset[int]:
+    """Return the hashes of the threads of a day with most comments, and at least two."""
+    hashes = [np.zeros(0, np.uint64)]
+    for batch in lake.read("comments", day, columns=["thread_id"]):
+        column = batch.column("thread_id")
+        hashes.append(_hashes(column.filter(pc.invert(absent(column)))))
+    found, count = np.unique(np.concatenate(hashes), return_counts=True)
+    order = np.argsort(-count, kind="stable")[:KEPT_THREADS]
+    return frozenset(found[order][count[order] > 1].tolist())
+
+
+def _hashes(column: pa.Array) -> NDArray[np.uint64]:
+    """Return a hash (n,) of each text, none of which is null."""
+    encoded = column.dictionary_encode()
+    names = encoded.dictionary.to_numpy(zero_copy_only=False).astype(object)
+    return np.asarray(pd.util.hash_array(names, categorize=False)[encoded.indices.to_numpy()])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Threads:
+    """Names the threads of a day; ids only, since a source may put a title or a comment there."""
+
+    largest: frozenset[int]
+    #: Ids that are the text of a comment.
+    texts: set[str] = field(default_factory=set)
+
+    def of(self, batch: pa.RecordBatch) -> NDArray[np.object_]:
+        """Return the id (n,) of the thread of each comment, `OTHERS` or `NONE`."""
+        column = batch.column("thread_id")
+        missing = absent(column)
+        ids = pc.if_else(missing, "", column)
+        names = np.asarray(ids.to_numpy(zero_copy_only=False), object)
+        names[[each not in self.largest for each in _hashes(ids).tolist()]] = OTHERS
+        names[missing.to_numpy(zero_copy_only=False)] = NONE
+        trimmed = pc.utf8_trim_whitespace(ids)
+        for text in ("text", "parent_text"):
+            same = pc.equal(trimmed, pc.utf8_trim_whitespace(batch.column(text)))
+            self.texts.update(ids.filter(pc.fill_null(same, False)).to_pylist())
+        return names
+
+    def named(self, ids: "pd.Series[str]") -> "pd.Series[str]":
+        """Return what messages may call each thread: its id, or a digest of what is none."""
+        return ids.map(
+            lambda each: each if each in (OTHERS, NONE) else _thread_name(each, self.texts)
+        )
+
+
+def _thread_name(thread: str, texts: set[str]) -> str:
+    """Return the id of a thread if it looks like one, else its digest."""
+    short = len(thread) <= _LONGEST_NAME and len(_WORD.findall(thread)) <= _MOST_WORDS
+    if short and thread not in texts and _ID.fullmatch(thread):
+        return thread
+    return f"sha256:{hashlib.sha256(thread.encode(errors='surrogatepass')).hexdigest()[:12]}"
+
+
 def _largest(table: pd.DataFrame, most: int) -> pd.DataFrame:
     """Return the cells with all but the `most` frequent values of each factor as one."""
+    counts = [name for name in table.columns if name.endswith("comments")]
     for factor in FACTORS:
-        sizes = table.groupby(factor)[[c for c in COUNTS if c in table and "comments" in c]].sum()
+        sizes = table.groupby(factor)[counts].sum()
         order = sizes.sum(axis=1).sort_values(ascending=False, kind="stable")
         kept = set(order.index[:most])
-        table = table.assign(**{factor: table[factor].where(table[factor].isin(kept), _OTHERS)})
-    return pd.DataFrame(table.groupby(list(FACTORS), as_index=False).sum())
+        table = table.assign(**{factor: table[factor].where(table[factor].isin(kept), OTHERS)})
+    return pd.DataFrame(table.groupby([*FACTORS, THREAD], as_index=False).sum())
 
 
 def _stored_cells(lake: Lake, chosen: Sequence[datetime.date], model_version: str) -> pd.DataFrame:
     """Return the cells of the chosen days that this model version scored, together."""
-    columns = [*FACTORS, "comments", "flagged"]
+    columns = [*FACTORS, THREAD, *_SUMMED]
     if not chosen:
         return pd.DataFrame(columns=columns)
     batches = lake.read_between("segment_counts", chosen[0], chosen[-1])
     rows = pa.Table.from_batches((b.cast(SEGMENT_COUNTS) for b in batches), SEGMENT_COUNTS)
     table = rows.to_pandas()
     wanted = table["dt"].isin([*chosen]) & (table["model_version"] == model_version)
-    found: pd.DataFrame = table.loc[wanted, columns]
+    found: pd.DataFrame = table.loc[wanted, columns].fillna({THREAD: OTHERS})
     return found
 
 
-def _joined(cells: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
+def _joined(cells: pd.DataFrame, before: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     """Return the cells of a day beside those of its reference; a cell that one lacks counts 0."""
-    past = before.rename(columns={name: f"reference_{name}" for name in ("comments", "flagged")})
-    both = pd.concat([cells, past], ignore_index=True).reindex(columns=[*FACTORS, *COUNTS])
-    return both.fillna(dict.fromkeys(COUNTS, 0)).astype(dict.fromkeys(COUNTS, np.int64))
+    counts = COUNTS[measure]
+    summed = [name for name in _SUMMED if name in counts]
+    known = before[before[summed].notna().all(axis=1)]  # days before 0.5 have no scores
+    past = known.rename(columns={name: f"reference_{name}" for name in summed})
+    both = pd.concat([cells, past], ignore_index=True).reindex(columns=[*FACTORS, THREAD, *counts])
+    whole = both.fillna(dict.fromkeys(counts, 0)).astype(dict.fromkeys(counts, np.float64))
+    return _largest(whole, MOST_VALUES)
