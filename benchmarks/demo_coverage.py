@@ -157,7 +157,7 @@ def people(data: DemoData, seed: int) -> list[SimulatedModerator]:
 
 def scored(data: DemoData, cache: Path) -> tuple[list[ScoredDay], float]:
     """Return the scored days, and the model's threshold."""
-    file = cache / f"{data.name}.parquet"
+    file = cache / f"{data.name}-{data.days}.parquet"
     if not file.exists():
         cache.mkdir(parents=True, exist_ok=True)
         score(data, stream(data)).to_parquet(file)

@@ -29,6 +29,9 @@ DEMO_AUDITORS = (
     ("sim-audit-lead", "lead"),
 )
 
+#: False-positive and false-negative rate of each of them.
+AUDITOR_ERROR_RATES = (0.0005, 0.01)
+
 #: The queue for audits in `queue_rules.toml`.
 AUDIT_QUEUE = "audits"
 
@@ -90,8 +93,8 @@ def create_auditors(
         auditors.append(
             SimulatedModerator(
                 token=issue_token(engine, person.id),
-                false_positive_rate=0.0005,
-                false_negative_rate=0.01,
+                false_positive_rate=AUDITOR_ERROR_RATES[0],
+                false_negative_rate=AUDITOR_ERROR_RATES[1],
                 seed=seed,
                 codes=_CODES,
                 ratings=ratings,
