@@ -441,7 +441,7 @@ def _mean(flags: Iterable[bool]) -> float:
 def least_delay(runs: list[tuple[float, float, float]], quiet: int = 90) -> float:
     """Return the mean delay in days of CUSUM with everything known, the best there is.
 
-    Siegmund (1985), *Sequential Analysis*, equations 2.51 and 2.52: with the information I of a day
+    Siegmund (1985), *Sequential Analysis*, chapter II: with the information I of a day
     and the bound h, overshoot included, days to a false alarm are (exp(h) − h − 1)/I and days to
     detection (h − 1 + exp(−h))/I, the first bad day included. The evening of that day is delay 0.
     """

@@ -133,6 +133,9 @@ def test_an_accepted_level_ends_the_incident_and_is_the_reference(
     fall(at)
     accepted(at, 22)
     assert told(server) == ["opened", "accepted"]
+    opened, ended = (request.json["links"] for request in server.requests)
+    assert ended == opened
+    assert {"Modwatch", "MLflow", "validation"} < set(ended)
     assert judge(at, 22) == (0, 0)  # the same evening evaluated again
     for number in range(23, 40):
         measure(at, number, 0.7)

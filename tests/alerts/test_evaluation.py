@@ -147,7 +147,8 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(
     ]
     assert said["figure"]["value"] == 0.31
     assert "searchFilter=tags.day%20%3D%20%272026-01-05%27" in said["links"]["MLflow"]
-    assert set(said["links"]) == {"MLflow", "review queue", "Airflow"}
+    assert set(said["links"]) == {"Modwatch", "MLflow", "validation", "review queue", "Airflow"}
+    assert said["links"]["validation"].endswith("/modwatch-ops/days/2026-01-05/validation")
 
 
 def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(

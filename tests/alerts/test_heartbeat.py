@@ -51,7 +51,14 @@ def at(home: Installation, server: Webhook) -> Iterator[Resources]:
 def check(at: Resources, number: int, hour: int = 13) -> Heartbeat:
     """Check at an hour of a day."""
     now = datetime.datetime.combine(day(number), datetime.time(hour), datetime.UTC)
-    return check_heartbeat(at.lake, lambda: at.database, at.alert_channels, now=now, hour=12)
+    return check_heartbeat(
+        at.lake,
+        lambda: at.database,
+        at.alert_channels,
+        now=now,
+        hour=12,
+        airflow_url="http://airflow:8080/",
+    )
 
 
 def test_a_late_day_is_one_alert_and_one_recovery(at: Resources, server: Webhook) -> None:
@@ -64,12 +71,19 @@ def test_a_late_day_is_one_alert_and_one_recovery(at: Resources, server: Webhook
     assert opened.json["title"] == (
         "[critical] 6 January 2026 is not measured; the last measured day is 5 January 2026"
     )
+    assert opened.json["links"] == {
+        "Modwatch": "http://airflow:8080/modwatch-ops/",
+        "Airflow": "http://airflow:8080/dags/score_comments/runs",
+        "validation": "http://airflow:8080/modwatch-ops/days/2026-01-06/validation",
+        "MLflow": "http://airflow:8080/modwatch-ops/days/2026-01-05/mlflow",
+    }
     (active,) = open_incidents(at.database)
     assert (active.name, active.since) == ("heartbeat", day(1))
     measure(at, 2, 0.9)
     assert not check(at, 3).is_late
     assert not check(at, 3).is_late
     assert [request.json["event"] for request in server.requests] == ["opened", "recovered"]
+    assert server.requests[1].json["links"]["MLflow"].endswith("/days/2026-01-07/mlflow")
     assert open_incidents(at.database) == []
     assert check(at, 4).is_late
     assert len(set(server.keys)) == 3

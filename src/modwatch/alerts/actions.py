@@ -141,9 +141,10 @@ def accept(
             level_since=since,
         ),
     )
-    alert = accepted_alert(last.payload["facts"], incident, since, last.sequence + 1, person)
+    sequence, links = last.sequence + 1, last.payload.get("links", {})
+    alert = accepted_alert(last.payload["facts"], incident, since, sequence, person, links)
     message = outbox_message(
-        alert, max(day, last.dt), topic=last.topic, series=incident, sequence=last.sequence + 1
+        alert, max(day, last.dt), topic=last.topic, series=incident, sequence=sequence
     )
     post(database, channels, message)
 
@@ -227,10 +228,11 @@ def _open_incident(
     mine = [
         each for each in actions if each.incident == name and each.at and each.at.date() >= opened
     ]
+    severity = facts.get("severity", "critical")
     return OpenIncident(
         name=name,
-        headline=facts.get("headline") or last.payload["title"],
-        severity=facts.get("severity", "critical"),
+        headline=facts.get("headline") or last.payload["title"].removeprefix(f"[{severity}] "),
+        severity=severity,
         since=day(facts["since"]) if facts.get("since") else last.dt,
         opened=opened,
         segment=(facts.get("segment") or {}).get("sentence", ""),

@@ -108,7 +108,8 @@ def report_repair(database: Engine, channels: Channels, key: str, day: datetime.
     last = outbox.latest_of(database, _FAILURES, key)
     if last is None or last.payload["facts"]["event"] != "failed":
         return False
-    _continue(database, channels, repair_alert(key, last.payload["facts"]), day, last)
+    repaired = repair_alert(key, last.payload["facts"], last.payload.get("links", {}))
+    _continue(database, channels, repaired, day, last)
     deliver(database, channels)
     return True
 

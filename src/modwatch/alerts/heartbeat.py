@@ -5,11 +5,12 @@ for a scheduler of its own, such as cron.
 """
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
+from modwatch.addresses import day_url, overview_url
 from modwatch.alerts.delivery import Channels, deliver, outbox_message, post, send_directly
 from modwatch.alerts.messages import heartbeat_alert, heartbeat_recovered_alert
 from modwatch.errors import DatabaseError, LakeError
@@ -56,23 +57,26 @@ def check_heartbeat(
     *,
     now: datetime.datetime,
     hour: int,
+    airflow_url: str,
 ) -> Heartbeat:
     """Alert once when the due day is not measured, and once when it is; return what was found.
 
-    Without the database the alert is sent at every call, and stored nowhere.
+    Without the database the alert is sent at every call, and stored nowhere. `airflow_url` is where
+    people look; it is not opened.
 
     Raises:
         AlertError: some channel failed.
     """
     found = _look(lake, due_day(now, hour))
+    links = _links(airflow_url, found)
     try:
         database = open_database()
-        _post(database, channels, found, hour)
+        _post(database, channels, found, hour, links)
         deliver(database, channels)
     except DatabaseError:
         if not found.is_late:
             raise
-        send_directly(channels, heartbeat_alert(found.due, found.measured, hour, 1))
+        send_directly(channels, heartbeat_alert(found.due, found.measured, hour, 1, links))
     return found
 
 
@@ -84,16 +88,30 @@ def _look(lake: Lake, due: datetime.date) -> Heartbeat:
     return Heartbeat(due=due, measured=max(known, default=None))
 
 
-def _post(database: Engine, channels: Channels, found: Heartbeat, hour: int) -> None:
+def _links(airflow_url: str, found: Heartbeat) -> dict[str, str]:
+    """Return the pages to look at: of the due day, and in MLflow of the last measured one."""
+    links = {
+        "Modwatch": overview_url(airflow_url),
+        "Airflow": f"{airflow_url.rstrip('/')}/dags/score_comments/runs",
+        "validation": day_url(airflow_url, found.due, "validation"),
+    }
+    if found.measured:
+        links["MLflow"] = day_url(airflow_url, found.measured, "mlflow")
+    return links
+
+
+def _post(
+    database: Engine, channels: Channels, found: Heartbeat, hour: int, links: Mapping[str, str]
+) -> None:
     last = outbox.latest_of(database, _SERIES, _SERIES)
     facts = last.payload["facts"] if last else {"event": "recovered"}
     sequence = last.sequence + 1 if last else 1
     if found.is_late == (facts["event"] == "opened"):
         return
     alert = (
-        heartbeat_alert(found.due, found.measured, hour, sequence)
+        heartbeat_alert(found.due, found.measured, hour, sequence, links)
         if found.is_late
-        else heartbeat_recovered_alert(facts, found.due, sequence)
+        else heartbeat_recovered_alert(facts, found.due, sequence, links)
     )
     message = outbox_message(alert, found.due, topic=_SERIES, series=_SERIES, sequence=sequence)
     post(database, channels, message)

@@ -186,12 +186,17 @@ def unwatched_alert(
 
 
 def accepted_alert(
-    facts: Mapping[str, Any], series: str, since: datetime.date, sequence: int, person: str
+    facts: Mapping[str, Any],
+    series: str,
+    since: datetime.date,
+    sequence: int,
+    person: str,
+    links: Mapping[str, str],
 ) -> Alert:
     """Return the alert that ends an incident because a person accepted the new normal.
 
-    `facts` are those of the last alert of the incident; `since` is the day from which the accepted
-    level holds.
+    `facts` and `links` are those of the last alert of the incident; `since` is the day from which
+    the accepted level holds.
     """
     said = facts.get("headline") or facts["rule"] + _of(facts["subject"])
     kept = {name: facts[name] for name in ("severity", "rule", "subject") if name in facts}
@@ -208,6 +213,7 @@ def accepted_alert(
             "since": since.isoformat(),
             "person": person,
         },
+        links=links,
     )
 
 
@@ -239,8 +245,8 @@ def failure_key(dag: str, task: str, run: str) -> str:
     return header_safe(f"task/{dag}/{task}/{run}")
 
 
-def repair_alert(key: str, facts: Mapping[str, Any]) -> Alert:
-    """Return the alert that a task has succeeded whose failure had the key and the facts."""
+def repair_alert(key: str, facts: Mapping[str, Any], links: Mapping[str, str]) -> Alert:
+    """Return the alert that a task has succeeded whose failure had the key, facts and links."""
     day_text = f" for {facts['day']}" if facts.get("day") else ""
     dag, task = facts["dag"], facts["task"]
     kept = {name: facts.get(name) for name in ("severity", "dag", "task", "run", "day")}
@@ -249,15 +255,21 @@ def repair_alert(key: str, facts: Mapping[str, Any]) -> Alert:
         title=f"[critical] Recovered: {dag}.{task} failed{day_text}",
         text=f"Task {task} of DAG {dag} has succeeded{day_text}.",
         facts={"event": "recovered", **kept},
+        links=links,
     )
 
 
 def heartbeat_alert(
-    due: datetime.date, measured: datetime.date | None, hour: int, sequence: int
+    due: datetime.date,
+    measured: datetime.date | None,
+    hour: int,
+    sequence: int,
+    links: Mapping[str, str],
 ) -> Alert:
     """Return the alert that a day is not measured although it is due; `measured` is the last one.
 
-    >>> heartbeat_alert(datetime.date(2026, 3, 12), datetime.date(2026, 3, 10), 12, 1).title
+    >>> due, measured = datetime.date(2026, 3, 12), datetime.date(2026, 3, 10)
+    >>> heartbeat_alert(due, measured, 12, 1, {}).title
     '[critical] 12 March 2026 is not measured; the last measured day is 10 March 2026'
     """
     last = f"the last measured day is {written(measured)}" if measured else "no day is"
@@ -275,16 +287,20 @@ def heartbeat_alert(
             "since": due.isoformat(),
             "day": due.isoformat(),
         },
+        links=links,
     )
 
 
-def heartbeat_recovered_alert(facts: Mapping[str, Any], due: datetime.date, sequence: int) -> Alert:
+def heartbeat_recovered_alert(
+    facts: Mapping[str, Any], due: datetime.date, sequence: int, links: Mapping[str, str]
+) -> Alert:
     """Return the alert that days are measured again up to `due`; `facts` are of the last alert."""
     return Alert(
         key=f"heartbeat/{facts['since']}/{sequence}-recovered",
         title=f"[critical] Recovered: {facts['headline']}",
         text=f"The days are measured again, up to {written(due)}.",
         facts={**facts, "event": "recovered", "day": due.isoformat()},
+        links=links,
     )
 
 

@@ -133,6 +133,7 @@ def _check_heartbeat(options: argparse.Namespace) -> int:
             resources.alert_channels,
             now=datetime.datetime.now(datetime.UTC),
             hour=hour,
+            airflow_url=resources.settings.airflow_url,
         )
     if found.is_late:
         print(f"{found.due} is not measured; the last measured day: {found.measured or 'none'}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
+from modwatch import addresses
 from modwatch.errors import TrackingError
 
 if TYPE_CHECKING:
@@ -266,10 +267,14 @@ def alert_links(
 
     def links(day: date) -> Mapping[str, str]:
         number = experiment_in_mlflow()
+        validated = dag == "monitor_collaboration"
+        validation = addresses.day_url(airflow_url, day, "validation")
         return {
+            "Modwatch": addresses.overview_url(airflow_url),
             "MLflow": day_url(mlflow_url, number, day) if number else public_url(mlflow_url),
             "review queue": console_url,
             "Airflow": f"{airflow_url}/dags/{dag}/runs",
+            **({"validation": validation} if validated else {}),
         }
 
     return links
