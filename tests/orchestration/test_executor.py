@@ -5,6 +5,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 from modwatch.stack.airflow import AirflowHome
 
 #: Works in a forked child with all that was loaded before: PyTorch and BLAS with threads, Great
@@ -86,16 +88,35 @@ def test_a_package_that_is_missing_is_named_and_the_others_are_loaded(services) 
     assert "matplotlib.figure is missing; tasks that use it fail." in done.stdout
 
 
-def test_a_model_server_scores_without_pytorch_in_the_tasks(services) -> None:
+@pytest.mark.parametrize(
+    ("module", "variables"),
+    [
+        ("remote", {"MODWATCH_SCORER": "http://127.0.0.1:8095"}),
+        (
+            "own",
+            {
+                "MODWATCH_SOURCE__KIND": "files",
+                "MODWATCH_SOURCE__PATH": "{dt}.jsonl",
+                "MODWATCH_SOURCE__OWN_SCORES": "true",
+            },
+        ),
+    ],
+)
+def test_tasks_that_need_no_pytorch_have_none(
+    module: str, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, services
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     done = run(
         """
         import sys
         from modwatch.orchestration.executor import preload
         from modwatch.settings import load_settings
 
-        preload(load_settings().model_copy(update={"scorer": "http://127.0.0.1:8095"}))
-        print("torch" in sys.modules, "modwatch.scoring.remote" in sys.modules)
-        """
+        preload(load_settings())
+        print("torch" in sys.modules, f"modwatch.scoring.{sys.argv[1]}" in sys.modules)
+        """,
+        module,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.endswith("False True\n")

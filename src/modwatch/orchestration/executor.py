@@ -51,8 +51,7 @@ def preload(settings: Settings) -> None:
     process could not use.
     """
     begun = time.monotonic()
-    scoring = "opening" if settings.scorer == "local" else "remote"
-    modules = (*_ALWAYS, f"modwatch.scoring.{scoring}")
+    modules = (*_ALWAYS, _scoring(settings))
     loads: list[Callable[[], object]] = [partial(importlib.import_module, name) for name in modules]
     for load in (*loads, _great_expectations, _mlflow):
         try:
@@ -60,6 +59,13 @@ def preload(settings: Settings) -> None:
         except ImportError as exc:
             _log.warning("%s is missing; tasks that use it fail.", exc.name)
     _log.info("The packages of the tasks were loaded in %.1f s.", time.monotonic() - begun)
+
+
+def _scoring(settings: Settings) -> str:
+    """Return the module that scores; only the one of a local model has PyTorch."""
+    if settings.own_scores:
+        return "modwatch.scoring.own"
+    return f"modwatch.scoring.{'opening' if settings.scorer == 'local' else 'remote'}"
 
 
 def _great_expectations() -> None:
