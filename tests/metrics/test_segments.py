@@ -1,5 +1,7 @@
 """The segments that explain a change of the flagged share."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -136,3 +138,96 @@ def test_a_platform_of_one_language_is_named_by_its_shorter_name() -> None:
 def test_impossible_counts(counts: tuple[int, int, int, int]) -> None:
     with pytest.raises(MetricInputError):
         explain_shift(cells({("a", "x"): counts}), FACTORS)
+
+
+def test_scores_of_0_and_1_are_flags() -> None:
+    rng = np.random.default_rng(5)
+    counts = [(int(n), int(rng.integers(0, n))) for n in rng.integers(200, 2_000, 18)]
+    flags = cells({(f"p{c % 3}", f"l{c // 3}"): (*counts[c], *counts[c + 9]) for c in range(9)})
+    sums = {
+        f"{side}{name}": flags[f"{side}flagged"]
+        for side in ("", "reference_")
+        for name in ("prob", "prob_square")
+    }
+    one = explain_shift(flags, FACTORS)
+    other = explain_shift(flags.assign(**sums), FACTORS, measure="prob")
+    assert one
+    assert [replace(each, measure="flagged") for each in other] == one
+
+
+def scored(rng: np.random.Generator, size: int, means: dict[str, float]) -> pd.DataFrame:
+    """Return sums of scores of a beta distribution by platform."""
+    drawn = {name: rng.beta(4 * mean, 4 * (1 - mean), size) for name, mean in means.items()}
+    return pd.DataFrame(
+        [(name, size, each.sum(), (each**2).sum()) for name, each in drawn.items()],
+        columns=["platform", "comments", "prob", "prob_square"],
+    ).set_index("platform")
+
+
+def test_intervals_of_mean_scores_hold_and_nothing_is_named_by_chance() -> None:
+    rng = np.random.default_rng(6)
+    held, named = [], []
+    for number in range(400):
+        moved = number % 2 == 0
+        today = scored(rng, 500, {"a": 0.2 if moved else 0.1, "b": 0.1, "c": 0.3})
+        before = scored(rng, 2_000, {"a": 0.1, "b": 0.1, "c": 0.3}).add_prefix("reference_")
+        found = explain_shift(today.join(before).reset_index(), ["platform"], measure="prob")
+        if moved:
+            assert found[0].name == "platform=a"
+            usual = (0.6 / 3 + 0.5 / 3) / 2
+            held.append(found[0].low <= ((0.2 - usual) - (0.1 - usual)) / 3 <= found[0].high)
+        else:
+            named.append(leading(found) is not None)
+    assert 0.91 <= np.mean(held) <= 0.99
+    assert np.mean(named) <= 0.05
+
+
+def test_a_sum_that_no_scores_have_is_refused() -> None:
+    table = scored(np.random.default_rng(7), 100, {"a": 0.2, "b": 0.1})
+    table = table.join(table.add_prefix("reference_")).reset_index()
+    for wrong in (np.nan, -1.0, 101.0):
+        with pytest.raises(MetricInputError):
+            explain_shift(table.assign(prob=wrong), ["platform"], measure="prob")
+
+
+@pytest.mark.parametrize("rates", ["alike", "beta", "few hot ones"])
+@pytest.mark.parametrize("days", [1, 14])
+def test_threads_that_differ_as_always_are_not_named(rates: str, days: int) -> None:
+    rng = np.random.default_rng([8, days])
+    named = []
+    for _ in range(60):
+        table = thread_cells(rng, rates, days)
+        first = leading(explain_shift(table, ["platform"], transient=["thread"]))
+        named.append(first is not None and "thread" in first.name)
+    assert np.mean(named) <= 0.1
+
+
+def test_a_hot_thread_among_threads_that_differ_is_named() -> None:
+    rng = np.random.default_rng(9)
+    for _ in range(20):
+        table = thread_cells(rng, "beta", 14)
+        hot = pd.DataFrame(
+            {"platform": ["p0"], "thread": ["hot"], "comments": [600], "flagged": [480]}
+        )
+        table = pd.concat([table, hot], ignore_index=True).fillna(0)
+        found = explain_shift(table, ["platform"], transient=["thread"])
+        assert found[0].name == "thread=hot"
+        assert leading(found) is found[0]
+
+
+def thread_cells(rng: np.random.Generator, rates: str, days: int) -> pd.DataFrame:
+    """Return fifty threads of a day and of each of so many days before, a few of them large."""
+    number = 50 * (days + 1)
+    size = np.clip(rng.pareto(1.2, number) * 15 + 2, 2, 400).astype(int)
+    rate = {
+        "alike": np.full(number, 0.1),
+        "beta": rng.beta(1.15, 10.35, number),
+        "few hot ones": np.where(rng.random(number) < 0.06, 0.45, 0.08),
+    }[rates]
+    flagged, today = rng.binomial(size, rate), np.arange(number) < 50
+    table = pd.DataFrame({"platform": [f"p{n % 2}" for n in range(number)]})
+    table["thread"] = [f"t{n}" for n in range(number)]
+    for prefix, here in (("", today), ("reference_", ~today)):
+        table[f"{prefix}comments"] = np.where(here, size, 0)
+        table[f"{prefix}flagged"] = np.where(here, flagged, 0)
+    return table

@@ -286,14 +286,16 @@ def _with_transient_test(table: pd.DataFrame, group: pd.DataFrame, total: Floats
         for size, whole in ((n, total[0]), (before, total[3]))
     )
     own = (1 + np.maximum(n - 1, 0) * rho) / np.maximum(n, 1)
-    binomial = max(usual * (1 - usual), 1e-12) / np.maximum(n, 1)
-    statistic = _binomial_ratio(mass, n, usual) * binomial / (alone * (own + of_reference))
+    plain = _binomial_ratio(mass, n, usual) * max(usual * (1 - usual), 1e-12) / alone
+    statistic = plain / (np.maximum(n, 1) * (own + of_reference))
     change = total[1] / total[0] - usual
     of_change = change**2 / (alone * (of_day + of_reference))
     among_values = special.fdtrc(1, np.maximum(degrees, 1), np.minimum(statistic, of_change))
     among_values[degrees == 0] = 1.0
+    # One that stands out is ranked as the others are, whose statistic has no correlation in it.
+    rank = np.where(among_values < SIGNIFICANT, plain, statistic)
     return table.assign(
-        statistic=np.minimum(statistic, table["statistic"]),
+        statistic=np.minimum(rank, table["statistic"]),
         p_value=np.maximum(among_values, table["p_value"]),
     )
 
