@@ -12,6 +12,7 @@ import pytest
 from modwatch.errors import StackError
 from modwatch.stack.commands import describe, down
 from modwatch.stack.memory import MemoryGauge
+from modwatch.stack.ports import require_free_ports
 from modwatch.stack.processes import MARK, Session, members, session_of
 from modwatch.stack.record import StackFolder
 from modwatch.stack.supervisor import (
@@ -19,7 +20,6 @@ from modwatch.stack.supervisor import (
     Service,
     Stack,
     interruptible,
-    require_free_ports,
 )
 
 PYTHON = sys.executable
@@ -85,7 +85,7 @@ def test_a_program_that_stays_is_named_while_it_is_waited_for(tmp_path: Path) ->
     with Stack(logs=tmp_path, say=said.append) as stack:
         stack.start(Service(name="deaf", command=[PYTHON, "-c", deaf]))
         time.sleep(3)
-    assert said[-1].startswith("deaf still runs; about ")
+    assert said[-1].startswith("deaf ends its work, in 15 s at most; about ")
     assert stack.processes() == []
 
 

@@ -20,10 +20,11 @@ from modwatch.review.embedded import APPLICATION, embedded, kept_running
 from modwatch.review.migrate import upgrade
 from modwatch.settings import EMBEDDED, Settings, load_settings
 from modwatch.stack.airflow import AirflowHome
+from modwatch.stack.ports import require_free_ports
 from modwatch.stack.processes import counted, end, members
 from modwatch.stack.progress import time_left
 from modwatch.stack.record import StackFolder
-from modwatch.stack.supervisor import Neighbour, Service, Stack, require_free_ports
+from modwatch.stack.supervisor import Neighbour, Service, Stack
 
 #: Seconds that Airflow's migration and the end of PostgreSQL usually take, on two cores.
 _USUAL_MIGRATION, _USUAL_STOP = 8.0, 2.0

@@ -5,7 +5,6 @@ import datetime
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -13,9 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 import psutil
@@ -313,7 +310,10 @@ class Stack:
 
     def _end(self, part: _Part, wait: Wait) -> None:
         name = part.service.name
-        _end_group(part.process, meanwhile=lambda: wait.show(lambda: f"{name} still runs"))
+        _end_group(
+            part.process,
+            meanwhile=lambda: wait.show(lambda: f"{name} ends its work, in {_GRACE:.0f} s at most"),
+        )
         part.state = "stopped"
         self._record()
 
@@ -327,32 +327,6 @@ class Stack:
 
     def _log(self, name: str) -> Path:
         return self.logs / f"{name}.log"
-
-
-def require_free_ports(urls: Mapping[str, str]) -> None:
-    """Raise StackError unless each URL is on the loopback interface and its port is free.
-
-    Keys are the variables of the URLs.
-
-    >>> require_free_ports({"MODWATCH_CONSOLE_URL": "http://127.0.0.1:0"})
-    """
-    for setting, url in urls.items():
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port or 0
-        if not _is_loopback(host):
-            raise StackError(
-                f"{setting} is not on the loopback interface, where alone a stack listens; set it "
-                f"to a URL such as http://127.0.0.1:{port or 8090}"
-            )
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, port))
-            except OSError:
-                raise StackError(
-                    f"port {port} is in use; set {setting} to a URL with a free port, "
-                    f"such as http://127.0.0.1:{port + 1}"
-                ) from None
 
 
 def _names(parts: Sequence[_Part]) -> str:
@@ -428,13 +402,6 @@ def _describe_end(status: int) -> str:
 
 def _now() -> str:
     return datetime.datetime.now().astimezone().strftime("%H:%M:%S")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @contextlib.contextmanager
