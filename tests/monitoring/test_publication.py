@@ -165,6 +165,7 @@ def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install: Install) 
         "severity": "warning",
         "since": MONDAY,
         "words": "it is old",
+        "headline": "Comments have waited in the queue for 50 hours",
     }
     with open_resources(home.settings) as at:
         batch = pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])
@@ -172,9 +173,10 @@ def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install: Install) 
         assert stale_days(at, [MONDAY]) == [MONDAY]
         publish(at, MONDAY)
     _, run = day_run(home.settings.mlflow_url)
-    assert run.data.tags["alerts"] == "warning: queue old"
+    assert run.data.tags["alerts"] == "warning: Comments have waited in the queue for 50 hours"
     assert run.data.metrics["day/alerts"] == 1
-    assert "it is old" in run.data.tags["mlflow.note.content"]
+    said = f"**warning**: Comments have waited in the queue for 50 hours, since {MONDAY}"
+    assert said in run.data.tags["mlflow.note.content"]
 
 
 def test_what_a_crash_left_unfinished_is_made_good(install: Install) -> None:

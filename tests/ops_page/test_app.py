@@ -200,6 +200,9 @@ def test_without_mlflow_the_queue_is_shown(home: Installation) -> None:
         client = TestClient(create_ops_app(at, anybody, scored), follow_redirects=False)
         page = client.get("/").text
         assert "MLflow at http://127.0.0.1:9 cannot be reached" in page
+        assert "Not known whether the system is normal" in page
+        assert "None yet." not in page, "nobody knows"
+        assert page.count("Not known: see above.") == 2, "the week and the audit"
         lane = overview(at.database)[0]
         assert f"<tr><td>{lane.queue}<td>{lane.reason}<td>{lane.waiting}<td" in page
         assert client.get("/timeline").status_code == 503

@@ -31,14 +31,16 @@ _T = TypeVar("_T")
 class Overview:
     """The content of the page; the template uses every field."""
 
-    #: The newest days, latest first; none before the first was published.
-    week: Sequence[PublishedDay]
-    #: Incidents that are open now, the most severe first.
-    incidents: Sequence[OpenIncident]
+    #: The newest days, latest first; none before the first was published. None: MLflow, which also
+    #: has the audits, could not be read.
+    week: Sequence[PublishedDay] | None
+    #: Incidents that are open now, the most severe first. None: they could not be read.
+    incidents: Sequence[OpenIncident] | None
     #: How many more are open.
     more_incidents: int
-    #: The states of the review queues, by name and reason.
-    lanes: Sequence[LaneState]
+    #: The states of the review queues, by name and reason. None: they could not be read.
+    lanes: Sequence[LaneState] | None
+    #: None before the first.
     audit: PublishedAudit | None
     #: Where the review console and Airflow are.
     console_url: str
@@ -56,29 +58,33 @@ def read_overview(at: "Resources") -> Overview:
     """Return the content of the page, as it is now."""
     problems: list[str] = []
     url = at.settings.mlflow_url
-    days: list[PublishedDay] = _or(list, problems, lambda: published_history(url))
-    found: list[OpenIncident] = _or(list, problems, lambda: open_incidents(at.database))
-    # The oldest first among those of one severity, as `open_incidents` returns them.
-    incidents = sorted(found, key=lambda each: -SEVERITIES.index(each.severity))
+    # Together: MLflow that is down is waited for once.
+    published = _or_none(problems, lambda: (published_history(url), latest_audit(url)))
+    incidents = _or_none(problems, lambda: _most_severe_first(open_incidents(at.database)))
     return Overview(
-        week=days[: -_WEEK - 1 : -1],
-        incidents=incidents[:_MOST_INCIDENTS],
-        more_incidents=len(incidents[_MOST_INCIDENTS:]),
-        lanes=_or(list, problems, lambda: overview(at.database)),
-        audit=_or(lambda: None, problems, lambda: latest_audit(url)),
+        week=None if published is None else published[0][: -_WEEK - 1 : -1],
+        incidents=incidents and incidents[:_MOST_INCIDENTS],
+        more_incidents=len((incidents or [])[_MOST_INCIDENTS:]),
+        lanes=_or_none(problems, lambda: overview(at.database)),
+        audit=None if published is None else published[1],
         console_url=at.settings.console_url,
         airflow_url=at.settings.airflow_url,
         problems=list(dict.fromkeys(problems)),
     )
 
 
-def _or(default: Callable[[], _T], problems: list[str], read: Callable[[], _T]) -> _T:
-    """Return what `read` returns; after an error of Modwatch, the default, and note the error."""
+def _most_severe_first(incidents: list[OpenIncident]) -> list[OpenIncident]:
+    """Return the incidents by severity, those of one severity in the order in which they are."""
+    return sorted(incidents, key=lambda each: -SEVERITIES.index(each.severity))
+
+
+def _or_none(problems: list[str], read: Callable[[], _T]) -> _T | None:
+    """Return what `read` returns; after an error of Modwatch, None, and note the error."""
     try:
         return read()
     except ModwatchError as error:
         problems.append(str(error))
-        return default()
+        return None
 
 
 def render_overview(shown: Overview, *, now: datetime | None = None) -> str:
