@@ -29,6 +29,7 @@ from modwatch.alerts.messages import (
 )
 from modwatch.alerts.news import News, news
 from modwatch.alerts.rules import SEVERITIES, AlertRule, most_severe
+from modwatch.alerts.volume import with_unknown_weekends
 from modwatch.review.outbox.messages import OutboxMessage
 
 _ONE_DAY = datetime.timedelta(days=1)
@@ -119,7 +120,7 @@ def evaluate_rules(
 
     Arguments as for `watch`; `values` are without those of `LEVEL_CHANGES`, which are computed.
     """
-    accepted = accepted or {}
+    accepted, values = accepted or {}, with_unknown_weekends(values)
     following = {rule.cause or rule.name for rule in rules if rule.watches_changes}
     changes = level_changes(
         values,
