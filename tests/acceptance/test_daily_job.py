@@ -3,9 +3,11 @@
 import datetime
 import json
 import os
+import re
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import httpx
 import psutil
@@ -15,9 +17,10 @@ from databases import owner_url
 from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows, tables_with
 from lake_days import batch
 from mlflow import MlflowClient
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, BrowserContext, Page
 from sqlalchemy import text
 
+from modwatch.addresses import day_url
 from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
 from modwatch.errors import StackError
 from modwatch.lake.schemas import ANNOTATOR_GROUPS
@@ -245,16 +248,90 @@ def test_the_navigation_opens_the_console_and_mlflow(
     settings = job.demo.settings
     addresses = {"Review": f"{settings.airflow_url}/modwatch/", "MLflow": settings.mlflow_url}
     with closing(chromium.new_context(viewport={"width": 1300, "height": 900})) as context:
-        page = context.new_page()
-        page.goto(settings.airflow_url)
-        page.fill("input[name=username]", "admin")
-        page.fill("input[name=password]", job.demo.airflow.password)
-        page.keyboard.press("Enter")
+        page = logged_in(job, context)
         for place, (name, address) in enumerate(addresses.items(), start=1):  # after Modwatch
             with context.expect_page() as opened:
                 choose(page, name, place, by)
             assert opened.value.url.startswith(address)
             opened.value.close()
+
+
+def logged_in(job: DailyJob, context: BrowserContext) -> Page:
+    """Return a page of Airflow, for its administrator."""
+    page = context.new_page()
+    page.goto(job.demo.settings.airflow_url)
+    page.fill("input[name=username]", "admin")
+    page.fill("input[name=password]", job.demo.airflow.password)
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Plugins").wait_for()
+    return page
+
+
+def test_the_page_in_airflow_is_there_at_once(job: DailyJob, chromium: Browser) -> None:
+    """Nobody asked for it before, and nobody waits for imports: it was read in the background."""
+    with closing(chromium.new_context()) as context:
+        page = logged_in(job, context)
+        with context.expect_page() as opened:
+            choose(page, "Modwatch", 0, "mouse")
+        shown = opened.value
+        assert shown.get_by_role("heading", level=1).inner_text().startswith(str(WEDNESDAY))
+        assert shown.title() == "Modwatch: rejected"
+        took = shown.evaluate("performance.getEntriesByType('navigation')[0].responseEnd")
+        assert took < 3_000, "milliseconds, on a machine that is busy with the job"
+        shown.get_by_role("link", name="Airflow", exact=True).last.click()
+        shown.wait_for_url("**/dags/score_comments/runs/**")
+
+
+@pytest.mark.parametrize(
+    ("dag", "task", "button", "leads_to"),
+    [
+        ("score_comments", "check_comments", "Validation page", "/days/2026-01-05/validation"),
+        ("score_comments", "check_scores", "Validation page", "/days/2026-01-05/validation"),
+        ("score_comments", "route", "Review queue", "{console}"),
+        ("monitor_collaboration", "publish", "Review queue", "{console}"),
+        ("monitor_collaboration", "publish", "MLflow run", "{mlflow}/#/experiments/"),
+    ],
+)
+def test_the_button_of_a_task_opens_the_page_of_its_day(
+    job: DailyJob, chromium: Browser, dag: str, task: str, button: str, leads_to: str
+) -> None:
+    settings = job.demo.settings
+    runs = job.scored if dag == "score_comments" else job.measured
+    run = next(run.run_id for run in runs if run.day == MONDAY)
+    address = leads_to.format(console=settings.console_url, mlflow=settings.mlflow_url)
+    with closing(chromium.new_context(viewport={"width": 1300, "height": 900})) as context:
+        page = logged_in(job, context)
+        page.goto(f"{settings.airflow_url}/dags/{dag}/runs/{quote(run)}/tasks/{task}/details")
+        link = page.get_by_role("link", name=button)
+        link.wait_for()
+        if button == "Review queue":  # another server: in a new tab
+            with context.expect_page() as opened:
+                link.click()
+            page = opened.value
+        else:
+            link.click()
+        page.wait_for_url(lambda url: address in url)
+
+
+def test_a_refused_day_links_the_validation_page_that_says_why(job: DailyJob) -> None:
+    run = next(run.run_id for run in job.scored if run.day == WEDNESDAY)
+    path = f"/dags/score_comments/dagRuns/{run}/taskInstances/check_comments/links"
+    [address] = job.client.get(path)["extra_links"].values()
+    assert address == day_url(job.demo.settings.airflow_url, WEDNESDAY, "validation")
+
+
+def test_the_run_of_a_day_in_mlflow_links_its_run_in_airflow(
+    job: DailyJob, chromium: Browser
+) -> None:
+    settings = job.demo.settings
+    note = str(_day_run(settings.mlflow_url, TUESDAY)["data"]["tags"]["mlflow.note.content"])
+    address = day_url(settings.airflow_url, TUESDAY, "airflow")
+    assert f"[Airflow run](<{address}>)" in note
+    run = next(run.run_id for run in job.scored if run.day == TUESDAY)
+    with closing(chromium.new_context()) as context:
+        page = logged_in(job, context)
+        page.goto(address)
+        assert unquote(page.url) == f"{settings.airflow_url}/dags/score_comments/runs/{run}"
 
 
 def choose(page: Page, name: str, place: int, by: str) -> None:
@@ -395,7 +472,17 @@ def test_xcom_carries_counts_and_shards_only(job: DailyJob) -> None:
         rows = connection.execute(text("SELECT dag_id, task_id, key, value FROM xcom")).all()
     engine.dispose()
     returned = [(dag, task, value) for dag, task, key, value in rows if key == "return_value"]
-    assert len(returned) == len(rows) > 20
+    addresses = {(task, key): value for _, task, key, value in rows if key.startswith("link_")}
+    assert len(returned) + sum(key.startswith("link_") for _, _, key, _ in rows) == len(rows)
+    assert len(returned) > 20
+    assert {key for _, key in addresses} == {
+        *("link_validation_page", "link_mlflow_run", "link_review_queue")
+    }
+    settings = job.demo.settings
+    page = rf"{settings.airflow_url}/modwatch-ops/(days/2026-01-0\d/(validation|mlflow))?"
+    for _, _, key, value in rows:
+        if key.startswith("link_"):
+            assert value == settings.console_url or re.fullmatch(page, value), key
     for dag, task, value in returned:
         if dag == "train_model":
             assert value in ("2", "3", "passed", "failed", "challenger")
