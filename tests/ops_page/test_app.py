@@ -4,10 +4,12 @@ import datetime
 import re
 from collections.abc import Callable, Iterator
 
+import httpx
 import pyarrow as pa
 import pytest
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_view
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from installation import MONDAY, TO_THE_QUEUE, Installation, review
 
@@ -182,6 +184,21 @@ def test_nobody_who_is_not_logged_in_sees_anything(home: Installation, path: str
     assert answer.status_code == 401
     assert "2026" not in answer.text
     assert "location" not in answer.headers
+
+
+def test_a_browser_that_is_not_logged_in_is_led_to_the_log_in_and_back(home: Installation) -> None:
+    with open_resources(home.settings) as at:
+        app = create_ops_app(at, requires_access_view(AccessView.WEBSITE), scored)
+        root = FastAPI()
+        root.mount("/modwatch-ops", app)
+        client = TestClient(root, follow_redirects=False, headers={"accept": "text/html"})
+        answer = client.get("/modwatch-ops/days/2026-01-05/validation")
+    assert answer.status_code == 307
+    where = httpx.URL(answer.headers["location"])
+    assert str(where.copy_with(query=None)) == f"{home.settings.airflow_url}/api/v2/auth/login"
+    back = f"{home.settings.airflow_url}/modwatch-ops/days/2026-01-05/validation"
+    assert where.params["next"] == back
+    assert "2026" not in answer.text
 
 
 def test_a_made_up_page_of_the_api_does_not_exist(client: TestClient) -> None:

@@ -4,9 +4,11 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode, urljoin
 
-from fastapi import Depends, FastAPI
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.exception_handlers import http_exception_handler
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from modwatch.errors import ModwatchError
 from modwatch.ops_page.day_pages import FindRun, day_router
@@ -57,6 +59,15 @@ def create_ops_app(at: Resources, logged_in: Callable[..., Any], find_run: FindR
     def open_mlflow() -> RedirectResponse:
         """Lead to the saved view of the days, or to MLflow's start while it is down."""
         return RedirectResponse(days_address(settings.mlflow_url))
+
+    @app.exception_handler(401)
+    async def ask_for_log_in(request: Request, error: HTTPException) -> Response:
+        """Lead people to Airflow's log-in, and from there back to the page."""
+        if "text/html" not in request.headers.get("accept", ""):
+            return await http_exception_handler(request, error)
+        here = urljoin(settings.airflow_url, request.url.path)
+        base = settings.airflow_url.rstrip("/")
+        return RedirectResponse(f"{base}/api/v2/auth/login?{urlencode({'next': here})}")
 
     app.include_router(day_router(at, find_run))
     app.state.read = shown[0].text
