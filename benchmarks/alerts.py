@@ -23,8 +23,8 @@ a complete day, on the same evening: the most that can be known; `week`, as `nea
 is known a week later; `covered`, share of messages whose interval has the day; `false`, messages a
 quarter (90 days) outside the fault, of every rule; `ended`, share of runs in which receivers were
 told an end in the fault; `sent`, messages on quality that open an incident in the fault, a run;
-`news`, messages that something has happened in an incident, a run, in the fault while its level
-stays the same; `second`, share of runs with a message within seven days of a second fall, in an
+`news`, messages after the first that something has happened in an incident, a run, in the fault
+while its level stays the same; `second`, share of runs with a message within seven days of a second fall, in an
 incident of the first. The exit status is 1 if one of the floors at the end is missed.
 """
 
@@ -396,13 +396,16 @@ def _news(found: list[list[Reported]], change: int, second: int) -> Row:
 
     `second` is the first day of a second fall; that on which the run ends if there is none.
     """
-    told = [[each for each in run if each.opened >= change and each.news] for run in found]
+    # The first message in the fault tells of it, also in an incident that was open by chance.
+    told = [[each for each in run if each.opened >= change][1:] for run in found]
     of_second = [
         any(second <= each.opened <= second + 7 for each in run if each.cause == "quality")
         for run in found
     ]
-    result: Row = {"news": np.mean([sum(e.opened < second for e in run) for run in told])}
-    if any(e.opened >= second for run in found for e in run):
+    result: Row = {
+        "news": np.mean([sum(e.news and e.opened < second for e in run) for run in told])
+    }
+    if any(each.opened >= second for run in found for each in run):
         result["second"] = np.mean(of_second)
     return result
 
