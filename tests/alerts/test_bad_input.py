@@ -1,0 +1,237 @@
+"""Days that are missing, late or delivered twice, clocks that jump, channels that are down."""
+
+import datetime
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from databases import as_owner
+from installation import Installation
+from receivers import Webhook, closed_port, mail_server, webhook
+from sqlalchemy import insert, update
+
+from conftest import Registry
+from modwatch.alerts.actions import history, open_incidents
+from modwatch.alerts.delivery import deliver
+from modwatch.alerts.evaluation import active_alerts
+from modwatch.errors import AlertError
+from modwatch.lake.schemas import DRIFT
+from modwatch.ops_page.overview import read_overview, render_overview
+from modwatch.pipeline import daily
+from modwatch.resources import Resources, open_resources
+from modwatch.review.tables import alert_action, outbox_message
+
+# MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
+
+FIRST = datetime.date(2026, 3, 23)  # clocks of Europe change on the Sunday
+RULES = """
+keep_defaults = false
+[[rules]]
+name = "shifted"
+severity = "warning"
+metric = "psi"
+direction = "above"
+open = { bound = 0.2, compare = "low" }
+close = { bound = 0.1 }
+minimum_n = 100
+look_at = "Look at the scores."
+"""
+GOOD, BAD = 0.05, 0.4
+
+
+def day(number: int) -> datetime.date:
+    return FIRST + datetime.timedelta(days=number)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with webhook() as running:
+        yield running
+
+
+@pytest.fixture
+def home(tmp_path: Path, queue_url: str, unmanned: Registry, server: Webhook) -> Installation:
+    """An installation with one rule, whose alerts go to `server`."""
+    (tmp_path / "rules.toml").write_text(RULES)
+    return Installation(
+        values={
+            "home": tmp_path / "home",
+            "source": {"kind": "community"},
+            "database_url": queue_url,
+            "mlflow_url": unmanned.copy(tmp_path / "mlflow"),
+            "alert_rules": tmp_path / "rules.toml",
+            "alert_timeout": 0.5,
+            "alert_webhook_url": server.url,
+            "alert_webhook_secret": "s3cret",
+        }
+    )
+
+
+@pytest.fixture
+def at(home: Installation) -> Iterator[Resources]:
+    with open_resources(home.settings) as opened:
+        yield opened
+
+
+def put(at: Resources, number: int, value: float) -> None:
+    """Keep the figure of a day."""
+    row = {
+        "dt": day(number), "metric": "psi", "feature": "prob", "reference": "fixed",
+        "value": value, "low": value - 0.05, "high": value + 0.05, "direction": None,
+        "n": 500, "reference_n": 500, "status": "ok", "reason": "",
+    }  # fmt: skip
+    at.lake.replace("drift", day(number), [pa.RecordBatch.from_pylist([row], schema=DRIFT)])
+
+
+def deliver_day(at: Resources, number: int, value: float) -> int:
+    """Keep the figure of a day and evaluate it, twice; return how many alerts are new."""
+    put(at, number, value)
+    new = daily.raise_alerts(at, day(number))
+    assert daily.raise_alerts(at, day(number)) == 0
+    return new
+
+
+def heard(server: Webhook) -> list[tuple[str, int]]:
+    """Return the event, and the number of the day, of every message."""
+    return [
+        (each.json["event"], (datetime.date.fromisoformat(each.json["day"]) - FIRST).days)
+        for each in server.requests
+    ]
+
+
+def is_active(at: Resources, number: int) -> bool:
+    return bool(active_alerts(at.lake.table("alerts", day(number))))
+
+
+def test_a_month_of_missing_days_keeps_the_incident_and_its_beginning(
+    at: Resources, server: Webhook
+) -> None:
+    assert deliver_day(at, 0, BAD) == 1
+    assert daily.raise_alerts(at, day(30)) == 0, "a day without figures says nothing"
+    assert deliver_day(at, 31, BAD) == 0
+    (incident,) = open_incidents(at.database)
+    assert incident.since == day(0)
+    assert is_active(at, 25)
+    assert deliver_day(at, 32, GOOD) == 1
+    deliver(at.database, at.alert_channels)
+    assert heard(server) == [("opened", 0), ("recovered", 32)]
+
+
+def test_a_bad_day_that_arrives_after_a_newer_bad_one_is_the_same_incident(
+    at: Resources, server: Webhook
+) -> None:
+    deliver_day(at, 0, GOOD)
+    assert deliver_day(at, 2, BAD) == 1
+    assert deliver_day(at, 1, BAD) == 0
+    assert [is_active(at, number) for number in range(3)] == [False, True, True]
+    deliver(at.database, at.alert_channels)
+    assert heard(server) == [("opened", 2)]
+
+
+def test_a_good_day_that_arrives_between_two_bad_ones_ends_the_first_incident(
+    at: Resources, server: Webhook
+) -> None:
+    assert deliver_day(at, 0, BAD) == 1
+    assert deliver_day(at, 2, BAD) == 0
+    put(at, 1, GOOD)
+    assert [daily.raise_alerts(at, day(2)) for _ in range(2)] == [2, 0]
+    assert [is_active(at, number) for number in range(3)] == [True, False, True]
+    deliver(at.database, at.alert_channels)
+    assert heard(server) == [("opened", 0), ("recovered", 1), ("opened", 2)]
+
+
+def test_a_day_delivered_again_is_taken_back_and_told_again_once_each(
+    at: Resources, server: Webhook
+) -> None:
+    for value in (BAD, GOOD, GOOD, BAD, BAD):
+        deliver_day(at, 0, value)
+    deliver(at.database, at.alert_channels)
+    assert [event for event, _ in heard(server)] == ["opened", "withdrawn", "opened"]
+    assert len(set(server.keys)) == 3
+
+
+def test_a_clock_that_jumps_back_loses_and_repeats_nothing(
+    at: Resources, server: Webhook, queue_url: str
+) -> None:
+    """What was stored before the jump has times a year ahead."""
+    deliver_day(at, 0, BAD)
+    deliver(at.database, at.alert_channels)
+    deliver_day(at, 1, GOOD)
+    with as_owner(queue_url) as connection:
+        ahead = outbox_message.c.created_at + datetime.timedelta(days=365)
+        connection.execute(update(outbox_message).values(created_at=ahead))
+    deliver_day(at, 2, BAD)
+    assert deliver(at.database, at.alert_channels) == 2
+    assert deliver(at.database, at.alert_channels) == 0
+    assert heard(server) == [("opened", 0), ("recovered", 1), ("opened", 2)]
+    (incident,) = open_incidents(at.database)
+    assert incident.since == day(2)
+    assert len(history(at.database)) == 3
+
+
+def test_a_channel_that_is_down_for_a_week_gets_everything_once_and_in_order(
+    home: Installation, server: Webhook
+) -> None:
+    values = [BAD, BAD, GOOD, GOOD, BAD, GOOD, BAD]
+    events = [("opened", 0), ("recovered", 2), ("opened", 4), ("recovered", 5), ("opened", 6)]
+    mail = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
+    with mail_server() as post:
+        both = home.but(**mail, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
+        nobody = f"http://127.0.0.1:{closed_port()}/hook"
+        with open_resources(both.but(alert_webhook_url=nobody).settings) as at:
+            for number, value in enumerate(values):
+                deliver_day(at, number, value)
+                with pytest.raises(AlertError, match="webhook"):
+                    deliver(at.database, at.alert_channels)
+                told = sum(when <= number for _, when in events)
+                assert len(post.messages) == told, "the other channel waits for nothing"
+        assert server.requests == []
+        with open_resources(both.settings) as at:
+            assert deliver(at.database, at.alert_channels) == len(events)
+            assert deliver(at.database, at.alert_channels) == 0
+            assert deliver_day(at, 7, BAD) == 0
+        assert heard(server) == events
+        assert len(post.messages) == len(events)
+
+
+MANY = 10_000
+
+
+def test_ten_thousand_incidents_in_the_database(at: Resources) -> None:
+    """Listed, shown and evaluated in seconds of CPU; the page shows a few and counts the rest."""
+    facts = {"event": "opened", "severity": "warning", "rule": "shifted", "metric": "psi"}
+    rows = [
+        {
+            "key": f"old {number}", "topic": "incident", "series": f"old[{number}]", "sequence": 1,
+            "dt": day(0), "payload": {
+                "title": "Old", "text": "Old.", "links": {},
+                "facts": {**facts, "subject": str(number), "since": str(day(0))},
+            },
+        }
+        for number in range(MANY)
+    ]  # fmt: skip
+    seen = [{"incident": each["series"], "action": "acknowledge", "person": "lea"} for each in rows]
+    with at.database.begin() as connection:
+        connection.execute(insert(outbox_message), rows)
+        connection.execute(insert(alert_action), [{"note": "", **each} for each in seen])
+    began = time.process_time()
+    incidents = open_incidents(at.database)
+    listed = time.process_time() - began
+    assert len(incidents) == MANY
+    assert {each.acknowledged_by for each in incidents} == {"lea"}
+    assert len(history(at.database)) == 2 * MANY
+    told = time.process_time() - began - listed
+    page = render_overview(read_overview(at))
+    shown = time.process_time() - began - listed - told
+    assert len(page) < 500_000
+    assert page.count("Old") < 200
+    assert f"{MANY - 30:,}" in page or str(MANY - 30) in page
+    put(at, 0, BAD)
+    assert daily.raise_alerts(at, day(0)) == MANY + 1, "one opened; the others have no rule"
+    evaluated = time.process_time() - began - listed - told - shown
+    assert max(listed, told, shown) < 10
+    assert evaluated < 60
