@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
-from modwatch.alerts.messages import ActiveAlert
+from modwatch.alerts.messages.incidents import ActiveAlert
 from modwatch.alerts.rules import Severity, load_rules
 from modwatch.lake.schemas import DRIFT, MEASUREMENTS
 from modwatch.monitoring.publication import publish_timeline

@@ -17,7 +17,8 @@ from receivers import Webhook, closed_port, mail_server, webhook
 from conftest import Registry
 from modwatch.alerts.delivery import deliver, report_failure
 from modwatch.alerts.evaluation import active_alerts
-from modwatch.alerts.messages import ActiveAlert, failure_alert
+from modwatch.alerts.messages.incidents import ActiveAlert
+from modwatch.alerts.messages.operations import failure_alert
 from modwatch.errors import AlertError, SettingsError
 from modwatch.lake.schemas import DRIFT, MEASUREMENTS, SEGMENTS
 from modwatch.pipeline import daily

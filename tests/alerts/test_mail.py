@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from receivers import MailServer, closed_port, mail_server
 
 from modwatch.alerts.channels import MailChannel, Retry, SmtpServer
-from modwatch.alerts.messages import Alert
+from modwatch.alerts.messages.alert import Alert
 from modwatch.errors import AlertError, AlertRefusedError, SettingsError
 
 ALERT = Alert(

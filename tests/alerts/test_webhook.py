@@ -9,7 +9,7 @@ import pytest
 from receivers import Webhook, closed_port, webhook
 
 from modwatch.alerts.channels import Retry, WebhookChannel
-from modwatch.alerts.messages import Alert
+from modwatch.alerts.messages.alert import Alert
 from modwatch.errors import AlertError, AlertRefusedError
 
 ALERT = Alert(

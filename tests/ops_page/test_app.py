@@ -15,7 +15,7 @@ from installation import MONDAY, TO_THE_QUEUE, Installation, review
 
 from modwatch.alerts.actions import Action, record
 from modwatch.alerts.delivery import outbox_message, post
-from modwatch.alerts.messages import Alert
+from modwatch.alerts.messages.alert import Alert
 from modwatch.lake.schemas import TABLES
 from modwatch.ops_page.app import create_ops_app
 from modwatch.ops_page.day_pages import DagRunOf

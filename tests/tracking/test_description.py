@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from modwatch.alerts.messages import ActiveAlert, most_severe_first
+from modwatch.alerts.messages.incidents import ActiveAlert, most_severe_first
 from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.tracking import description
 from modwatch.tracking.description import alert_tag, rule_tag

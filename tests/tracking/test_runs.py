@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from modwatch.alerts.messages import ActiveAlert
+from modwatch.alerts.messages.incidents import ActiveAlert
 from modwatch.errors import MetricInputError, TrackingError
 from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.metrics.estimation.groups import compare_scores

@@ -3,7 +3,7 @@
 import dataclasses
 from datetime import date, timedelta
 
-from modwatch.alerts.messages import ActiveAlert
+from modwatch.alerts.messages.incidents import ActiveAlert
 from modwatch.tracking.client import connect, experiment_id
 from modwatch.tracking.facts import DayTables
 from modwatch.tracking.runs import publish_day, publish_timeline, published_days

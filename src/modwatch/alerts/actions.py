@@ -13,7 +13,7 @@ from sqlalchemy import Date, Engine, cast, func, insert, select
 
 from modwatch.alerts.causes import Acceptances, active_incident
 from modwatch.alerts.delivery import Channels, outbox_message, post
-from modwatch.alerts.messages import accepted_alert
+from modwatch.alerts.messages.incidents import accepted_alert
 from modwatch.errors import IncidentError
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.messages import OutboxMessage

@@ -19,14 +19,8 @@ from modwatch.alerts.incidents import (
     watched,
 )
 from modwatch.alerts.level_changes import level_changes
-from modwatch.alerts.messages import (
-    ActiveAlert,
-    describe_finding,
-    describe_value,
-    incident_alert,
-    series_name,
-    unwatched_alert,
-)
+from modwatch.alerts.messages.findings import describe_finding, describe_value, series_name
+from modwatch.alerts.messages.incidents import ActiveAlert, incident_alert, unwatched_alert
 from modwatch.alerts.news import News, news
 from modwatch.alerts.rules import SEVERITIES, AlertRule, most_severe
 from modwatch.alerts.volume import with_unknown_weekends

@@ -15,7 +15,7 @@ from typing import Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from modwatch import webhooks
-from modwatch.alerts.messages import Alert, header_safe
+from modwatch.alerts.messages.alert import Alert, header_safe
 from modwatch.errors import AlertError, AlertRefusedError, SettingsError
 
 _log = logging.getLogger(__name__)

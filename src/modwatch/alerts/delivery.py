@@ -12,7 +12,8 @@ from dataclasses import asdict, replace
 from sqlalchemy import Engine
 
 from modwatch.alerts.channels import Channel
-from modwatch.alerts.messages import Alert, repair_alert
+from modwatch.alerts.messages.alert import Alert
+from modwatch.alerts.messages.operations import repair_alert
 from modwatch.errors import AlertError, AlertRefusedError, DatabaseError
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.messages import OutboxMessage

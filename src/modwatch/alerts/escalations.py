@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from modwatch.alerts.channels import Channel
 from modwatch.alerts.delivery import Channels, deliver, outbox_message, post
-from modwatch.alerts.messages import severe_escalation_alert
+from modwatch.alerts.messages.requests import severe_escalation_alert
 from modwatch.errors import ModwatchError
 from modwatch.review.reporting.workload import escalations
 

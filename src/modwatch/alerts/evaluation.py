@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from modwatch.alerts.actions import acceptances, silenced
 from modwatch.alerts.causes import Cause, active_incident, evaluate_rules
 from modwatch.alerts.delivery import Channels, post
-from modwatch.alerts.messages import ActiveAlert, most_severe_first
+from modwatch.alerts.messages.incidents import ActiveAlert, most_severe_first
 from modwatch.alerts.metrics import ANNOTATOR_METRICS, annotator_values, metric_values
 from modwatch.alerts.rules import AlertRule
 from modwatch.alerts.segments import leading_segment, with_segment

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from modwatch.addresses import day_url, overview_url
 from modwatch.alerts.delivery import Channels, deliver, outbox_message, post, send_directly
-from modwatch.alerts.messages import heartbeat_alert, heartbeat_recovered_alert
+from modwatch.alerts.messages.operations import heartbeat_alert, heartbeat_recovered_alert
 from modwatch.errors import DatabaseError, LakeError
 from modwatch.lake.delta import Lake
 from modwatch.review.outbox import messages as outbox

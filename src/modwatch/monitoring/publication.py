@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from modwatch.addresses import day_url
 from modwatch.alerts.evaluation import active_alerts
-from modwatch.alerts.messages import ActiveAlert
+from modwatch.alerts.messages.incidents import ActiveAlert
 from modwatch.alerts.rules import AlertRule, in_words
 from modwatch.lake.delta import Lake
 from modwatch.metrics.drift import Reference

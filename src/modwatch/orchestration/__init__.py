@@ -49,7 +49,7 @@ class TaskFailureNotifier(BaseNotifier):  # type: ignore[misc]
     def notify(self, context: Mapping[str, Any]) -> None:
         """Send the alert; AlertError if a channel failed."""
         from modwatch.alerts.delivery import report_failure
-        from modwatch.alerts.messages import failure_alert
+        from modwatch.alerts.messages.operations import failure_alert
         from modwatch.resources import open_resources
 
         task, error, day = context["ti"], context.get("exception"), _day_in(context)
@@ -75,7 +75,7 @@ class TaskRepairNotifier(BaseNotifier):  # type: ignore[misc]
         if task.try_number == 1 or self._others_failed(task):
             return
         from modwatch.alerts.delivery import report_repair
-        from modwatch.alerts.messages import failure_key
+        from modwatch.alerts.messages.operations import failure_key
         from modwatch.resources import open_resources
 
         key, day = failure_key(task.dag_id, task.task_id, task.run_id), _day_in(context)

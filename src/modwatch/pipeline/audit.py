@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from modwatch.alerts.delivery import notify
-from modwatch.alerts.messages import Alert, approval_alert, reminder_alert
+from modwatch.alerts.messages.alert import Alert
+from modwatch.alerts.messages.requests import approval_alert, reminder_alert
 from modwatch.audit import files
 from modwatch.audit.descriptions import describe_plan, describe_result
 from modwatch.audit.dsa.statement import refuse_unusable

@@ -196,7 +196,7 @@ def ask(resources: "Resources", version: str, *, page: str) -> str:
     `page` is where the answer is given; the text returned is Markdown.
     """
     from modwatch.alerts.delivery import notify
-    from modwatch.alerts.messages import promotion_alert
+    from modwatch.alerts.messages.requests import promotion_alert
 
     alert = promotion_alert(resources.settings.model_name, version, page)
     try:

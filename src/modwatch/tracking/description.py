@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 import pandas as pd
 
-from modwatch.alerts.messages import ActiveAlert
+from modwatch.alerts.messages.incidents import ActiveAlert
 from modwatch.alerts.rules import in_words
 from modwatch.markdown import markdown_text
 from modwatch.tracking.changes import COMPARED, Change, changes

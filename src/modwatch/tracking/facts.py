@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from modwatch.alerts.messages import ActiveAlert
+from modwatch.alerts.messages.incidents import ActiveAlert
 from modwatch.lake.schemas import DRIFT, MEASUREMENTS
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from modwatch.alerts.messages import ActiveAlert
+from modwatch.alerts.messages.incidents import ActiveAlert
 
 NORMAL = "normal"
 

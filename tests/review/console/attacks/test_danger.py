@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 
 from modwatch.alerts.channels import Channel
 from modwatch.alerts.escalations import alert_severe_escalations
-from modwatch.alerts.messages import Alert
+from modwatch.alerts.messages.alert import Alert
 from modwatch.review import people, queue
 from modwatch.review.console.decision_choices import choices_of
 from modwatch.review.people import Moderator

@@ -2,16 +2,8 @@ import datetime
 import json
 
 from modwatch.alerts.incidents import LevelChange, MetricValue, Transition
-from modwatch.alerts.messages import (
-    Alert,
-    approval_alert,
-    describe_finding,
-    describe_value,
-    incident_alert,
-    reminder_alert,
-    series_name,
-    unwatched_alert,
-)
+from modwatch.alerts.messages.findings import series_name
+from modwatch.alerts.messages.incidents import incident_alert, unwatched_alert
 from modwatch.alerts.rules import AlertRule, load_rules
 from modwatch.metrics.changes import Level
 
@@ -99,26 +91,6 @@ def test_a_fall_is_told_with_levels_size_and_day() -> None:
     }
 
 
-def test_every_rule_has_a_title_without_the_name_of_its_metric() -> None:
-    for rule in RULES.values():
-        change = CHANGE if rule.watches_changes else None
-        said = describe_finding(rule, "prob,trailing", figure(rule, change=change))
-        assert rule.title
-        assert rule.metric not in said
-        assert rule.name not in said
-        assert "{" not in said
-
-
-def test_words_fit_what_is_known() -> None:
-    rule = RULES["estimates_missing"]
-    unknown = figure(rule, value=None, low=None, high=None, n=3, status="insufficient")
-    assert describe_value(rule, unknown) == "window_oc_accuracy could not be estimated (n = 3)"
-    bare = figure(RULES["queue_old"], value=100.0, low=None, high=None, n=7)
-    assert describe_value(RULES["queue_old"], bare) == (
-        "queue_age_oldest_hours is 100 (n = 7); threshold: > 96"
-    )
-
-
 def test_a_key_and_a_name_stay_on_one_line_whatever_the_data_is_called() -> None:
     rule = RULES["missing_share_changed"]
     news = Transition(kind="opened", since=DAY, day=DAY, value=None)
@@ -128,63 +100,3 @@ def test_a_key_and_a_name_stay_on_one_line_whatever_the_data_is_called() -> None
     assert alert.key.isprintable()
     assert " " not in alert.key
     assert alert.title.isprintable()
-
-
-def test_a_question_says_what_is_waited_for_and_where_to_answer() -> None:
-    alert = approval_alert("2026-01", "signed_off", "http://airflow/dags/x")
-    assert alert.payload == {
-        "key": "audit/2026-01/signed_off",
-        "title": "[info] Audit 2026-01 is waiting for sign-off",
-        "text": "The audit is paused until somebody gives sign-off or cancels it.",
-        "event": "question",
-        "severity": "info",
-        "audit": "2026-01",
-        "action": "signed_off",
-        "links": {"answer": "http://airflow/dags/x"},
-    }
-    assert approval_alert("2026-01", "approved", "").key != alert.key
-
-
-def reminded(**changes: object) -> Alert:
-    plain = {
-        "audit": "2026-01",
-        "key": "audit/2026-01/1/2",
-        "decided": 1_200,
-        "items": 3_000,
-        "escalated": 0,
-        "deadline": datetime.datetime(2026, 2, 15, 7, 30, tzinfo=datetime.UTC),
-        "links": {"review queue": "http://console"},
-    }
-    return reminder_alert(**{**plain, **changes})  # type: ignore[arg-type]
-
-
-def test_a_reminder_says_how_many_labels_are_missing_and_until_when() -> None:
-    alert = reminded()
-    assert (
-        alert.title == "[info] Audit 2026-01: 1,800 labels missing, deadline 2026-02-15 07:30 UTC"
-    )
-    assert alert.text == (
-        "1,200 of 3,000 comments of audit 2026-01 are labelled. Comments without a label at "
-        "2026-02-15 07:30 UTC are excluded, which widens the confidence intervals."
-    )
-    assert alert.facts == {
-        "event": "reminder",
-        "severity": "info",
-        "audit": "2026-01",
-        "decided": 1_200,
-        "items": 3_000,
-        "escalated": 0,
-        "deadline": "2026-02-15T07:30:00+00:00",
-    }
-    assert alert.links == {"review queue": "http://console"}
-
-
-def test_a_reminder_tells_what_waits_for_a_lead() -> None:
-    assert (
-        " are labelled. 7 are escalated to a lead. Comments without" in reminded(escalated=7).text
-    )
-
-
-def test_a_key_of_an_audit_stays_on_one_line() -> None:
-    assert approval_alert("a\r\nBcc: thief", "approved", "").key == "audit/a__Bcc:_thief/approved"
-    assert reminded(key="a b\n").key == "a_b_"
