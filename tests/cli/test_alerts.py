@@ -69,6 +69,31 @@ def test_an_incident_from_its_opening_to_its_acceptance(
     assert lines[5].endswith("by lea, level since 2026-03-21, from 2026-03-24: it stays")
 
 
+def test_lists_end_at_a_limit_and_count_the_rest(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "check-heartbeat", "--by", "0")[0] == 1
+    for number in range(3):
+        run(capsys, "comment", "quality", "--by", "lea", "--note", f"note {number}")
+    whole = run(capsys, "list")[1].splitlines()
+    assert [line.partition(":")[0] for line in whole] == ["quality", "heartbeat"]
+    assert run(capsys, "list", "--limit", "2")[1].splitlines() == whole
+    assert run(capsys, "list", "--limit", "1")[1].splitlines() == [
+        whole[0],
+        "1 more; --limit 2 prints all",
+    ]
+    lines = run(capsys, "history")[1].splitlines()
+    assert len(lines) == 5
+    assert run(capsys, "history", "--limit", "5")[1].splitlines() == lines
+    assert run(capsys, "history", "--limit", "2")[1].splitlines() == [
+        "3 earlier; --limit 5 prints all",
+        *lines[-2:],
+    ]
+    for words in (("list", "--limit", "0"), ("history", "--limit", "few")):
+        with pytest.raises(SystemExit, match="2"):
+            main(["alerts", *words])
+
+
 def test_an_unknown_incident_is_one_sentence(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:

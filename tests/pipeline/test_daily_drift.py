@@ -171,7 +171,7 @@ def test_a_level_that_somebody_accepted_is_the_reference(at: Resources) -> None:
         put_day(at, day, mean=0.1 if day < DAYS[3] else 0.3)
     assert drift(at).loc["mean_shift prob fixed", "value"] > 0.1
     action = {"incident": "scores", "action": "accept", "person": "ann", "note": "a new topic"}
-    levels = {"day": TODAY, "level_since": DAYS[3]}
+    levels = {"day": TODAY, "level_since": DAYS[3], "after_message": 0}
     with at.database.begin() as connection:
         connection.execute(insert(alert_action).values(**action, **levels))
     rows = drift(at)

@@ -9,7 +9,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, select, text
 
 from modwatch.errors import DatabaseError
 from modwatch.review import migrations, queue
@@ -19,7 +19,7 @@ from modwatch.review.log.hashing import GENESIS
 from modwatch.review.log.labels import confirming_labels
 from modwatch.review.migrate import VERSION_TABLE, upgrade
 from modwatch.review.quality_control.agreement import agreement_report
-from modwatch.review.tables import decision, metadata
+from modwatch.review.tables import alert_action, decision, metadata
 
 
 def test_tables_are_those_that_the_migrations_make(engine: Engine) -> None:
@@ -115,6 +115,35 @@ def test_the_groups_of_disabled_accounts_are_deleted(postgres: EmbeddedServer) -
     with engine.connect() as connection:
         groups = connection.execute(text("SELECT * FROM moderator_group")).all()
     assert groups == [(1, "north", None)]
+    engine.dispose()
+
+
+def test_actions_on_incidents_are_placed_among_the_messages_by_time(
+    postgres: EmbeddedServer,
+) -> None:
+    engine = connect(postgres.url("of_revision_13"))
+    _upgrade_to(engine, "0013")
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO outbox_message "
+                "(key, topic, series, sequence, dt, payload, created_at) VALUES "
+                "('a', 'incident', 'quality', 1, '2026-01-01', '{}', '2026-01-01'), "
+                "('b', 'incident', 'quality', 2, '2026-01-03', '{}', '2026-01-03')"
+            )
+        )
+        connection.execute(
+            text(
+                "INSERT INTO alert_action (incident, action, person, note, created_at) "
+                "VALUES ('quality', 'comment', 'lea', '', '2025-12-31'), "
+                "('quality', 'comment', 'lea', '', '2026-01-02'), "
+                "('quality', 'comment', 'lea', '', '2026-01-04')"
+            )
+        )
+    upgrade(engine)
+    with engine.connect() as connection:
+        places = connection.execute(select(alert_action.c.after_message).order_by("id")).scalars()
+        assert list(places) == [0, 1, 2]
     engine.dispose()
 
 

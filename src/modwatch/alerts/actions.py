@@ -5,15 +5,17 @@ installation: they are printed by `modwatch alerts history`, and never logged or
 """
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sqlalchemy import Date, Engine, cast, func, insert, select
+from sqlalchemy import Date, Engine, Row, Select, cast, func, insert, or_, select
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from modwatch.alerts.causes import Acceptances, active_incident
 from modwatch.alerts.delivery import Channels, outbox_message, post
 from modwatch.alerts.messages.incidents import accepted_alert
+from modwatch.alerts.rules import SEVERITIES
 from modwatch.errors import IncidentError
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.messages import OutboxMessage
@@ -25,7 +27,10 @@ Kind = Literal["acknowledge", "assign", "comment", "silence", "accept"]
 #: Topics whose messages tell of incidents.
 TOPICS = ("incident", "annotator_incident", "failure", "heartbeat")
 
-_ACTIVE = ("opened", "escalated", "failed")
+_OPENING = ("opened", "failed")
+_ACTIVE = (*_OPENING, "escalated")
+_TODAY = cast(func.timezone("UTC", func.now()), Date)
+_LAST_ID = select(func.coalesce(func.max(message_table.c.id), 0)).scalar_subquery()
 _FORGOTTEN_AFTER = datetime.timedelta(days=30)
 _ONE_DAY = datetime.timedelta(days=1)
 _MAX_NAME, _MAX_NOTE = 80, 1000
@@ -49,8 +54,6 @@ class Action:
     day: datetime.date | None = None
     #: Of `accept`: the first day at that level.
     level_since: datetime.date | None = None
-    #: When; None before it is stored.
-    at: datetime.datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +87,16 @@ class Entry:
     text: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Messages and actions in the order in which they were stored, whatever the clock said."""
+
+    #: The newest, the last one last.
+    entries: Sequence[Entry]
+    #: How many there are before them.
+    earlier: int
+
+
 def record(database: Engine, action: Action) -> None:
     """Store an action.
 
@@ -97,9 +110,9 @@ def record(database: Engine, action: Action) -> None:
     if action.note or action.action == "comment":
         _checked("note", action.note, _MAX_NOTE)
     _last_message(database, action.incident)
-    columns = {name: getattr(action, name) for name in action.__dataclass_fields__ if name != "at"}
+    columns = {name: getattr(action, name) for name in action.__dataclass_fields__}
     with database.begin() as connection:
-        connection.execute(insert(alert_action).values(columns))
+        connection.execute(insert(alert_action).values(**columns, after_message=_LAST_ID))
 
 
 def accept(
@@ -151,113 +164,155 @@ def accept(
 
 def acceptances(database: Engine) -> Acceptances:
     """Return what people have accepted as the new normal, by incident."""
+    mine = alert_action.c
+    accepted = (
+        select(mine.incident, mine.day, mine.level_since)
+        .where(mine.action == "accept", mine.day.is_not(None), mine.level_since.is_not(None))
+        .order_by(mine.id)
+    )
     found: dict[str, list[tuple[datetime.date, datetime.date]]] = {}
-    for each in _actions(database, "accept"):
-        if each.day and each.level_since:
-            found.setdefault(each.incident, []).append((each.day, each.level_since))
+    with database.connect() as connection:
+        for name, day, level_since in connection.execute(accepted):
+            found.setdefault(name, []).append((day, level_since))
     return found
 
 
 def silenced(database: Engine) -> dict[str, datetime.date]:
     """Return the incidents of which nothing is sent today, UTC, with the last such day."""
-    latest = {each.incident: each.until for each in _actions(database, "silence")}
-    today = _today(database)
-    return {name: until for name, until in latest.items() if until and until >= today}
-
-
-def _today(database: Engine) -> datetime.date:
+    last = _last_actions("silence").subquery()
+    lasting = select(last.c.incident, last.c.until).where(last.c.until >= _TODAY)
     with database.connect() as connection:
-        today: datetime.date = connection.execute(
-            select(cast(func.timezone("UTC", func.now()), Date))
-        ).scalar_one()
-    return today
+        return {row.incident: row.until for row in connection.execute(lasting)}
 
 
 def open_incidents(database: Engine) -> list[OpenIncident]:
-    """Return the incidents that receivers see as active, the oldest first.
+    """Return the incidents that receivers see as active: the most severe first, then the oldest.
 
-    A failed task that nobody repaired is left out after 30 days.
+    A failed task that nobody repaired is left out 30 days after the message.
     """
-    silent, actions = silenced(database), _actions(database)
-    oldest = _today(database) - _FORGOTTEN_AFTER
-    found = [
-        _open_incident(name, last, actions, silent.get(name))
-        for topic in TOPICS
-        for name, last in outbox.latest(database, topic).items()
-        if last.payload["facts"]["event"] in _ACTIVE and (topic != "failure" or last.dt >= oldest)
-    ]
-    return sorted(found, key=lambda each: (each.since, each.name))
-
-
-def history(database: Engine, incident: str | None = None) -> list[Entry]:
-    """Return the messages and actions of all incidents or one, in order of time."""
-    table = message_table.c
-    query = select(table.created_at, table.series, table.payload).where(table.topic.in_(TOPICS))
-    if incident is not None:
-        query = query.where(table.series == incident)
+    silent = silenced(database)
     with database.connect() as connection:
-        told = [_told(row) for row in connection.execute(query.order_by(table.id))]
-    done = [_done(each) for each in _actions(database) if incident in (None, each.incident)]
-    return sorted([*told, *done], key=lambda entry: entry.at)
+        rows = connection.execute(_last_actions("acknowledge", "assign"))
+        handled = {(row.incident, row.action): row for row in rows}
+        found = [
+            _open_incident(row, handled, silent.get(row.series))
+            for row in connection.execute(_active_messages())
+        ]
+    return sorted(found, key=lambda each: (-SEVERITIES.index(each.severity), each.since, each.name))
 
 
-def _told(row: Any) -> Entry:
-    payload = row.payload
-    what, title = payload["facts"]["event"], payload["title"]
-    return Entry(at=row.created_at, incident=row.series, what=what, text=title)
+def history(database: Engine, incident: str | None = None, *, newest: int = 50) -> History:
+    """Return the `newest` messages and actions of all incidents or one.
+
+    Args:
+        database: the review database.
+        incident: name of an incident; None: all.
+        newest: how many to return, from 1.
+    """
+    message, action, total = message_table.c, alert_action.c, func.count().over().label("total")
+    told = select(
+        message.id,
+        message.series,
+        message.created_at,
+        message.payload["facts"]["event"].astext.label("event"),
+        message.payload["title"].astext.label("title"),
+        total,
+    ).where(message.topic.in_(TOPICS))
+    done = select(alert_action, total)
+    if incident is not None:
+        told = told.where(message.series == incident)
+        done = done.where(action.incident == incident)
+    with database.connect() as connection:
+        messages = connection.execute(told.order_by(message.id.desc()).limit(newest)).all()
+        latest = done.order_by(action.after_message.desc(), action.id.desc()).limit(newest)
+        actions = connection.execute(latest).all()
+    placed = [
+        *(((row.id, 0), _told(row)) for row in messages),
+        *(((row.after_message, row.id), _done(row)) for row in actions),
+    ]
+    entries = [entry for _, entry in sorted(placed, key=lambda each: each[0])][-newest:]
+    stored = sum(rows[0].total for rows in (messages, actions) if rows)
+    return History(entries=entries, earlier=stored - len(entries))
 
 
-def _done(action: Action) -> Entry:
-    assert action.at is not None  # noqa: S101 - it is stored
+def _told(row: Row[Any]) -> Entry:
+    return Entry(at=row.created_at, incident=row.series, what=row.event, text=row.title)
+
+
+def _done(row: Row[Any]) -> Entry:
     parts = [
-        f"by {action.person}",
-        f"to {action.assignee}" if action.assignee else "",
-        f"until {action.until}" if action.until else "",
-        f"level since {action.level_since}, from {action.day}" if action.day else "",
+        f"by {row.person}",
+        f"to {row.assignee}" if row.assignee else "",
+        f"until {row.until}" if row.until else "",
+        f"level since {row.level_since}, from {row.day}" if row.day else "",
     ]
-    text = ", ".join(filter(None, parts)) + (f": {action.note}" if action.note else "")
-    return Entry(at=action.at, incident=action.incident, what=action.action, text=text)
+    text = ", ".join(filter(None, parts)) + (f": {row.note}" if row.note else "")
+    return Entry(at=row.created_at, incident=row.incident, what=row.action, text=text)
 
 
-def _open_incident(
-    name: str, last: OutboxMessage, actions: Sequence[Action], until: datetime.date | None
-) -> OpenIncident:
-    facts = last.payload["facts"]
-    day = datetime.date.fromisoformat
-    opened = day(facts["opened"]) if facts.get("opened") else last.dt
-    mine = [
-        each for each in actions if each.incident == name and each.at and each.at.date() >= opened
-    ]
-    severity = facts.get("severity", "critical")
-    return OpenIncident(
-        name=name,
-        headline=facts.get("headline") or last.payload["title"].removeprefix(f"[{severity}] "),
-        severity=severity,
-        since=day(facts["since"]) if facts.get("since") else last.dt,
-        opened=opened,
-        segment=(facts.get("segment") or {}).get("sentence", ""),
-        text=last.payload["text"],
-        links=last.payload.get("links", {}),
-        acknowledged_by=_last(each.person for each in mine if each.action == "acknowledge"),
-        assignee=_last(each.assignee for each in mine if each.action == "assign"),
-        silent_until=until,
+def _active_messages() -> Select[Any]:
+    """Return the query of the last message of every active incident.
+
+    Its column `opening` is the id of the message with which the incident opened.
+    """
+    message, earlier = message_table.c, message_table.alias()
+    last = (
+        select(message_table)
+        .ext(distinct_on(message.topic, message.series))
+        .where(message.topic.in_(TOPICS))
+        .order_by(message.topic, message.series, message.sequence.desc())
+        .subquery()
+    )
+    opening = (
+        select(func.max(earlier.c.id))
+        .where(earlier.c.topic == last.c.topic, earlier.c.series == last.c.series)
+        .where(earlier.c.payload["facts"]["event"].astext.in_(_OPENING))
+        .scalar_subquery()
+    )
+    recent = last.c.created_at > func.now() - _FORGOTTEN_AFTER
+    return select(last, opening.label("opening")).where(
+        last.c.payload["facts"]["event"].astext.in_(_ACTIVE),
+        or_(last.c.topic != "failure", recent),
     )
 
 
-def _last(names: Iterable[str | None]) -> str | None:
-    return ([None, *names])[-1]
+def _last_actions(*kinds: Kind) -> Select[Any]:
+    """Return the query of the last action of each of these kinds for every incident."""
+    mine = alert_action.c
+    return (
+        select(alert_action)
+        .ext(distinct_on(mine.incident, mine.action))
+        .where(mine.action.in_(kinds))
+        .order_by(mine.incident, mine.action, mine.after_message.desc(), mine.id.desc())
+    )
 
 
-def _actions(database: Engine, action: Kind | None = None) -> list[Action]:
-    query = select(alert_action).order_by(alert_action.c.id)
-    if action is not None:
-        query = query.where(alert_action.c.action == action)
-    names = [name for name in Action.__dataclass_fields__ if name != "at"]
-    with database.connect() as connection:
-        return [
-            Action(**{name: getattr(row, name) for name in names}, at=row.created_at)
-            for row in connection.execute(query)
-        ]
+def _open_incident(
+    row: Row[Any], handled: Mapping[tuple[str, str], Row[Any]], until: datetime.date | None
+) -> OpenIncident:
+    """Return the incident of a row of `_active_messages`.
+
+    What was done about an earlier incident of the same name does not count.
+    """
+    payload, facts, day = row.payload, row.payload["facts"], datetime.date.fromisoformat
+    acknowledged, assigned = (
+        done if done and done.after_message >= row.opening else None
+        for done in (handled.get((row.series, kind)) for kind in ("acknowledge", "assign"))
+    )
+    severity = facts.get("severity", "critical")
+    return OpenIncident(
+        name=row.series,
+        headline=facts.get("headline") or payload["title"].removeprefix(f"[{severity}] "),
+        severity=severity,
+        since=day(facts["since"]) if facts.get("since") else row.dt,
+        opened=day(facts["opened"]) if facts.get("opened") else row.dt,
+        segment=(facts.get("segment") or {}).get("sentence", ""),
+        text=payload["text"],
+        links=payload.get("links", {}),
+        acknowledged_by=acknowledged and acknowledged.person,
+        assignee=assigned and assigned.assignee,
+        silent_until=until,
+    )
 
 
 def _last_message(database: Engine, incident: str) -> OutboxMessage:

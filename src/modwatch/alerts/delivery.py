@@ -20,7 +20,7 @@ from modwatch.review.outbox.messages import OutboxMessage
 
 _log = logging.getLogger(__name__)
 
-#: Age from which an undelivered alert is dropped.
+#: Age from which an undelivered alert is dropped, if enough rounds of delivery have failed.
 _EXPIRES_AFTER = datetime.timedelta(days=14)
 
 #: Topic of failed tasks.
@@ -169,6 +169,8 @@ def _deliver_on(database: Engine, channel: Channel, problems: list[str]) -> int:
             blocked.add(message.series)
             if not isinstance(error, AlertRefusedError):
                 break
+    if blocked:
+        outbox.count_attempt(database, channel.name)
     return sent
 
 

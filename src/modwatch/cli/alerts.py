@@ -7,12 +7,18 @@ from typing import Any
 from modwatch.cli.arguments import add_command, day, open_resources, whole_number
 from modwatch.errors import IncidentError
 
+#: Lines that `list` and `history` print, unless `--limit` says otherwise.
+_LIMIT = 50
+
 
 def add_commands(commands: Any) -> None:
     """Add every command of `modwatch alerts` to its parser's `commands`."""
-    add_command(commands, "list", _list, "print the active incidents")
-    history = add_command(commands, "history", _history, "print messages and actions by time")
+    listed = add_command(commands, "list", _list, "print the active incidents, most severe first")
+    _add_limit(listed, "incidents")
+    text = "print the newest messages and actions, in the order in which they were stored"
+    history = add_command(commands, "history", _history, text)
     history.add_argument("incident", nargs="?", help="name of an incident; default: all")
+    _add_limit(history, "messages and actions")
 
     text = "say that somebody has seen an incident"
     _add_action(commands, "acknowledge", _record, text)
@@ -56,12 +62,17 @@ def _add_action(
     return parser
 
 
-def _list(_: argparse.Namespace) -> None:
+def _add_limit(parser: argparse.ArgumentParser, what: str) -> None:
+    text = f"how many {what} to print; default: {_LIMIT}. The others are counted"
+    parser.add_argument("--limit", type=whole_number(1), default=_LIMIT, metavar="N", help=text)
+
+
+def _list(options: argparse.Namespace) -> None:
     from modwatch.alerts.actions import open_incidents
 
     with open_resources() as resources:
         found = open_incidents(resources.database)
-    for each in found:
+    for each in found[: options.limit]:
         parts = [
             f"{each.name}: [{each.severity}] {each.headline}, since {each.since}",
             f"acknowledged by {each.acknowledged_by}" if each.acknowledged_by else "",
@@ -69,6 +80,8 @@ def _list(_: argparse.Namespace) -> None:
             f"silent until {each.silent_until}" if each.silent_until else "",
         ]
         print("; ".join(filter(None, parts)))
+    if more := len(found[options.limit :]):
+        print(f"{more} more; --limit {len(found)} prints all")
     if not found:
         print("no incident is active")
 
@@ -77,12 +90,14 @@ def _history(options: argparse.Namespace) -> None:
     from modwatch.alerts.actions import history
 
     with open_resources() as resources:
-        entries = history(resources.database, options.incident)
-    if options.incident and not entries:
+        found = history(resources.database, options.incident, newest=options.limit)
+    if options.incident and not found.entries:
         raise IncidentError(
             f"no incident has the name {options.incident!r}; `modwatch alerts history` lists all"
         )
-    for each in entries:
+    if found.earlier:
+        print(f"{found.earlier} earlier; --limit {found.earlier + len(found.entries)} prints all")
+    for each in found.entries:
         moment = each.at.astimezone(datetime.UTC)
         print(f"{moment:%Y-%m-%d %H:%M} UTC  {each.incident}  {each.what}  {each.text}")
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from modwatch.alerts.actions import OpenIncident, open_incidents
-from modwatch.alerts.rules import SEVERITIES
 from modwatch.errors import ModwatchError
 from modwatch.html import render_html
 from modwatch.review.reporting.workload import LaneState, overview
@@ -60,7 +59,7 @@ def read_overview(at: "Resources") -> Overview:
     url = at.settings.mlflow_url
     # Together: MLflow that is down is waited for once.
     published = _or_none(problems, lambda: (published_history(url), latest_audit(url)))
-    incidents = _or_none(problems, lambda: _most_severe_first(open_incidents(at.database)))
+    incidents = _or_none(problems, lambda: open_incidents(at.database))
     return Overview(
         week=None if published is None else published[0][: -_WEEK - 1 : -1],
         incidents=incidents and incidents[:_MOST_INCIDENTS],
@@ -71,11 +70,6 @@ def read_overview(at: "Resources") -> Overview:
         airflow_url=at.settings.airflow_url,
         problems=list(dict.fromkeys(problems)),
     )
-
-
-def _most_severe_first(incidents: list[OpenIncident]) -> list[OpenIncident]:
-    """Return the incidents by severity, those of one severity in the order in which they are."""
-    return sorted(incidents, key=lambda each: -SEVERITIES.index(each.severity))
 
 
 def _or_none(problems: list[str], read: Callable[[], _T]) -> _T | None:

@@ -519,6 +519,9 @@ alert_action = Table(
     Column("day", Date),
     Column("level_since", Date),
     _moment("created_at"),
+    #: The last id in the outbox when it was stored: its place among the messages, also after the
+    #: clock was set back.
+    Column("after_message", BigInteger, nullable=False),
     Index("alert_action_incident_idx", "incident", "id"),
 )
 

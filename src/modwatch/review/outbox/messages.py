@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine, func, insert, select, text, update
+from sqlalchemy import Engine, func, insert, or_, select, text, update
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from modwatch.review.tables import outbox_delivery, outbox_message
+
+#: Failed rounds of delivery before which no message expires, however old the clock says it is: when
+#: a slow clock is set right, every message is old at once.
+FEWEST_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +83,16 @@ def latest_of(engine: Engine, topic: str, series: str) -> OutboxMessage | None:
 def pending(engine: Engine, channel: str, *, younger_than: dt.timedelta) -> list[OutboxMessage]:
     """Return the messages that are still to be sent on `channel`, oldest first.
 
-    Messages that were posted longer ago than `younger_than` are not sent any more.
+    Messages that were posted longer ago than `younger_than`, by the clock of the database, and were
+    left in `FEWEST_ATTEMPTS` rounds, are not sent any more.
     """
     mine = outbox_delivery.c
+    young = outbox_message.c.created_at > func.now() - younger_than
     unsent = (
         select(outbox_message)
         .join(outbox_delivery)
         .where(mine.channel == channel, mine.delivered_at.is_(None), mine.dead_at.is_(None))
-        .where(outbox_message.c.created_at > func.now() - younger_than)
+        .where(or_(young, mine.attempts < FEWEST_ATTEMPTS))
         .order_by(outbox_message.c.id)
     )
     with engine.connect() as connection:
@@ -111,6 +117,19 @@ def send(
         sent = update(outbox_delivery).where(*mine).values(delivered_at=func.clock_timestamp())
         connection.execute(sent)
     return True
+
+
+def count_attempt(engine: Engine, channel: str) -> None:
+    """Note that a round of delivery on `channel` failed: for all messages that it left unsent."""
+    mine = outbox_delivery.c
+    left = update(outbox_delivery).where(
+        mine.channel == channel,
+        mine.delivered_at.is_(None),
+        mine.dead_at.is_(None),
+        mine.attempts < FEWEST_ATTEMPTS,  # beyond, the number says nothing more
+    )
+    with engine.begin() as connection:
+        connection.execute(left.values(attempts=mine.attempts + 1))
 
 
 def message_of(row: Any) -> OutboxMessage:
