@@ -41,7 +41,8 @@ from modwatch.tracking.client import (
     runs_tagged,
 )
 from modwatch.tracking.facts import DayFacts, DayTables, UnmeasuredDay
-from modwatch.tracking.runs import TIMELINE_PAGE, publish_day, publish_unmeasured
+from modwatch.tracking.runs import publish_day, publish_unmeasured
+from modwatch.tracking.timeline import TIMELINE_PAGE
 from modwatch.tracking.view import days_url
 
 FIRST = date(2026, 1, 5)

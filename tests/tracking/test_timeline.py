@@ -13,7 +13,7 @@ from modwatch.tracking.client import (
     published_points,
     runs_tagged,
 )
-from modwatch.tracking.runs import publish_timeline, start_timeline
+from modwatch.tracking.timeline import publish_timeline, start_timeline
 
 FIRST = date(2026, 1, 30)
 

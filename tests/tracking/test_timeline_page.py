@@ -11,7 +11,7 @@ from modwatch.alerts.rules import load_rules
 from modwatch.tracking.client import connect, experiment_id, runs_tagged
 from modwatch.tracking.history import PublishedDay, thresholds
 from modwatch.tracking.keys import COUNTED
-from modwatch.tracking.runs import publish_timeline
+from modwatch.tracking.timeline import publish_timeline
 from modwatch.tracking.timeline_page import timeline_page
 
 FIRST = date(2026, 1, 5)

@@ -6,7 +6,8 @@ from datetime import date, timedelta
 from modwatch.alerts.messages.incidents import ActiveAlert
 from modwatch.tracking.client import connect, experiment_id
 from modwatch.tracking.facts import DayTables
-from modwatch.tracking.runs import publish_day, publish_timeline, published_days
+from modwatch.tracking.runs import publish_day, published_days
+from modwatch.tracking.timeline import publish_timeline
 from modwatch.tracking.view import days_address, days_url
 
 DAY = date(2026, 1, 5)

@@ -20,7 +20,7 @@ from modwatch.metrics.what_if import what_if_table
 from modwatch.monitoring.windows import seconds_per_decision, windows
 from modwatch.quality.result import Status, ValidationResult
 from modwatch.quality.store import CheckStore
-from modwatch.tracking import runs
+from modwatch.tracking import runs, timeline
 from modwatch.tracking.facts import DayFacts, DayTables, ScoreHistogram, UnmeasuredDay
 from modwatch.tracking.groups import GROUP_EXPERIMENT, group_points
 from modwatch.tracking.history import thresholds
@@ -204,7 +204,7 @@ def publish_timeline(mlflow_url: str, rules: Sequence[AlertRule] = ()) -> None:
         days_url(mlflow_url)
         rows = {day.day: day.counted for day in days}
         page = timeline_page(days, thresholds(rules))
-        runs.publish_timeline(rows, page=page, tracking_uri=mlflow_url)
+        timeline.publish_timeline(rows, page=page, tracking_uri=mlflow_url)
 
 
 def publish_groups(lake: Lake, mlflow_url: str) -> None:
@@ -215,7 +215,7 @@ def publish_groups(lake: Lake, mlflow_url: str) -> None:
     batches = lake.read_between("comment_groups", days[0], days[-1])
     table = pd.concat([batch.to_pandas() for batch in batches], ignore_index=True)
     if rows := group_points(table):
-        runs.publish_timeline(rows, tracking_uri=mlflow_url, experiment=GROUP_EXPERIMENT)
+        timeline.publish_timeline(rows, tracking_uri=mlflow_url, experiment=GROUP_EXPERIMENT)
 
 
 def _read(lake: Lake, checks: CheckStore, day: datetime.date, window: Days) -> _Content:

@@ -1,6 +1,7 @@
 """What Modwatch writes to MLflow: a run per day and per audit, and a timeline over the days.
 
-The entry points are `publish_day`, `publish_audit` and `publish_timeline` of `runs`.
+The entry points are `publish_day` and `publish_audit` of `runs`, and `publish_timeline` of
+`timeline`.
 Importing this package, or any module of it except `figures`, imports neither mlflow nor matplotlib:
 both take seconds, and a DAG file must be parsed in less.
 """

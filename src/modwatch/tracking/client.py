@@ -14,6 +14,7 @@ from modwatch import addresses
 from modwatch.errors import TrackingError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
@@ -142,6 +143,15 @@ def log_files(client: "MlflowClient", run_id: str, files: Mapping[str, bytes], f
         for name, content in files.items():
             Path(scratch, name).write_bytes(content)
         client.log_artifacts(run_id, scratch, folder)
+
+
+def log_figures(client: "MlflowClient", run_id: str, figures: "Mapping[str, Figure]") -> None:
+    """Log figures as `figures/NAME.png`."""
+    # Imports matplotlib, which takes a second: not when a DAG file is parsed.
+    from modwatch.tracking.figures.style import png
+
+    files = {f"{name}.png": png(figure) for name, figure in figures.items()}
+    log_files(client, run_id, files, "figures")
 
 
 def log_texts(
