@@ -16,7 +16,8 @@ from modwatch.ingest.corpora.corpus import Corpus, LabelledTexts
 from modwatch.review.quality_control.gold import GoldComment
 from modwatch.review.ratings import Ratings
 
-#: A Monday; fixed, so that all runs of a demo have the same results.
+#: A Monday; fixed, so that all runs of a demo have the same comments and days. Which comments are
+#: reviewed at random differs, as the salt of the sampling does.
 FIRST_DAY = datetime.date(2026, 1, 5)
 
 #: Training comments of the synthetic community, and gold comments of each label.
