@@ -15,8 +15,9 @@ from sqlalchemy import Table, insert, update
 
 from conftest import Registry
 from modwatch.alerts.actions import Action, history, open_incidents, record
-from modwatch.alerts.delivery import deliver
+from modwatch.alerts.delivery import deliver, report_failure
 from modwatch.alerts.evaluation import active_alerts
+from modwatch.alerts.messages.operations import failure_alert
 from modwatch.errors import AlertError
 from modwatch.lake.schemas import DRIFT
 from modwatch.ops_page.overview import read_overview, render_overview
@@ -237,6 +238,20 @@ def test_actions_keep_their_place_after_the_clock_was_set_back(
     ]
     (incident,) = open_incidents(at.database)
     assert history(at.database, incident.name, newest=2).earlier == 3
+
+
+def test_a_failed_task_is_listed_for_30_days_whatever_day_it_was_about(
+    at: Resources, queue_url: str
+) -> None:
+    failed = failure_alert(
+        dag="score_comments", task="route", run="backfill", day=FIRST, error="E", log_url="http://a"
+    )
+    report_failure(lambda: at.database, (), failed, datetime.date(2020, 1, 1))
+    assert [each.name for each in open_incidents(at.database)] == [failed.key]
+    shift(queue_url, outbox_message, -29)
+    assert len(open_incidents(at.database)) == 1
+    shift(queue_url, outbox_message, -2)
+    assert open_incidents(at.database) == []
 
 
 def test_what_a_slow_clock_posted_is_sent_when_the_clock_is_right(
