@@ -5,13 +5,19 @@
 Days of simulated platforms, languages and lengths are compared with the 14 days before. On each day
 one segment is drifted, a value or a pair of values: its comments are flagged more often
 (*behaviour*), or there are more of them and these are flagged three times as often as others on
-every day (*composition*). Days differ by chance in size, shares and rates. Printed are, by size of
-the day, share of the segment and size of the shift, the share of cases in which the segment is
-ranked first, and in which a segment is named because it stands out (Holm, 5 %); then the share of
-right ones among those named. Floors, each 90 %: of the cases in which the flagged share of the
-whole day moved by two points or more, those with the right segment first; of all that are named,
-the right ones. The last rows have no shift, or the same shift in all segments: there, none should
-stand out.
+every day (*composition*), or those that are not flagged score higher (*score*). Days differ by
+chance in size, shares and rates. Printed are, by size of the day, share of the segment and size of
+the shift, the share of cases in which the segment is ranked first, and in which a segment is named
+because it stands out (Holm, 5 %); then the share of right ones among those named.
+
+Two more columns have the share of cases in which the drifted segment has the highest likelihood if
+the shares and rates of before, and kind and size of the shift, are known: of all segments
+(*oracle*), and of those that go the way of the day's change (*same way*).
+
+Floors, each 90 %: of the cases in which the flagged share of the whole day moved by two points or
+more, those with the right segment first; of all that are named, the right ones. In the rows without
+a shift, or with the same shift in all segments, none should stand out; where only scores changed,
+none should for flags, which the last column of those rows tells.
 """
 
 import argparse
@@ -27,6 +33,8 @@ FACTORS = {"platform": 4, "language": 5, "length": 4}
 USUAL_RATE = 0.08
 DAYS = 14
 FLOOR = 0.9
+PREFIXES = ("reference_", "")
+SHOWN = ("first", "named", "shift")
 
 
 def population(rng):
@@ -46,9 +54,9 @@ def population(rng):
     return cells, share / share.sum(), rate
 
 
-def inside(cells, share, wanted, rng):
-    """Return a segment, and which cells are in it: of all, one of about the wanted share."""
-    candidates = []
+def segments(cells):
+    """Return the cells that are in each value and pair of values, by name."""
+    found = {}
     names = list(FACTORS)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     for factors in [(name,) for name in names] + pairs:
@@ -57,17 +65,37 @@ def inside(cells, share, wanted, rng):
                 [cells[f] == v for f, v in zip(factors, values, strict=True)]
             )
             name = ", ".join(f"{f}={v}" for f, v in zip(factors, values, strict=True))
-            candidates.append((abs(np.log(share[rows].sum() / wanted)), rng.random(), name, rows))
-    candidates.sort(key=lambda each: each[:2])
-    _, _, name, rows = candidates[rng.integers(3)]
-    return name, np.asarray(rows)
+            found[name] = np.asarray(rows)
+    return found
+
+
+def inside(every, share, wanted, rng):
+    """Return a segment, and which cells are in it: of all, one of about the wanted share."""
+    order = sorted((abs(np.log(share[every[n]].sum() / wanted)), rng.random(), n) for n in every)
+    name = order[rng.integers(3)][2]
+    return name, every[name]
+
+
+def likelihoods(every, counts, share, rate, factor, kind):
+    """Return the logarithm of the likelihood ratio of a known shift in each segment, by name."""
+    n, flagged = counts["comments"], counts["flagged"]
+    if kind == "composition":
+        of_size, whole = np.log(factor), n.sum()
+        return {
+            name: of_size * n[rows].sum() - whole * np.log1p((factor - 1) * share[rows].sum())
+            for name, rows in every.items()
+        }
+    new = np.minimum(rate * factor, 0.95)
+    each = flagged * np.log(new / rate) + (n - flagged) * np.log((1 - new) / (1 - rate))
+    return {name: each[rows].sum() for name, rows in every.items()}
 
 
 def case(seed, size, wanted, factor, kind):
-    """Return whether the right segment is first, whether one is named, and the day's shift."""
+    """Return what was found in a day of flags, and by how much its flagged share moved."""
     rng = np.random.default_rng(seed)
     cells, share, rate = population(rng)
-    name, rows = inside(cells, share, wanted, rng)
+    every = segments(cells)
+    name, rows = inside(every, share, wanted, rng)
     day_share, day_rate = share.copy(), rate.copy()
     if kind == "behaviour":
         day_rate[rows] *= factor
@@ -85,19 +113,65 @@ def case(seed, size, wanted, factor, kind):
         counts[f"{prefix}comments"] = rng.multinomial(number, p)
         counts[f"{prefix}flagged"] = rng.binomial(counts[f"{prefix}comments"], q)
     found = explain_shift(cells.assign(**counts), list(FACTORS))
-    first = bool(found) and found[0].name == name
-    return first, leading(found) is not None, abs(day_share @ day_rate - share @ rate)
+    known = likelihoods(every, counts, share, rate, factor, kind)
+    listed = [each.name for each in found if each.name in known]
+    return {
+        **outcome(found, name),
+        "shift": abs(day_share @ day_rate - share @ rate),
+        "oracle": max(known, key=known.get) == name,
+        "same way": bool(listed) and max(listed, key=known.get) == name,
+    }
+
+
+def outcome(found, name):
+    """Return whether the right segment is first, and whether one is named."""
+    return {
+        "first": bool(found) and found[0].name == name,
+        "named": leading(found) is not None,
+    }
+
+
+def score_case(seed, size, wanted, factor):
+    """Return what was found in a day on which comments that are not flagged score higher.
+
+    Scores of a comment that is not flagged are half of a beta variable of mean 0.2 and precision 5,
+    those of a flagged one are uniform above one half.
+    """
+    rng = np.random.default_rng(seed)
+    cells, share, rate = population(rng)
+    name, rows = inside(segments(cells), share, wanted, rng)
+    counts = {}
+    for prefix, number in (("", size), ("reference_", DAYS * size)):
+        n = rng.multinomial(number, share)
+        cell = np.repeat(np.arange(len(n)), n)
+        flagged = rng.random(number) < rate[cell]
+        mean = np.where(rows[cell] & (prefix == ""), 0.2 * factor, 0.2)
+        score = np.where(
+            flagged, rng.uniform(0.5, 1, number), rng.beta(5 * mean, 5 * (1 - mean)) / 2
+        )
+        sums = {"comments": None, "flagged": flagged, "prob": score, "prob_square": score**2}
+        for column, value in sums.items():
+            counts[prefix + column] = np.bincount(cell, value, len(n))
+    cells = cells.assign(**counts)
+    found = explain_shift(cells, list(FACTORS), measure="prob")
+    before, day = (counts[f"{p}prob"].sum() / counts[f"{p}comments"].sum() for p in PREFIXES)
+    by_flags = leading(explain_shift(cells, list(FACTORS))) is not None
+    return {**outcome(found, name), "shift": abs(day - before), "by flags": by_flags}
 
 
 def report(title, done):
     """Print the rates of some cases; return whether both floors hold there."""
-    first, named, shift = (np.array(column) for column in zip(*done, strict=True))
-    right = f"{100 * first[named].mean():5.1f} %" if named.any() else "      –"
+    table = pd.DataFrame(done).astype(float)
+    named = table[table["named"] == 1]
+    right = f"{100 * named['first'].mean():5.1f} %" if len(named) else "      –"
+    others = " ".join(f"{100 * table[name].mean():8.1f} %" for name in table.columns[3:])
+    first = table["first"].mean()
     print(
-        f"{title:<48} {100 * first.mean():5.1f} % {100 * named.mean():6.1f} % {right}"
-        f" {100 * shift.mean():6.1f}"
+        f"{title:<40} {100 * first:5.1f} % {100 * table['named'].mean():6.1f} % {right}"
+        f" {100 * table['shift'].mean():6.1f} {others}",
+        flush=True,
     )
-    return first.mean() >= FLOOR, not named.any() or first[named].mean() >= FLOOR
+    return first >= FLOOR, not len(named) or named["first"].mean() >= FLOOR
 
 
 def main():
@@ -109,7 +183,8 @@ def main():
         *product((2_000, 10_000), (0.05, 0.15, 0.4), (1.5, 2.0, 4.0), ("behaviour",)),
         *product((2_000, 10_000), (0.05, 0.15), (2.0, 3.0), ("composition",)),
     ]
-    print(f"{'comments a day, share of the segment, shift':<48}   first    named   right  points")
+    head = "   first    named   right  points     oracle   same way"
+    print(f"{'comments a day, share of the segment, shift':<40}{head}")
     every = []
     for size, wanted, factor, kind in grid:
         done = [
@@ -119,14 +194,28 @@ def main():
         every += done
         report(f"{size:>6,}  {wanted:4.0%}  {kind} x {factor:g}", done)
     _, right = report("all", every)
-    first, _ = report("all that moved the day by two points", [e for e in every if e[2] >= 0.02])
+    first, _ = report("moved by two points or more", [e for e in every if e["shift"] >= 0.02])
     for kind, factor in (("none", 1.0), ("everywhere", 2.0)):
         done = [
             case([given.seed, number, 9], 10_000, 0.15, factor, kind)
             for number in range(given.cases)
         ]
-        report(f"10,000  {kind} x {factor:g}", done)
+        report(f"10,000  {kind} x {factor:g}", [{k: e[k] for k in SHOWN} for e in done])
+    report_scores(given)
     return 0 if first and right else 1
+
+
+def report_scores(given):
+    """Print the rows of drifted scores, and of none."""
+    print("by mean score; points of the score; last column: named by flags")
+    for size, wanted, factor in product((2_000, 10_000), (0.05, 0.15, 0.4), (1.0, 1.25, 1.5)):
+        if factor == 1.0 and wanted != 0.15:
+            continue
+        done = [
+            score_case([given.seed, number, size], size, wanted, factor)
+            for number in range(given.cases)
+        ]
+        report(f"{size:>6,}  {wanted:4.0%}  score x {factor:g}", done)
 
 
 if __name__ == "__main__":
