@@ -103,11 +103,12 @@ def test_new_and_vanished_values() -> None:
     (first, *_) = explain_shift(cells(new), FACTORS)
     assert first.name == "platform=chat"
     assert (first.reference_rate, first.behaviour) == (None, 0.0)
-    assert "flagged – → 50.0 %" in first.sentence()
+    assert first.sentence().startswith("platform=chat (new): flagged 50.0 %, 11.1 % of comments, n")
     gone = {**USUAL, ("chat", "de"): (0, 0, 7_000, 3_500)}
     (first, *_) = explain_shift(cells(gone), FACTORS)
     assert first.name == "platform=chat"
     assert first.rate is None
+    assert first.sentence().startswith("platform=chat (gone; as it was): flagged 50.0 %, ")
 
 
 def test_small_segments_are_left_out() -> None:

@@ -95,15 +95,22 @@ class Segment:
         'platform=forum: flagged 8.0 % → 37.0 %, 19.5 % → 19.9 % of comments, n = 1,240, 100 % of \
 the shift'
         """
-        rates = " → ".join(map(self._written, (self.reference_rate, self.rate)))
         what = "flagged" if self.measure == "flagged" else "mean score"
-        shares = f"{100 * self.reference_share:.1f} % → {100 * self.share:.1f} % of comments"
+        rates = [
+            self._written(rate) for rate in (self.reference_rate, self.rate) if rate is not None
+        ]
+        shares = [f"{100 * share:.1f} %" for share in (self.reference_share, self.share) if share]
+        changed = f"{what} {' → '.join(rates)}, {' → '.join(shares)} of comments"
         part = "" if self.explained is None else f", {100 * self.explained:.0f} % of the shift"
-        return f"{self.name}: {what} {rates}, {shares}, n = {self.n:,}{part}"
+        return f"{self.name}{self._novelty()}: {changed}, n = {self.n:,}{part}"
 
-    def _written(self, rate: float | None) -> str:
-        if rate is None:
-            return "–"
+    def _novelty(self) -> str:
+        """Return whether the segment has comments on one side only, so that one figure is given."""
+        if not self.reference_n:
+            return " (new)"
+        return "" if self.n else " (gone; as it was)"
+
+    def _written(self, rate: float) -> str:
         return f"{100 * rate:.1f} %" if self.measure == "flagged" else f"{rate:.3f}"
 
 
