@@ -17,6 +17,7 @@ from modwatch.tracking.keys import (
     check_key_count,
     checked,
     day_intervals,
+    day_labels,
     day_metrics,
     deployed_estimates,
     known,
@@ -45,6 +46,8 @@ def test_only_the_deployed_strategy_and_fraction_become_keys(measure, facts):
     assert metrics["single_day/oc_accuracy"] == row["value"]
     ends = intervals_of(DayTables(measurements=table), facts)
     assert ends["single_day/oc_accuracy"] == (row["low"], row["high"])
+    labels = day_labels(deployed_estimates(DayTables(measurements=table), facts))
+    assert labels["single_day/oc_accuracy"] == row["effective_n"]
     assert metrics["single_day/accuracy"] == 0.95
     assert metrics["review/completion"] == 38 / 40
 

@@ -13,7 +13,8 @@ from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.metrics.estimation.groups import compare_scores
 from modwatch.tracking.client import connect, experiment_id, midnight_ms, runs_tagged
 from modwatch.tracking.facts import DayTables, UnmeasuredDay
-from modwatch.tracking.keys import MAX_KEYS, day_metrics, deployed_estimates
+from modwatch.tracking.history import PublishedDay
+from modwatch.tracking.keys import MAX_KEYS, day_labels, day_metrics, deployed_estimates
 from modwatch.tracking.runs import (
     publish_day,
     publish_unmeasured,
@@ -105,6 +106,9 @@ def test_a_run_says_all_about_its_day(
     }
     assert expected.items() <= run.data.tags.items()
     assert run.data.tags["mlflow.note.content"].startswith("**WARNING** since 2026-01-05. ")
+    labels = day_labels(deployed_estimates(full_tables(DAY), facts))
+    assert PublishedDay.of(run).labels == labels
+    assert labels
     assert _artifacts(mlflow_url, run_id) == {
         *(
             f"figures/{name}.png"

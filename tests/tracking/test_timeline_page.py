@@ -1,5 +1,6 @@
 """The timeline's page: lines are levels told from noise; all else has its interval."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from modwatch.alerts.incidents import MetricValue
+from modwatch.alerts.level_changes import level_changes
 from modwatch.alerts.rules import load_rules
 from modwatch.tracking.client import connect, experiment_id, runs_tagged
 from modwatch.tracking.history import PublishedDay, thresholds
@@ -66,6 +69,27 @@ def test_a_fall_has_the_level_before_and_the_level_now():
     assert Elements(page).counts["line", "level"] == 2
     assert f"fell on about {FIRST + timedelta(days=14)} by 0." in page
     assert "now 0.7" in page
+
+
+def test_a_fall_has_the_day_that_its_alert_says():
+    rng = np.random.default_rng(37)  # days with few labels: without their number, a day earlier
+    labels = rng.choice([40, 200, 400], size=22)
+    value = rng.binomial(labels, [0.95] * 15 + [0.82] * 7) / labels
+    margin = 1.96 * np.sqrt(np.clip(value * (1 - value), 0.01, 1) / labels)
+    low, high = np.maximum(value - margin, 0), np.minimum(value + margin, 1)
+    days = [FIRST + timedelta(days=number) for number in range(labels.size)]
+    alert = level_changes(
+        MetricValue(day=day, metric="accuracy", value=v, low=a, high=b, n=500, effective_n=n)
+        for day, v, a, b, n in zip(days, value, low, high, labels.astype(float), strict=True)
+    )[-1]
+    published = [
+        PublishedDay(day=day, metrics={KEY: v}, intervals={KEY: (a, b)}, labels={KEY: float(n)})
+        for day, v, a, b, n in zip(days, value, low, high, labels, strict=True)
+    ]
+    said = f"fell on about {alert.change.day} by"
+    assert said in timeline_page(published, {})
+    uncounted = [replace(day, labels={}) for day in published]
+    assert said not in timeline_page(uncounted, {})
 
 
 def test_what_is_counted_is_columns_without_intervals():

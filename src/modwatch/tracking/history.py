@@ -7,7 +7,15 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from modwatch.alerts.rules import AlertRule, in_words
-from modwatch.tracking.keys import COUNTED, INTERVALS_TAG, KEYS, RULES_TAG, Interval, threshold_rows
+from modwatch.tracking.keys import (
+    COUNTED,
+    INTERVALS_TAG,
+    KEYS,
+    LABELS_TAG,
+    RULES_TAG,
+    Interval,
+    threshold_rows,
+)
 from modwatch.tracking.status import is_bad
 
 if TYPE_CHECKING:
@@ -50,6 +58,8 @@ class PublishedDay:
     metrics: Mapping[str, float]
     #: 95 % intervals of those that are estimates.
     intervals: Mapping[str, Interval] = field(default_factory=dict)
+    #: Labels behind the estimates of the day, by key; empty in runs of earlier versions.
+    labels: Mapping[str, float] = field(default_factory=dict)
     #: As `status.day_status` returns it, or `failed`.
     status: str = "normal"
     #: Names of the rules of the active alerts, by severity.
@@ -78,6 +88,7 @@ class PublishedDay:
             day=date.fromisoformat(tags["day"]),
             metrics={key: value for key, value in run.data.metrics.items() if key in KEYS},
             intervals={key: (low, high) for key, (low, high) in intervals.items()},
+            labels=json.loads(tags.get(LABELS_TAG, "{}")),
             status=tags.get("status", ""),
             # Runs of earlier versions have the rules in the tag that people read.
             alerts=_rules_by_severity(tags.get(RULES_TAG) or tags.get("alerts", "none")),

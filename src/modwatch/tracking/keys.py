@@ -34,6 +34,9 @@ INTERVAL_GROUP = "within_95"
 #: The tag of a day's run with the intervals of its estimates, as JSON; MLflow hides `mlflow.` tags.
 INTERVALS_TAG = "mlflow.modwatch.intervals"
 
+#: The tag with the labels behind the estimates of the day, by key, as JSON.
+LABELS_TAG = "mlflow.modwatch.labels"
+
 #: The tag with the rules of its alerts, by severity, for the timeline.
 RULES_TAG = "mlflow.modwatch.rules"
 
@@ -259,6 +262,12 @@ def day_intervals(estimates: DeployedEstimates, drift: pd.DataFrame) -> dict[str
         for key, both in ends.items()
         if key not in COUNTED and not any(map(math.isnan, both))
     }
+
+
+def day_labels(estimates: DeployedEstimates) -> dict[str, float]:
+    """Return by key the labels of equal weight that an estimate of the day is worth, at least 1."""
+    rows = {f"{DAY_GROUP}/{metric}": estimates.day.get(metric) for metric in _DAY}
+    return {key: max(float(row["effective_n"]), 1.0) for key, row in rows.items() if row}
 
 
 def threshold_rows(metric: str, feature: str | None, reference: str | None) -> list[str]:

@@ -40,10 +40,12 @@ from modwatch.tracking.history import PublishedAudit, PublishedDay
 from modwatch.tracking.keys import (
     INTERVALS_TAG,
     KEYS,
+    LABELS_TAG,
     Interval,
     check_key_count,
     checked_tables,
     day_intervals,
+    day_labels,
     day_metrics,
     deployed_estimates,
 )
@@ -111,6 +113,7 @@ def publish_day(
             more = {
                 **day_tags(facts, estimates, drift[0]),
                 INTERVALS_TAG: _as_json(day_intervals(estimates, tables.drift)),
+                LABELS_TAG: json.dumps(day_labels(estimates)),
                 DESCRIPTION_TAG: describe_day(day, facts, estimates, drift, tables),
             }
             log_texts(client, run_id, params=params, tags=more)

@@ -231,13 +231,14 @@ def _thresholds(bounds: Sequence[tuple[float, str]], scale: _Scale) -> Iterator[
 
 def _fall(key: str, days: Sequence[PublishedDay], axis: _Axis) -> Fall | None:
     """Return the fall of a share from which it has not come back."""
-    rows = np.full((3, axis.count), np.nan)
+    rows, labels = np.full((3, axis.count), np.nan), np.ones(axis.count)
     for day in days:
         if key in day.metrics and key in day.intervals:
             low, high = day.intervals[key]
             value = min(max(day.metrics[key], low), high)  # the ends are rounded
             rows[:, axis.place(day.day)] = value, low, high
-    return follow_falls(*rows)[-1]
+            labels[axis.place(day.day)] = day.labels.get(key, 1.0)
+    return follow_falls(*rows, n=labels)[-1]
 
 
 def _levels(fall: Fall | None, scale: _Scale, axis: _Axis) -> Iterator[Rule]:
