@@ -43,6 +43,9 @@ from modwatch.metrics.intervals import LEVEL, NORMAL_QUANTILE
 #: Evidence from which a change counts as detected; the false alarm rate follows from it.
 THRESHOLD = 4.0
 
+#: The same for a further fall within a fall. The level before it may be that of a single day.
+FURTHER_THRESHOLD = 4.5
+
 #: Evidence below which a fall that was detected is no longer supported by the later days.
 RELEASE = 2.0
 
@@ -341,7 +344,7 @@ class _Series:
             return rise.day, None
         if rise is not None:
             since, fallen_from = rise.day, None
-        elif further := self._detected(since, stop, "fall", 1):
+        elif further := self._detected(since, stop, "fall", 1, FURTHER_THRESHOLD):
             since, fallen_from = further.day, since
         if since > fall.first.day and self._stands(start, since):
             return start, self._fall(fall.first, since, stop, fallen_from)
@@ -367,10 +370,15 @@ class _Series:
         return self._detected(start, stop, "fall") is not None
 
     def _detected(
-        self, start: int, stop: int, direction: Direction, minimum: int = MINIMUM_BEFORE
+        self,
+        start: int,
+        stop: int,
+        direction: Direction,
+        minimum: int = MINIMUM_BEFORE,
+        threshold: float = THRESHOLD,
     ) -> ChangePoint | None:
         evidence = self._evidence(start, stop, minimum)
-        if (_SIGNS[direction] * evidence).max(initial=0) < THRESHOLD:
+        if (_SIGNS[direction] * evidence).max(initial=0) < threshold:
             return None
         return self.change_point(start, stop, direction, minimum)
 
