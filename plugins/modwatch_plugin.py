@@ -4,6 +4,8 @@ At the top level, Airflow 3.3 shows links to other addresses as buttons that do 
 own page it would show them in a frame in which no link to MLflow or to Airflow works.
 Airflow leaves the endpoints of plugins open to everybody. So the console, which Airflow serves at
 `/modwatch`, asks for its own log-in, and the page, at `/modwatch-ops`, for that of Airflow.
+
+It registers the timetable of the DAGs, too, without which Airflow does not read them.
 """
 
 from typing import ClassVar
@@ -14,6 +16,7 @@ from modwatch.addresses import OPS_PREFIX, overview_url
 from modwatch.console import AIRFLOW_PREFIX, MountedConsole
 from modwatch.mounted import OpenedEarly
 from modwatch.ops_page.mount import MountedOpsPage
+from modwatch.orchestration.timetables import DayTimetable
 from modwatch.settings import load_settings
 
 _settings = load_settings()
@@ -24,6 +27,7 @@ class ModwatchPlugin(AirflowPlugin):
     """The page and the console, and links to them and to MLflow."""
 
     name = "modwatch"
+    timetables: ClassVar = [DayTimetable]
     fastapi_apps: ClassVar = [
         {"name": "Modwatch review", "app": MountedConsole(), "url_prefix": AIRFLOW_PREFIX},
         {"name": "Modwatch", "app": _ops_page, "url_prefix": OPS_PREFIX},

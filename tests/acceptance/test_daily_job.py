@@ -215,6 +215,7 @@ def test_a_day_is_measured_as_soon_as_it_has_ended(job: DailyJob) -> None:
     for run in job.scored:
         states = job.client.task_states("score_comments", run.run_id)
         assert states["hand_over[-1]"] == "success", run.day
+    assert by_day[str(MONDAY)]["dag_run_id"].startswith(f"manual__{MONDAY}_")
 
 
 def test_a_run_without_a_day_says_what_to_enter(job: DailyJob) -> None:

@@ -27,7 +27,7 @@ print(json.dumps({
     "modules": sorted({name.split(".")[0] for name in sys.modules}),
     "dags": [{
         "dag_id": dag.dag_id, "doc": dag.doc_md or "", "catchup": dag.catchup,
-        "schedule": getattr(dag.schedule, "expression", None),
+        "schedule": getattr(dag.schedule, "summary", None),
         "tasks": [{
             "id": task.task_id, "retries": task.retries,
             "timeout": task.execution_timeout is not None,

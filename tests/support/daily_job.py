@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -64,18 +65,24 @@ class Victim:
     others: list[str] = field(default_factory=list)
 
     def strike(self, client: AirflowClient, runs: Sequence[DayRun]) -> None:
-        """Kill the last shard of Tuesday once it runs."""
+        """Kill the last shard of Tuesday once it runs; a shard takes less than a second."""
         tuesday = [run for run in runs if run.day == TUESDAY and run.state == "running"]
         if self.pid is not None or not tuesday:
             return
         path = f"/dags/score_comments/dagRuns/{tuesday[0].run_id}/taskInstances"
-        tasks = client.get(path, limit=1000)["task_instances"]
-        shards = [t for t in tasks if t["task_id"] == "score_shard" and t["map_index"] >= 0]
-        last = max(shards, key=lambda task: task["map_index"], default=None)
-        if last and last["state"] == "running" and last["pid"]:
-            os.kill(last["pid"], signal.SIGKILL)
-            self.pid, self.map_index = last["pid"], last["map_index"]
-            self.others = [task["state"] for task in shards if task is not last]
+        deadline = time.monotonic() + _TIMEOUT
+        while time.monotonic() < deadline:
+            tasks = client.get(path, limit=1000)["task_instances"]
+            shards = [t for t in tasks if t["task_id"] == "score_shard" and t["map_index"] >= 0]
+            last = max(shards, key=lambda task: task["map_index"], default=None)
+            if last and last["state"] == "running" and last["pid"]:
+                os.kill(last["pid"], signal.SIGKILL)
+                self.pid, self.map_index = last["pid"], last["map_index"]
+                self.others = [task["state"] for task in shards if task is not last]
+                return
+            if last and last["state"] == "success":
+                return  # too late
+            time.sleep(0.02)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from airflow.sdk import (
     Asset,
     BaseNotifier,
     BaseOperatorLink,
-    CronDataIntervalTimetable,
     ExceptionRetryPolicy,
     PartitionedAssetTimetable,
     RetryAction,
@@ -20,6 +19,7 @@ from airflow.sdk import (
 )
 
 from modwatch.errors import SettingsError
+from modwatch.orchestration.timetables import DayTimetable
 from modwatch.settings import load_settings
 
 _log = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ def daily_schedule(cron: str) -> dict[str, Any]:
     """
     settings = load_settings()
     return {
-        "schedule": CronDataIntervalTimetable(cron, timezone="UTC"),
+        "schedule": DayTimetable(cron, timezone="UTC"),
         "start_date": _midnight(settings.first_day),
         "end_date": _last_second(settings.last_day) if settings.last_day else None,
         "catchup": False,

@@ -92,6 +92,7 @@ class AirflowClient:
         run: dict[str, Any] = {"logical_date": None, "conf": dict(form)}
         if day is not None:
             run["partition_key"] = day.isoformat()
+            run["dag_run_id"] = f"manual__{day}_{datetime.datetime.now(datetime.UTC):%H%M%S%f}"
         answer = self._http.post(path, json=run)
         answer.raise_for_status()
         return str(answer.json()["dag_run_id"])
