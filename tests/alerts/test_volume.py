@@ -9,7 +9,7 @@ import pytest
 
 from modwatch.alerts.incidents import MetricValue, incidents
 from modwatch.alerts.rules import load_rules
-from modwatch.alerts.volume import with_unknown_weekends
+from modwatch.alerts.volume import without_seasons
 
 MONDAY = datetime.date(2026, 1, 5)
 (LOW,) = (rule for rule in load_rules() if rule.name == "volume_low")
@@ -38,7 +38,7 @@ def ratios(volumes: list[int], start: int = 0) -> Iterator[MetricValue]:
 
 def opened(volumes: list[int], start: int = 0) -> list[int]:
     """Return the positions of the days on which the rule opens an incident."""
-    found = incidents(LOW, with_unknown_weekends([*ratios(volumes, start)]))
+    found = incidents(LOW, without_seasons([*ratios(volumes, start)]))
     return [(each.opened - day(start)).days for each in found]
 
 
@@ -90,7 +90,7 @@ def test_an_empty_weekend_is_told_at_once(weekend: float) -> None:
 
 def test_other_days_and_metrics_are_as_they_were() -> None:
     values = [*ratios([1000] * 4 + [200, 200, 200] + [1000] * 14)]
-    found = with_unknown_weekends(values)
+    found = without_seasons(values)
     assert found[:5] == values[:5]
     psi = MetricValue(day=day(5), metric="psi", value=0.3, n=300)
-    assert with_unknown_weekends([psi]) == [psi]
+    assert without_seasons([psi]) == [psi]

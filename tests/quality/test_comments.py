@@ -1,7 +1,7 @@
 """Each bad input of a day, and what becomes of it."""
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from published import real_data
 
+from modwatch.metrics.volume import Volume
 from modwatch.quality import Thresholds, valid_rows
+
+DAY = date(2026, 1, 5)
 
 
 def reasons(checked):
@@ -151,6 +154,31 @@ def test_volume_against_the_trailing_median(landed, validate, usual, rows, names
 
     assert failed(checked) == names
     assert checked.result.rejected == ("volume_collapse" in names)
+
+
+def test_a_volume_that_was_as_low_a_year_before_is_no_warning(landed, validate, usual):
+    before = {DAY.replace(year=2025): Volume(rows=25, ratio=0.25)}
+    warned = validate(landed(30), trailing=usual(3, 100))
+    checked = validate(landed(30), trailing=usual(3, 100), volumes=before)
+
+    (shift,) = (rule for rule in checked.result.results if rule.name == "volume_shift")
+    assert (failed(warned), failed(checked)) == ({"volume_shift"}, set())
+    assert shift.observed == (
+        "skipped: 30 rows, 0.30 times the trailing median of 100; "
+        "0.25 times the usual volume on 2025-01-05, too"
+    )
+
+
+def test_a_collapsed_volume_is_rejected_whatever_it_was_a_year_before(landed, validate, usual):
+    before = {DAY.replace(year=2025): Volume(rows=11, ratio=0.11)}
+    checked = validate(landed(9), trailing=usual(3, 100), volumes=before)
+    assert failed(checked) == {"volume_collapse"}
+
+
+def test_a_first_weekend_is_no_warning(landed, validate, usual):
+    saturday = DAY + timedelta(days=5)
+    checked = validate(landed(30, dt=saturday), trailing=usual(5, 100), dt=saturday)
+    assert failed(checked) == set()
 
 
 def test_volume_is_not_compared_with_two_days(landed, validate, usual):

@@ -23,7 +23,8 @@ from modwatch.alerts.messages.findings import describe_finding, describe_value, 
 from modwatch.alerts.messages.incidents import ActiveAlert, incident_alert, unwatched_alert
 from modwatch.alerts.news import News, news
 from modwatch.alerts.rules import SEVERITIES, AlertRule, most_severe
-from modwatch.alerts.volume import with_unknown_weekends
+from modwatch.alerts.volume import without_seasons
+from modwatch.metrics.volume import Volume
 from modwatch.review.outbox.messages import OutboxMessage
 
 _ONE_DAY = datetime.timedelta(days=1)
@@ -109,12 +110,14 @@ def evaluate_rules(
     topic: str,
     window_days: int = 1,
     accepted: Acceptances | None = None,
+    volumes: Mapping[datetime.date, Volume] | None = None,
 ) -> tuple[list[Cause], list[OutboxMessage]]:
     """Return every cause that has values, and the messages that follow the `last` ones.
 
-    Arguments as for `watch`; `values` are without those of `LEVEL_CHANGES`, which are computed.
+    Arguments as for `watch`; `values` are without those of `LEVEL_CHANGES`, which are computed;
+    `volumes` are those of days without values, such as the year before.
     """
-    accepted, values = accepted or {}, with_unknown_weekends(values)
+    accepted, values = accepted or {}, without_seasons(values, volumes)
     following = {rule.cause or rule.name for rule in rules if rule.watches_changes}
     changes = level_changes(
         values,

@@ -22,6 +22,7 @@ from modwatch.days import trailing
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import ALERTS
 from modwatch.quality.store import CheckStore
+from modwatch.quality.volumes import seasonal_volumes
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.messages import OutboxMessage
 
@@ -78,6 +79,7 @@ def evaluate(
         topic=_TOPIC,
         window_days=window_days,
         accepted=acceptances(database),
+        volumes=seasonal_volumes(lake, first, today),
     )
     metrics = {rule.name: rule.metric for rule in daily}
     for past in trailing(today, window_days):

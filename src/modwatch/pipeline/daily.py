@@ -57,6 +57,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
     """
     from modwatch import quality
     from modwatch.monitoring.references import trailing_days
+    from modwatch.quality.volumes import seasonal_volumes
 
     lake, checks, thresholds = resources.lake, resources.checks, resources.thresholds
     landed, plan = partial(lake.read, "landed", day), resources.reference_plan
@@ -65,6 +66,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         day=day,
         earlier_ids=quality.earlier_ids(lake, day),
         trailing=[*trailing_days(lake, checks, day, "comments", plan=plan).values()],
+        volumes=seasonal_volumes(lake, day, day),
         thresholds=thresholds,
         own_scores=resources.settings.own_scores,
     )

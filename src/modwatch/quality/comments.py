@@ -1,11 +1,12 @@
 """Validation of a day's comments."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from statistics import median
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from modwatch.metrics.profile import Profile, pooled
+from modwatch.metrics.volume import Volume, season
 from modwatch.quality.expectations import validate_day, validate_rows
-from modwatch.quality.measures import measure_of, too_few_days, trailing_findings
+from modwatch.quality.measures import measure_of, skipped, too_few_days, trailing_findings
 from modwatch.quality.profiles import OPTIONAL_COLUMNS, profile_comments
 from modwatch.quality.result import (
     InvalidRows,
@@ -53,6 +55,7 @@ def validate_comments(
     day: date,
     earlier_ids: Iterable[pa.Array] = (),
     trailing: Sequence[Profile] = (),
+    volumes: Mapping[date, Volume] = MappingProxyType({}),
     thresholds: Thresholds | None = None,
     own_scores: bool = False,
 ) -> ValidatedComments:
@@ -64,6 +67,7 @@ def validate_comments(
         day: the UTC day that they belong to.
         earlier_ids: comment ids that earlier days published, in chunks; streamed once.
         trailing: profiles of the days to compare with.
+        volumes: of earlier days, for the season of the day's (`metrics.volume`).
         thresholds: the bounds; None stands for the defaults.
         own_scores: the source brings scores; then every row needs one. So it does if any row of the
             day has one.
@@ -77,6 +81,10 @@ def validate_comments(
     invalid, row_results = _validate_rows(facts, bounds)
     profile = profile_comments(landed(columns=["row", "text", *OPTIONAL_COLUMNS]), invalid)
     measures = _measures(profile, facts.schema_faults, trailing, bounds)
+    shift = measures["volume_shift"]
+    known = season(day, Volume(rows=profile.landed, ratio=shift.value), volumes)
+    if known:
+        measures["volume_shift"] = skipped(f"{shift.observed}; {known}")
     day_rules = comment_day_rules(bounds, own_scores=facts.own_scores)
     if facts.own_scores:
         versions = np.unique(facts.version[invalid.reason == 0]).size
