@@ -1,4 +1,6 @@
 import datetime
+import json
+from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from pathlib import Path
 
@@ -62,6 +64,40 @@ def test_an_empty_stream_empties_the_day(lake: Lake) -> None:
     lake.replace("labels", DAY, [labels(["a"])])
     assert lake.replace("labels", DAY, []) == 0
     assert lake.count("labels", DAY) == 0
+
+
+def test_days_are_read_and_those_between_them_are_not(lake: Lake) -> None:
+    for number in (3, 0, 2, 1):
+        day = DAY + datetime.timedelta(days=number)
+        lake.replace("labels", day, [labels([f"c{number}", "a"], day)])
+    far = DAY + datetime.timedelta(days=99)
+    found = lake.read_days("labels", [DAY + datetime.timedelta(days=2), DAY, far])
+    assert pa.Table.from_batches(found)["comment_id"].to_pylist() == ["c0", "a", "c2", "a"]
+    assert lake.traffic.read["labels"] == 4
+    assert list(lake.read_days("labels", [])) == []
+    within = lake.read_between("labels", NEXT, far, columns=["comment_id"], comment_id="a")
+    assert sum(batch.num_rows for batch in within) == 3
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_all_that_write_to_a_new_table_at_once_succeed(lake: Lake, attempt: int) -> None:
+    days = [DAY + datetime.timedelta(days=number) for number in range(6)]
+    with ThreadPoolExecutor(len(days)) as pool:
+        written = pool.map(lambda day: lake.replace("labels", day, [labels(["a"], day)]), days)
+        assert [*written] == [1] * len(days)
+    assert lake.days("labels") == days
+
+
+def test_a_table_is_opened_from_a_checkpoint_of_the_last_commits(lake: Lake) -> None:
+    log = Path(lake.root) / "labels" / "_delta_log"
+    for number in range(1, 25):
+        lake.replace("labels", DAY, [labels([f"c{number}"])])
+        if number >= 10:
+            last = json.loads((log / "_last_checkpoint").read_text())["version"]
+            assert number - 10 < last <= number
+    for commit in range(20):  # of which the checkpoint tells all
+        (log / f"{commit:020}.json").unlink()
+    assert ids(lake, DAY) == ["c24"]
 
 
 def test_a_missing_table_has_no_days_and_no_rows(lake: Lake) -> None:

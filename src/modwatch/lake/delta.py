@@ -7,14 +7,17 @@ and written in batches: memory does not grow with the size of a day.
 import datetime
 import logging
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable, Schema, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, WriterProperties, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from modwatch.errors import LakeError
@@ -28,6 +31,10 @@ _log = logging.getLogger(__name__)
 Key = str | int
 
 _BATCH_ROWS = 10_000
+
+#: Opening a table reads the commits since its last checkpoint, and a step of a day opens several.
+#: Ten is the default of Delta Lake; that of deltalake is a hundred.
+_CHECKPOINT_COMMITS = 10
 
 #: A reader loads whole row groups, and the default of a million rows of text is a gigabyte.
 _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=20_000)
@@ -67,14 +74,16 @@ class Lake:
         counted = _Counted(batches, schema)
         try:
             keep_private(self.root)
-            self._create(table)
+            delta = self._open_to_write(table)
             write_deltalake(
-                self._uri(table),
+                delta,
                 pa.RecordBatchReader.from_batches(schema, counted),
                 mode="overwrite",
                 predicate=_predicate(day, keys),
                 writer_properties=_WRITER,
             )
+            if delta.version() % _CHECKPOINT_COMMITS == 0:
+                delta.create_checkpoint()
         except (DeltaError, OSError, pa.ArrowException) as exc:
             if counted.failure is not None:  # raised by the source, not by the lake
                 raise counted.failure from None
@@ -103,10 +112,7 @@ class Lake:
         Raises:
             LakeError: the table cannot be read.
         """
-        condition = pc.field("dt") == pa.scalar(day)
-        for name, value in keys.items():
-            condition &= pc.field(name) == value
-        return self._scan(table, condition, columns)
+        return self._scan(table, [("dt", "=", day)], _condition(keys), columns)
 
     def read_rows(
         self, table: str, day: datetime.date, rows: range, *, columns: Sequence[str]
@@ -126,9 +132,9 @@ class Lake:
             LakeError: the table cannot be read.
         """
         row = pc.field("row")
-        wanted = (pc.field("dt") == pa.scalar(day)) & (row >= rows.start) & (row < rows.stop)
+        wanted = (row >= rows.start) & (row < rows.stop)
         schema = pa.schema([TABLES[table].field(name) for name in ("row", *columns)])
-        batches = self._scan(table, wanted, schema.names)
+        batches = self._scan(table, [("dt", "=", day)], wanted, schema.names)
         found = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
         found = found.sort_by("row").select(list(columns))
         arrays = [column.combine_chunks() for column in found.columns]
@@ -141,10 +147,17 @@ class Lake:
         last: datetime.date,
         *,
         columns: Sequence[str] | None = None,
+        **keys: Key,
     ) -> Iterator[pa.RecordBatch]:
         """Return the rows of the days `first` … `last`, both included, as `read` does."""
-        days = (pc.field("dt") >= pa.scalar(first)) & (pc.field("dt") <= pa.scalar(last))
-        return self._scan(table, days, columns)
+        within = [("dt", ">=", first), ("dt", "<=", last)]
+        return self._scan(table, within, _condition(keys), columns)
+
+    def read_days(
+        self, table: str, days: Collection[datetime.date], *, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of some days, in order of the days, as `read` does."""
+        return self._scan(table, [("dt", "in", list(days))], None, columns) if days else iter(())
 
     def table(
         self,
@@ -172,14 +185,20 @@ class Lake:
         return sum(batch.num_rows for batch in self.read(table, day, columns=["dt"], **keys))
 
     def _scan(
-        self, table: str, condition: pc.Expression, columns: Sequence[str] | None
+        self,
+        table: str,
+        wanted: list[tuple[str, str, Any]],
+        condition: pc.Expression | None,
+        columns: Sequence[str] | None,
     ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of the `wanted` days that meet the condition, if there is one."""
         # Opened now, not with the first batch: the reader gets the version at the time of the call,
         # and deltalake cannot open a table within a stream that it is writing.
         delta = self._open(table)
         if delta is None:
             return iter(())
-        stored = delta.to_pyarrow_dataset()
+        # Exact, since tables are partitioned by day; files of other days are not even listed.
+        stored = delta.to_pyarrow_dataset(file_pruning_predicate=wanted)
         # A table of an earlier version lacks later columns, which are null there.
         later = [field for field in TABLES[table] if field.name not in stored.schema.names]
         schema = pa.schema([*stored.schema, *later])
@@ -193,7 +212,7 @@ class Lake:
         self,
         table: str,
         dataset: ds.Dataset,
-        condition: pc.Expression,
+        condition: pc.Expression | None,
         columns: Sequence[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         try:
@@ -224,20 +243,30 @@ class Lake:
                 "check MODWATCH_LAKE and its permissions"
             ) from None
 
-    def _create(self, table: str) -> None:
-        DeltaTable.create(
-            self._uri(table),
-            schema=TABLES[table],
-            partition_by=PARTITIONS.get(table, ["dt"]),
-            mode="ignore",
-        )
-        delta = DeltaTable(self._uri(table))
+    def _open_to_write(self, table: str) -> DeltaTable:
+        """Return a table as this version writes it: made now, or brought up to date."""
+        try:
+            delta = DeltaTable(self._uri(table))
+        except TableNotFoundError:
+            return self._create(table)
         stored = {field.name for field in delta.schema().fields}
-        later = [
-            field for field in Schema.from_arrow(TABLES[table]).fields if field.name not in stored
-        ]
-        if later:
-            delta.alter.add_columns(later)
+        schema = TABLES[table]
+        if later := pa.schema([field for field in schema if field.name not in stored]):
+            delta.alter.add_columns(Schema.from_arrow(later).fields)
+        return delta
+
+    def _create(self, table: str) -> DeltaTable:
+        try:
+            return DeltaTable.create(
+                self._uri(table),
+                schema=TABLES[table],
+                partition_by=PARTITIONS.get(table, ["dt"]),
+                # Of several that make it, as the shards of a first day, one does. A repeated commit
+                # would make it again, and abort what the others are writing.
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )
+        except DeltaError:
+            return DeltaTable(self._uri(table))
 
     def _uri(self, table: str) -> str:
         if "://" in self.root:
@@ -266,6 +295,12 @@ class _Counted:
                 raise
             self.rows += batch.num_rows
             yield batch.cast(self._schema)
+
+
+def _condition(keys: Mapping[str, Key]) -> pc.Expression | None:
+    """Return the condition that columns have these values; None for none."""
+    equal = [pc.field(name) == value for name, value in keys.items()]
+    return reduce(and_, equal) if equal else None
 
 
 def _predicate(day: datetime.date, keys: Mapping[str, Key]) -> str:
