@@ -74,7 +74,8 @@ def create_app(engine: Engine, options: ConsoleOptions | None = None) -> FastAPI
     app.state.queue_counts = TimedCache(lambda: queue.counts(engine), _COUNTS_AGE)
     app.state.provider = Provider(context.options.oidc) if context.options.oidc else None
     for module in _MODULES:
-        app.include_router(module.router)
+        # `include_router` would analyse the signature of every endpoint again.
+        app.router.routes.extend(module.router.routes)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
     errors.install(app)
     app.add_middleware(BodyLimit)
