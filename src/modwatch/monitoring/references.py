@@ -7,12 +7,10 @@ or until somebody accepts the new level.
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import Literal, get_args
-
-import pyarrow.compute as pc
 
 from modwatch import days
 from modwatch.alerts.causes import Acceptances
@@ -22,7 +20,7 @@ from modwatch.lake.delta import Lake
 from modwatch.metrics.drift import MINIMUM_COMMENTS, MINIMUM_DAYS, Reference
 from modwatch.metrics.profile import RANGES, Profile
 from modwatch.quality.profiles import read_profile, read_profiles
-from modwatch.quality.result import Suite
+from modwatch.quality.result import Suite, ValidationResult
 from modwatch.quality.rules import VALIDATED_COLUMNS, missing_share_rule
 from modwatch.quality.store import CheckStore
 
@@ -194,6 +192,12 @@ class _History:
     plan: ReferencePlan
     #: Of the model that scored the day; None: not known, or not scored.
     version: str | None
+    #: What was read, since most of it is asked for several times.
+    _profiles_read: dict[datetime.date, Profile | None] = field(default_factory=dict)
+    _results_read: dict[tuple[Suite, datetime.date], ValidationResult | None] = field(
+        default_factory=dict
+    )
+    _found_read: dict[tuple[datetime.date, datetime.date], "_Found"] = field(default_factory=dict)
 
     def trailing(self, part: Part) -> dict[datetime.date, Profile]:
         """Return the trailing reference of a part, oldest day first."""
@@ -213,15 +217,14 @@ class _History:
         """Return the first days outside any incident; of scores, those of the model version."""
         level = self.plan.accepted_level(part, self.day)
         start = level.first if level else self.plan.fixed_first or datetime.date.min
-        known = [past for past in self.lake.days("profiles") if start <= past < self.day]
+        known = [past for past in self._known if past >= start]
         if part == "scores":
             scored = self._scored_versions(known)
             known = [past for past in known if past in scored and scored[past] == self.version]
         if not known:
             return {}
         last = min(self.day - _ONE_DAY, known[0] + _LOOK_BACK * _ONE_DAY)
-        found = _Found.between(self.lake, self.plan, known[0], last)
-        usable = self._usable(part, found, fixed=True)
+        usable = self._usable(part, self._found(known[0], last), fixed=True)
         chosen = (past for past in known if past <= last and usable(past))
         return self._profiles([*islice(chosen, self.plan.fixed_days)], part)
 
@@ -247,8 +250,20 @@ class _History:
         return days.before(self.day, _LOOK_BACK)
 
     @cached_property
+    def _known(self) -> list[datetime.date]:
+        """The past days with a profile."""
+        return [past for past in self.lake.days("profiles") if past < self.day]
+
+    @cached_property
     def _recent(self) -> "_Found":
-        return _Found.between(self.lake, self.plan, self._look_back[0], self._look_back[-1])
+        first, last = self._look_back[0], self._look_back[-1]
+        return self._found(max([first, *self._known[:1]]), last)
+
+    def _found(self, first: datetime.date, last: datetime.date) -> "_Found":
+        """Return what was found from `first` to `last`, and read it once."""
+        if (first, last) not in self._found_read:
+            self._found_read[first, last] = _Found.between(self.lake, self.plan, first, last)
+        return self._found_read[first, last]
 
     def _usable(
         self, part: Part, found: "_Found", *, fixed: bool = False
@@ -279,20 +294,26 @@ class _History:
 
     def _rejected(self, past: datetime.date, part: Part) -> bool:
         suites: tuple[Suite, ...] = ("comments",) if part == "comments" else ("comments", "scores")
-        results = (self.checks.load(suite, past) for suite in suites)
+        results = (self._result(suite, past) for suite in suites)
         return any(result.rejected for result in results if result)
 
     def _warned(self, past: datetime.date) -> frozenset[Part]:
         """Return the parts that data validation found different from the trailing days."""
-        results = (self.checks.load(suite, past) for suite in get_args(Suite))
+        results = (self._result(suite, past) for suite in get_args(Suite))
         failed = {rule.name for result in results if result for rule in result.failed_of("day")}
         return frozenset(part for name, part in _COMPARING.items() if name in failed)
+
+    def _result(self, suite: Suite, past: datetime.date) -> ValidationResult | None:
+        """Return the result of a suite on a past day, and read it once."""
+        if (suite, past) not in self._results_read:
+            self._results_read[suite, past] = self.checks.load(suite, past)
+        return self._results_read[suite, past]
 
     def _profiles(
         self, chosen: Sequence[datetime.date], part: Part, *, same_model: bool = False
     ) -> dict[datetime.date, Profile]:
         """Return the profiles of the chosen days that have the part."""
-        found = read_profiles(self.lake, chosen)
+        found = self._read(chosen)
         if part == "comments":
             return found
         return {
@@ -301,14 +322,23 @@ class _History:
             if profile.scored and (not same_model or profile.model_version == self.version)
         }
 
+    def _read(self, chosen: Sequence[datetime.date]) -> dict[datetime.date, Profile]:
+        """Return the profiles of the chosen days that have one, and read each day once."""
+        unread = set(chosen) - self._profiles_read.keys()
+        self._profiles_read.update(dict.fromkeys(unread))
+        self._profiles_read.update(read_profiles(self.lake, unread))
+        found = ((past, self._profiles_read[past]) for past in chosen)
+        return {past: profile for past, profile in found if profile}
+
     def _scored_versions(self, known: Sequence[datetime.date]) -> Mapping[datetime.date, str]:
         """Return the model version of each day with scores."""
         if not known:
             return {}
-        columns = ["dt", "feature", "model_version"]
-        batches = self.lake.read_between("profiles", known[0], known[-1], columns=columns)
-        flagged = (batch.filter(pc.equal(batch.column("feature"), "flagged")) for batch in batches)
-        rows = (row for batch in flagged for row in batch.to_pylist())
+        columns = ["dt", "model_version"]
+        batches = self.lake.read_between(
+            "profiles", known[0], known[-1], columns=columns, feature="flagged"
+        )
+        rows = (row for batch in batches for row in batch.to_pylist())
         return {row["dt"]: row["model_version"] for row in rows if row["model_version"]}
 
 
@@ -360,9 +390,11 @@ def _spans(
     lake: Lake, rules: Sequence[AlertRule], first: datetime.date, last: datetime.date
 ) -> Iterator[_Span]:
     """Yield the incidents of the rules on drift against a reference."""
-    values = [*_drift_values(lake, first, last)]
+    values: dict[str, list[MetricValue]] = {}
+    for value in _drift_values(lake, first, last):
+        values.setdefault(value.metric, []).append(value)
     for rule in rules:
-        for series in watched(rule, values).values():
+        for series in watched(rule, values.get(rule.metric, [])).values():
             for each in incidents(rule, series):
                 yield _Span(
                     part=_part_of(series[0].metric, series[0].feature),

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import reduce
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -117,11 +116,8 @@ def read_profiles(
     lake: Lake, days: Collection[datetime.date], table: str = "profiles"
 ) -> dict[datetime.date, Profile]:
     """Return the profiles of those `days` that have one, in order; `table` has rows of PROFILES."""
-    if not days:
-        return {}
-    batches = lake.read_between(table, min(days), max(days))
-    rows = pa.Table.from_batches((batch.cast(PROFILES) for batch in batches), PROFILES).to_pandas()
-    return {day: _profile(of_day) for day, of_day in rows.groupby("dt") if day in days}
+    batches = lake.read_days(table, days)
+    return _profiles(pa.Table.from_batches((batch.cast(PROFILES) for batch in batches), PROFILES))
 
 
 def earlier_ids(lake: Lake, day: datetime.date) -> Iterator[pa.Array]:
@@ -152,31 +148,37 @@ def profile_rows(day: datetime.date, made: Profile) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row | {"dt": day} for row in rows], schema=PROFILES)
 
 
-def _profile(rows: pd.DataFrame) -> Profile:
-    """Return the profile of which these are the rows of PROFILES."""
-    total, versions = _counts(rows, "rows"), rows["model_version"].dropna().unique().tolist()
-    return Profile(
-        comments=total["comments"],
-        quarantined=total["quarantined"],
-        missing=_counts(rows, "missing"),
-        categories={feature: _counts(rows, feature) for feature in _MIXES},
-        scores={feature: _histogram(rows, feature) for feature in RANGES},
-        flagged=int(rows.loc[rows["feature"] == "flagged", "count"].sum()),
-        model_version=versions[0] if versions else None,
-    )
+def _profiles(rows: pa.Table) -> dict[datetime.date, Profile]:
+    """Return the profile of each day of these rows of PROFILES, in order of the days."""
+    counts: dict[datetime.date, dict[str, dict[str, int]]] = {}
+    flagged: dict[datetime.date, tuple[int, str | None]] = {}
+    for row in rows.filter(pc.is_null(rows["bin"])).to_pylist():
+        if row["feature"] == "flagged":
+            flagged[row["dt"]] = row["count"], row["model_version"]
+            continue
+        of_day = counts.setdefault(row["dt"], {})
+        of_day.setdefault(row["feature"], {})[row["category"]] = row["count"]
+    scores = {feature: _histograms(rows, feature, sorted(counts)) for feature in RANGES}
+    return {
+        day: Profile(
+            comments=counts[day]["rows"]["comments"],
+            quarantined=counts[day]["rows"]["quarantined"],
+            missing=counts[day].get("missing", {}),
+            categories={feature: counts[day].get(feature, {}) for feature in _MIXES},
+            scores={feature: scores[feature][number] for feature in RANGES},
+            flagged=flagged[day][0],
+            model_version=flagged[day][1],
+        )
+        for number, day in enumerate(sorted(counts))
+    }
 
 
-def _counts(rows: pd.DataFrame, feature: str) -> dict[str, int]:
-    """Return the counts of a feature by category."""
-    of_feature = rows[rows["feature"] == feature]
-    return dict(zip(of_feature["category"], of_feature["count"].tolist(), strict=True))
-
-
-def _histogram(rows: pd.DataFrame, feature: str) -> Counts:
-    """Return the histogram (BINS,) of a feature."""
-    of_feature = rows[rows["feature"] == feature]
-    counts = np.zeros(BINS, np.int64)
-    counts[of_feature["bin"].astype(np.int64)] = of_feature["count"]
+def _histograms(rows: pa.Table, feature: str, days: list[datetime.date]) -> Counts:
+    """Return the histogram of a feature on each day (days, BINS)."""
+    binned = rows.filter(pc.and_(pc.equal(rows["feature"], feature), pc.is_valid(rows["bin"])))
+    counts = np.zeros((len(days), BINS), np.int64)
+    at = pc.index_in(binned["dt"], pa.array(days, pa.date32())).to_numpy()
+    counts[at, binned["bin"].to_numpy()] = binned["count"].to_numpy()
     return counts
 
 
