@@ -232,3 +232,43 @@ def thread_cells(rng: np.random.Generator, rates: str, days: int) -> pd.DataFram
         table[f"{prefix}comments"] = np.where(here, size, 0)
         table[f"{prefix}flagged"] = np.where(here, flagged, 0)
     return table
+
+
+def test_labels_are_segments_alone_and_a_comment_may_have_several() -> None:
+    cells = pd.DataFrame(
+        {
+            "platform": ["forum", "forum", "news", "news"],
+            "identity": ["(none)", "men; women", "(none)", "women"],
+            "comments": [1000, 200, 1000, 300],
+            "flagged": [80, 120, 80, 150],
+            "reference_comments": [10_000, 2_000, 10_000, 3_000],
+            "reference_flagged": [800, 160, 800, 240],
+        }
+    )
+    found = {each.name: each for each in explain_shift(cells, ["platform"], labels=["identity"])}
+    women, men = found["identity=women"], found["identity=men"]
+    assert next(iter(found)) == "identity=women"
+    assert (women.n, men.n, women.reference_n) == (500, 200, 5_000)
+    assert women.rate == pytest.approx(270 / 500)
+    assert women.explained == pytest.approx(1.0)
+    assert women.stands_out
+    assert "identity=(none)" not in found
+    assert not any("identity" in name and "platform" in name for name in found)
+
+
+def test_labels_without_a_change_of_their_own_are_not_named() -> None:
+    rng, named = np.random.default_rng(0), 0
+    for _ in range(200):
+        comments = np.array([1000, 200, 1000, 300])
+        cells = pd.DataFrame(
+            {
+                "platform": ["forum", "forum", "news", "news"],
+                "identity": ["(none)", "men; women", "(none)", "women"],
+                "comments": comments,
+                "flagged": rng.binomial(comments, 0.08),
+                "reference_comments": 10 * comments,
+                "reference_flagged": rng.binomial(10 * comments, 0.08),
+            }
+        )
+        named += leading(explain_shift(cells, ["platform"], labels=["identity"])) is not None
+    assert named <= 12

@@ -11,7 +11,13 @@ from modwatch.alerts.rules import load_rules
 from modwatch.lake.day_scores import day_scores
 from modwatch.lake.delta import Lake
 from modwatch.monitoring.references import ReferencePlan
-from modwatch.monitoring.segments import KEPT_THREADS, MOST_VALUES, count_cells, explain_day
+from modwatch.monitoring.segments import (
+    KEPT_IDENTITIES,
+    KEPT_THREADS,
+    MOST_VALUES,
+    count_cells,
+    explain_day,
+)
 from modwatch.quality.store import CheckStore
 
 MONDAY = datetime.date(2026, 1, 5)
@@ -214,10 +220,11 @@ def test_days_counted_before_threads_and_scores_were(lake: Lake, checks: CheckSt
         put(lake, day)
         explain(lake, checks, day)
     for day in DAYS[:-1]:
-        old = lake.table("segment_counts", day).drop_columns(["thread", "prob", "prob_square"])
-        blank = pa.nulls(old.num_rows)
-        rows = old.append_column("thread", blank).append_column("prob", blank)
-        rows = rows.append_column("prob_square", blank)
+        rows = lake.table("segment_counts", day)
+        later = ["thread", "identity", "prob", "prob_square"]
+        for name in later:
+            at = rows.schema.get_field_index(name)
+            rows = rows.set_column(at, name, pa.nulls(rows.num_rows))
         lake.replace("segment_counts", day, rows.to_batches())
     put(lake, TODAY, drifted=True)
     (first, *_) = explain(lake, checks, TODAY)
@@ -247,3 +254,54 @@ def test_no_text_gets_into_the_tables(lake: Lake, checks: CheckStore) -> None:
         explain(lake, checks, day)
     for table in ("segment_counts", "segments"):
         assert "invented" not in repr(lake.table(table, DAYS[1]).to_pylist())
+
+
+def test_the_identity_that_is_flagged_more_leads(lake: Lake, checks: CheckStore) -> None:
+    """Mentions are named by the source; half of those of women also mention men."""
+    groups = [[["women"], ["men", "women"], None, None][n % 4] for n in range(SIZE)]
+    about_women = np.array([bool(each) and "women" in each for each in groups])
+    for day in DAYS[:-1]:
+        put(lake, day, groups=groups)
+        assert not any(row["leading"] for row in explain(lake, checks, day))
+    put(lake, TODAY, groups=groups, hot=about_women)
+    (first, *_) = explain(lake, checks, TODAY)
+    assert (first["name"], first["leading"]) == ("identity=women", True)
+    assert (first["n"], first["reference_n"]) == (SIZE // 2, 4 * SIZE // 2)
+
+
+def test_identities_are_found_by_their_words_where_the_source_names_none(lake: Lake) -> None:
+    texts = [
+        ("about women", "about men and women; or not", "about nobody")[n % 3] for n in range(9)
+    ]
+    put_comments(lake, MONDAY, 9, text=texts)
+    put_scores(lake, MONDAY, np.full(9, 0.9, np.float32))
+    terms = {"women": ["women"], "men": ["men"], "": ["nobody"]}
+    cells = count_cells(lake, MONDAY, day_scores(lake, MONDAY), terms)
+    assert cells.groupby("identity")["comments"].sum().to_dict() == {
+        "(none)": 3,
+        "men; women": 3,
+        "women": 3,
+    }
+
+
+def test_the_most_frequent_identities_are_kept(lake: Lake) -> None:
+    groups = [[f"group {min(n, 10 * (n % 40))}; <b>\n"] for n in range(SIZE)]
+    put(lake, MONDAY, groups=groups)
+    cells = count_cells(lake, MONDAY, day_scores(lake, MONDAY))
+    named = set(cells["identity"]) - {"(none)"}
+    assert len(named) == KEPT_IDENTITIES
+    assert all(each.endswith(", <b>?") for each in named)
+    assert cells["comments"].sum() == SIZE
+
+
+def test_days_without_identities_are_no_reference_for_them(lake: Lake, checks: CheckStore) -> None:
+    groups = [["women"] if n % 2 else None for n in range(SIZE)]
+    for day in DAYS[:-1]:
+        put(lake, day, groups=groups)
+        explain(lake, checks, day)
+    old = lake.table("segment_counts", DAYS[0])
+    empty = pa.nulls(old.num_rows, pa.string())
+    at = old.schema.get_field_index("identity")
+    lake.replace("segment_counts", DAYS[0], old.set_column(at, "identity", empty).to_batches())
+    put(lake, TODAY, groups=groups, hot=np.arange(SIZE) % 2 == 1)
+    assert not any("identity" in str(row["name"]) for row in explain(lake, checks, TODAY))

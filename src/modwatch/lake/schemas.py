@@ -279,16 +279,17 @@ DRIFT = pa.schema(
     ]
 )
 
-#: Scored comments of a day by platform, language, length and thread, the flagged ones among them,
-#: the sum of their `prob` and of its squares; those of several days add up to those of a reference.
-#: `thread`: an id, or a digest of what does not look like one; `(other)` but for the largest.
+#: Scored comments of a day by platform, language, length, thread and identities, the flagged ones
+#: among them, the sum of their `prob` and of its squares; those of several days add up to those of
+#: a reference. `thread`: an id, or a digest of what does not look like one; `(other)` but for the
+#: largest. `identity`: those that a comment mentions, with "; " between them.
 SEGMENT_COUNTS = pa.schema(
     [
         *_required(pa.date32(), "dt"),
         *_required(pa.string(), "platform", "language", "length", "model_version"),
         *_required(pa.int64(), "comments", "flagged"),
         # Null: counted before these were.
-        ("thread", pa.string()),
+        *_columns(pa.string(), "thread", "identity"),
         *_columns(pa.float64(), "prob", "prob_square"),
     ]
 )

@@ -46,6 +46,9 @@ COUNTS: Mapping[Measure, tuple[str, ...]] = {
 #: A value of a transient factor that is none: all others, and comments without one.
 OTHERS, NONE = "(other)", "(none)"
 
+#: Between the labels of a comment.
+SEPARATOR = "; "
+
 _SUMS = ("n", "total", "square", "n_before", "total_before", "square_before")
 
 
@@ -120,6 +123,7 @@ def explain_shift(
     *,
     measure: Measure = "flagged",
     transient: Sequence[str] = (),
+    labels: Sequence[str] = (),
 ) -> list[Segment]:
     """Return the segments whose effect goes the way of the change, the most telling first.
 
@@ -135,11 +139,13 @@ def explain_shift(
     variance between such values that day and reference show (F tests).
 
     Args:
-        cells: one row for each combination of values, with the columns `factors`, `transient` and
-            `COUNTS` of the measure.
+        cells: one row for each combination of values, with the columns `factors`, `transient`,
+            `labels` and `COUNTS` of the measure.
         factors: names of the columns to divide by, alone and in pairs.
         measure: what has changed.
         transient: names of the columns to divide by alone; `OTHERS` and `NONE` are no values.
+        labels: names of the columns of which a comment may have several values, with `SEPARATOR`
+            between them; each is a segment alone, and `NONE` is no value.
 
     Returns:
         Segments with at least `MINIMUM_COMMENTS`; none without flagged comments, or if either side
@@ -158,6 +164,7 @@ def explain_shift(
         for name, group in _partitions(cells[[*factors]].join(sums), factors)
         if len(group) > 1  # one value: the segment is everything
     ]
+    parts += [_segments(name, group, total) for name, group in _labelled(cells, sums, labels)]
     parts += [
         _with_transient_test(_segments(name, group, total), group, total)
         for name, group in _transient(cells, sums, transient)
@@ -236,6 +243,16 @@ def _transient(
         ((names, group),) = _partitions(cells[[factor]].join(sums), [factor])
         named = ~group.index.isin([OTHERS, NONE])
         yield [name for name, kept in zip(names, named, strict=True) if kept], group[named]
+
+
+def _labelled(
+    cells: pd.DataFrame, sums: pd.DataFrame, columns: Sequence[str]
+) -> Iterator[tuple[list[str], pd.DataFrame]]:
+    """Yield the sums by each label of each column; a comment with several counts for each."""
+    for column in columns:
+        each = sums.assign(**{column: cells[column].str.split(SEPARATOR)}).explode(column)
+        group = each[each[column] != NONE].groupby(column)[[*_SUMS]].sum()
+        yield [f"{column}={value}" for value in group.index], group
 
 
 def _segments(names: Sequence[str], group: pd.DataFrame, total: Floats) -> pd.DataFrame:

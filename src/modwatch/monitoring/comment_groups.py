@@ -115,6 +115,15 @@ def _of_batch(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[Group, Mask
     for attribute, column in (("platform", platform), ("language", language)):
         for name in column.dropna().unique():
             yield (attribute, str(name)), (column == name).to_numpy()
+    for name, inside in identities(batch, terms):
+        yield ("identity", name), inside
+
+
+def identities(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[str, Mask]]:
+    """Yield each identity, and which comments (n,) of a batch mention it.
+
+    They are those of the column `groups`, or of the words where the source has none.
+    """
     named = batch.column("groups")
     if named.null_count < len(named):
         row = pc.list_parent_indices(named).to_numpy(zero_copy_only=False)
@@ -122,10 +131,9 @@ def _of_batch(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[Group, Mask
         for each in name.dropna().unique():
             inside = np.zeros(len(named), bool)
             inside[row[(name == each).to_numpy()]] = True
-            yield ("identity", str(each)), inside
+            yield str(each), inside
     elif terms:
-        for name, inside in identity_mentions(batch.column("text").to_pandas(), terms).items():
-            yield ("identity", name), inside
+        yield from identity_mentions(batch.column("text").to_pandas(), terms).items()
 
 
 def _largest(days: Sequence[_DayGroups]) -> list[Group]:

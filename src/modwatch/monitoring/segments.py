@@ -5,6 +5,9 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from operator import itemgetter
+from types import MappingProxyType
 from typing import get_args
 
 import numpy as np
@@ -13,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from modwatch.divergence.identities import Terms
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import SEGMENT_COUNTS, SEGMENTS, as_batch
@@ -21,11 +25,13 @@ from modwatch.metrics.segments import (
     COUNTS,
     NONE,
     OTHERS,
+    SEPARATOR,
     Measure,
     Segment,
     explain_shift,
     leading,
 )
+from modwatch.monitoring.comment_groups import identities
 from modwatch.monitoring.references import ReferencePlan, trailing_days
 from modwatch.quality.profiles import category_names
 from modwatch.quality.schema import absent
@@ -37,11 +43,20 @@ FACTORS = ("platform", "language", "length")
 #: What comments are divided by alone: its values come and go.
 THREAD = "thread"
 
+#: What a comment may mention several of; each is a segment alone.
+IDENTITY = "identity"
+
+#: All columns that a cell is a combination of.
+_CELL = (*FACTORS, THREAD, IDENTITY)
+
 #: Values of a factor that are kept of a day, and that are compared: the most frequent.
 KEPT_VALUES, MOST_VALUES = 100, 20
 
 #: Threads that are kept of a day, and compared: those with most comments.
 KEPT_THREADS = 50
+
+#: Identities that are kept of a day: those that most comments mention.
+KEPT_IDENTITIES = 20
 
 #: Segments that are kept of a day, for each measure.
 MOST_SEGMENTS = 20
@@ -56,13 +71,21 @@ _WORD, _MOST_WORDS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2,}(?![A-Za-z0-9])"),
 _SUMMED = ("comments", "flagged", "prob", "prob_square")
 
 
-def explain_day(lake: Lake, checks: CheckStore, day: datetime.date, *, plan: ReferencePlan) -> int:
+def explain_day(
+    lake: Lake,
+    checks: CheckStore,
+    day: datetime.date,
+    *,
+    plan: ReferencePlan,
+    terms: Terms = MappingProxyType({}),
+) -> int:
     """Rank the segments of a day against its trailing reference; return how many are kept.
 
-    The reference has the days that the same model version scored.
+    The reference has the days that the same model version scored. `terms` are the words of each
+    identity, for comments whose source names no groups.
     """
     scores = day_scores(lake, day)
-    cells = count_cells(lake, day, scores)
+    cells = count_cells(lake, day, scores, terms)
     version = scores.model_version
     rows = as_batch(cells.assign(dt=day, model_version=version), SEGMENT_COUNTS)
     lake.replace("segment_counts", day, [rows] if len(cells) else [])
@@ -71,14 +94,17 @@ def explain_day(lake: Lake, checks: CheckStore, day: datetime.date, *, plan: Ref
     kept = [
         row
         for measure in get_args(Measure)
-        for row in _rows(
-            day,
-            explain_shift(
-                _joined(cells, before, measure), FACTORS, measure=measure, transient=[THREAD]
-            ),
-        )
+        for row in _rows(day, _explained(cells, before, measure))
     ]
     return lake.replace("segments", day, [pa.RecordBatch.from_pylist(kept, schema=SEGMENTS)])
+
+
+def _explained(cells: pd.DataFrame, before: pd.DataFrame, measure: Measure) -> list[Segment]:
+    """Return the segments of a day beside its reference."""
+    # Days before 0.5 have no identities: there is nothing to compare with until they are past.
+    labels = [IDENTITY] if before[IDENTITY].notna().all() else []
+    joined = _joined(cells, before.fillna({IDENTITY: NONE}), measure)
+    return explain_shift(joined, FACTORS, measure=measure, transient=[THREAD], labels=labels)
 
 
 def _rows(day: datetime.date, found: Sequence[Segment]) -> list[dict[str, object]]:
@@ -96,8 +122,13 @@ def _rows(day: datetime.date, found: Sequence[Segment]) -> list[dict[str, object
     ]
 
 
-def count_cells(lake: Lake, day: datetime.date, scores: DayScores) -> pd.DataFrame:
-    """Return the scored comments of a day by all of `FACTORS` and `THREAD`.
+def count_cells(
+    lake: Lake,
+    day: datetime.date,
+    scores: DayScores,
+    terms: Terms = MappingProxyType({}),
+) -> pd.DataFrame:
+    """Return the scored comments of a day by all of `FACTORS`, `THREAD` and `IDENTITY`.
 
     With the number of flagged ones, the sum of the probabilities, and that of their squares. Memory
     holds two numbers a comment, and the counts.
@@ -105,9 +136,10 @@ def count_cells(lake: Lake, day: datetime.date, scores: DayScores) -> pd.DataFra
     cells: dict[tuple[str, ...], int] = {}
     codes, ids = [np.zeros(0, np.int64)], list[pa.Array]()
     threads = _Threads(largest=_largest_threads(lake, day))
-    columns = ["comment_id", "platform", "language", "thread_id", "text", "parent_text"]
+    columns = ["comment_id", "platform", "language", "thread_id", "groups", "text", "parent_text"]
     for batch in lake.read("comments", day, columns=columns):
-        factors = _factors(batch).assign(**{THREAD: threads.of(batch)})
+        alone = {THREAD: threads.of(batch), IDENTITY: _identities(batch, terms)}
+        factors = _factors(batch).assign(**alone)
         found, values = pd.MultiIndex.from_frame(factors).factorize()
         known = np.array([cells.setdefault(key, len(cells)) for key in values], np.int64)
         codes.append(known[found] if len(known) else found)
@@ -115,7 +147,7 @@ def count_cells(lake: Lake, day: datetime.date, scores: DayScores) -> pd.DataFra
     place, code = scores.positions(ids), np.concatenate(codes)
     code, place = code[place >= 0], place[place >= 0]
     prob = scores.prob[place].astype(np.float64)
-    table = pd.DataFrame(list(cells), columns=[*FACTORS, THREAD], dtype=str)
+    table = pd.DataFrame(list(cells), columns=[*_CELL], dtype=str)
     table[THREAD] = threads.named(table[THREAD])
     for name, value in zip(
         _SUMMED, (np.ones(len(code)), scores.flagged[place], prob, prob**2), strict=True
@@ -144,6 +176,15 @@ def _factors(batch: pa.RecordBatch) -> pd.DataFrame:
 def _printable(name: str) -> str:
     """Return a value of the source as it may stand in a message, on one line."""
     return "".join(c if c.isprintable() else "?" for c in name[:_LONGEST_NAME])
+
+
+def _identities(batch: pa.RecordBatch, terms: Terms) -> NDArray[np.object_]:
+    """Return the identities (n,) that each comment of a batch mentions, or `NONE`."""
+    found = np.full(batch.num_rows, "", object)
+    for name, inside in sorted(identities(batch, terms), key=itemgetter(0)):
+        if name:
+            found[inside] += SEPARATOR + _printable(name).replace(SEPARATOR[0], ",")
+    return np.array([each.removeprefix(SEPARATOR) or NONE for each in found], object)
 
 
 def _largest_threads(lake: Lake, day: datetime.date) -> frozenset[int]:
@@ -202,19 +243,36 @@ def _thread_name(thread: str, texts: set[str]) -> str:
 
 
 def _largest(table: pd.DataFrame, most: int) -> pd.DataFrame:
-    """Return the cells with all but the `most` frequent values of each factor as one."""
+    """Return the cells with all but the `most` frequent values of each factor as one.
+
+    Of the identities all but the `KEPT_IDENTITIES` most frequent are left out.
+    """
     counts = [name for name in table.columns if name.endswith("comments")]
     for factor in FACTORS:
         sizes = table.groupby(factor)[counts].sum()
         order = sizes.sum(axis=1).sort_values(ascending=False, kind="stable")
         kept = set(order.index[:most])
         table = table.assign(**{factor: table[factor].where(table[factor].isin(kept), OTHERS)})
-    return pd.DataFrame(table.groupby([*FACTORS, THREAD], as_index=False).sum())
+    named = _most_mentioned(table[IDENTITY], table[counts].sum(axis=1))
+    table = table.assign(**{IDENTITY: table[IDENTITY].map(partial(_only, kept=named))})
+    return pd.DataFrame(table.groupby([*_CELL], as_index=False).sum())
+
+
+def _most_mentioned(sets: "pd.Series[str]", comments: "pd.Series[float]") -> frozenset[str]:
+    each = pd.DataFrame({"name": sets.str.split(SEPARATOR), "n": comments}).explode("name")
+    sizes = each[each["name"] != NONE].groupby("name")["n"].sum()
+    order = sizes.sort_values(ascending=False, kind="stable")
+    return frozenset(order.index[:KEPT_IDENTITIES])
+
+
+def _only(mentioned: str, kept: frozenset[str]) -> str:
+    """Return those of the identities of a comment that are kept."""
+    return SEPARATOR.join(each for each in mentioned.split(SEPARATOR) if each in kept) or NONE
 
 
 def _stored_cells(lake: Lake, chosen: Sequence[datetime.date], model_version: str) -> pd.DataFrame:
     """Return the cells of the chosen days that this model version scored, together."""
-    columns = [*FACTORS, THREAD, *_SUMMED]
+    columns = [*_CELL, *_SUMMED]
     if not chosen:
         return pd.DataFrame(columns=columns)
     batches = lake.read_between("segment_counts", chosen[0], chosen[-1])
@@ -231,6 +289,6 @@ def _joined(cells: pd.DataFrame, before: pd.DataFrame, measure: Measure) -> pd.D
     summed = [name for name in _SUMMED if name in counts]
     known = before[before[summed].notna().all(axis=1)]  # days before 0.5 have no scores
     past = known.rename(columns={name: f"reference_{name}" for name in summed})
-    both = pd.concat([cells, past], ignore_index=True).reindex(columns=[*FACTORS, THREAD, *counts])
+    both = pd.concat([cells, past], ignore_index=True).reindex(columns=[*_CELL, *counts])
     whole = both.fillna(dict.fromkeys(counts, 0)).astype(dict.fromkeys(counts, np.float64))
     return _largest(whole, MOST_VALUES)

@@ -328,9 +328,10 @@ def compare_groups(resources: "Resources", day: datetime.date) -> int:
 def detect_drift(resources: "Resources", day: datetime.date) -> int:
     """Compare the day with its references and measure its queue; return how many findings.
 
-    The segments are ranked that explain a change of the flagged share.
+    The segments are ranked that explain a change of the flagged share, or of the mean score.
     The queue metrics of the window's other days are updated: they have changed since.
     """
+    from modwatch.divergence.identities import read_identity_terms
     from modwatch.monitoring import drift, segments
 
     lake, database = resources.lake, resources.database
@@ -339,7 +340,8 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
     findings = drift.day_findings(
         lake, database, day, references=_references(resources, day), policy=resources.policy
     )
-    segments.explain_day(lake, resources.checks, day, plan=resources.reference_plan)
+    terms = read_identity_terms(resources.settings.identity_terms)
+    segments.explain_day(lake, resources.checks, day, plan=resources.reference_plan, terms=terms)
     return lake.replace("drift", day, [drift.drift_rows(day, findings)])
 
 
