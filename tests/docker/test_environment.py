@@ -1,5 +1,6 @@
 """The environment that `docker/` hands over: real settings, and no variable left unexplained."""
 
+import importlib
 import re
 from pathlib import Path
 from typing import Any, get_args
@@ -114,3 +115,16 @@ def test_mlflow_answers_to_its_own_names_alone(compose: Compose, host: str, allo
 
     names = compose["services"]["mlflow"]["environment"]["MLFLOW_SERVER_ALLOWED_HOSTS"]
     assert is_allowed_host_header(names.split(","), host) is allowed
+
+
+def test_the_executor_is_a_local_one_that_can_be_loaded(compose: Compose) -> None:
+    """Airflow reads it as a path of a class; a wrong one stops the scheduler."""
+    from airflow.executors.local_executor import LocalExecutor
+
+    environments = [each.get("environment", {}) for each in compose["services"].values()]
+    chosen = {
+        each["AIRFLOW__CORE__EXECUTOR"] for each in environments if "AIRFLOW__API__WORKERS" in each
+    }
+    (path,) = chosen
+    module, _, name = path.rpartition(".")
+    assert issubclass(getattr(importlib.import_module(module), name), LocalExecutor)
