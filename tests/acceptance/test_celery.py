@@ -31,6 +31,7 @@ pytestmark = [
 
 WORKERS = ("worker-1", "worker-2")
 DAG = "score_comments"
+PRELOADED = '{"imports": ["modwatch.orchestration.celery_worker"]}'
 _LIMIT_SECONDS = 420
 
 
@@ -71,6 +72,7 @@ def celery(redis: str, database_url: str) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor",
         "AIRFLOW__CELERY__BROKER_URL": redis,
         "AIRFLOW__CELERY__RESULT_BACKEND": results,
+        "AIRFLOW__CELERY__EXTRA_CELERY_CONFIG": PRELOADED,
         "AIRFLOW__CELERY__WORKER_CONCURRENCY": "1",
         "AIRFLOW__CORE__HOSTNAME_CALLABLE": "worker_names.name",
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "2",
@@ -146,8 +148,11 @@ def test_shards_of_a_day_on_two_workers_of_which_one_is_killed(
         if runs and runs[0].state in ("success", "failed"):
             break
         assert time.monotonic() < deadline, {task["map_index"]: task["state"] for task in shards}
-        time.sleep(0.1)
+        time.sleep(0.1 if shards and not killed else 2)
 
+    for name in WORKERS:
+        log = (cluster.stack.logs / f"{name}.log").read_text()
+        assert log.count("The packages of the tasks were loaded in") == 1
     assert killed, "no worker was killed while it scored"
     assert runs[0].state == "success"
     shards = {task["map_index"]: task for task in cluster.shards()}
