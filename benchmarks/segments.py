@@ -5,10 +5,12 @@
 Days of simulated platforms, languages and lengths are compared with the 14 days before. On each day
 one segment is drifted, a value or a pair of values: its comments are flagged more often
 (*behaviour*), or there are more of them and these are flagged three times as often as others on
-every day (*composition*), or those that are not flagged score higher (*score*). Days differ by
-chance in size, shares and rates. Printed are, by size of the day, share of the segment and size of
-the shift, the share of cases in which the segment is ranked first, and in which a segment is named
-because it stands out (Holm, 5 %); then the share of right ones among those named.
+every day (*composition*), or those that are not flagged score higher (*score*). A third of the
+comments mention one of eight identities, and on some days those of one are flagged more often
+(*identity*). Days differ by chance in size, shares and rates. Printed are, by size of the day, share
+of the segment and size of the shift, the share of cases in which the segment is ranked first, and
+in which a segment is named because it stands out (Holm, 5 %); then the share of right ones among
+those named.
 
 Two more columns have the share of cases in which the drifted segment has the highest likelihood if
 the shares and rates of before, and kind and size of the shift, are known: of all segments
@@ -27,9 +29,12 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from modwatch.metrics.segments import explain_shift, leading
+from modwatch.metrics.segments import NONE, explain_shift, leading
 
 FACTORS = {"platform": 4, "language": 5, "length": 4}
+LABEL = "identity"
+#: Shares of the comments that mention each identity.
+MENTIONS = (0.01, 0.01, 0.02, 0.02, 0.03, 0.05, 0.05, 0.15)
 USUAL_RATE = 0.08
 DAYS = 14
 FLOOR = 0.9
@@ -51,11 +56,15 @@ def population(rng):
         share = share * cells[name].map(of_value).to_numpy()
     share = share * rng.gamma(20, 1 / 20, len(cells))
     rate = USUAL_RATE * rng.gamma(20, 1 / 20, len(cells))
-    return cells, share / share.sum(), rate
+    names = [*(f"i{n}" for n in range(len(MENTIONS))), NONE]
+    of_label = np.append(MENTIONS, 1 - sum(MENTIONS))
+    labelled = cells.loc[np.repeat(cells.index, len(names))].reset_index(drop=True)
+    labelled[LABEL] = names * len(cells)
+    return labelled, np.outer(share / share.sum(), of_label).ravel(), np.repeat(rate, len(names))
 
 
 def segments(cells):
-    """Return the cells that are in each value and pair of values, by name."""
+    """Return the cells that are in each value, pair of values and identity, by name."""
     found = {}
     names = list(FACTORS)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
@@ -66,13 +75,16 @@ def segments(cells):
             )
             name = ", ".join(f"{f}={v}" for f, v in zip(factors, values, strict=True))
             found[name] = np.asarray(rows)
+    for value in sorted({*cells[LABEL]} - {NONE}):
+        found[f"{LABEL}={value}"] = (cells[LABEL] == value).to_numpy()
     return found
 
 
-def inside(every, share, wanted, rng):
-    """Return a segment, and which cells are in it: of all, one of about the wanted share."""
-    order = sorted((abs(np.log(share[every[n]].sum() / wanted)), rng.random(), n) for n in every)
-    name = order[rng.integers(3)][2]
+def inside(every, share, wanted, rng, kind):
+    """Return a segment, and which cells are in it: of those of a kind, one of about that share."""
+    names = [name for name in every if name.startswith(LABEL) == (kind == LABEL)]
+    order = sorted((abs(np.log(share[every[n]].sum() / wanted)), rng.random(), n) for n in names)
+    name = order[0 if kind == LABEL else rng.integers(3)][2]
     return name, every[name]
 
 
@@ -95,9 +107,9 @@ def case(seed, size, wanted, factor, kind):
     rng = np.random.default_rng(seed)
     cells, share, rate = population(rng)
     every = segments(cells)
-    name, rows = inside(every, share, wanted, rng)
+    name, rows = inside(every, share, wanted, rng, kind)
     day_share, day_rate = share.copy(), rate.copy()
-    if kind == "behaviour":
+    if kind in ("behaviour", LABEL):
         day_rate[rows] *= factor
     elif kind == "composition":
         rate[rows] = day_rate[rows] = np.minimum(3 * rate[rows], 0.9)
@@ -112,7 +124,7 @@ def case(seed, size, wanted, factor, kind):
     ):
         counts[f"{prefix}comments"] = rng.multinomial(number, p)
         counts[f"{prefix}flagged"] = rng.binomial(counts[f"{prefix}comments"], q)
-    found = explain_shift(cells.assign(**counts), list(FACTORS))
+    found = explain_shift(cells.assign(**counts), list(FACTORS), labels=[LABEL])
     known = likelihoods(every, counts, share, rate, factor, kind)
     listed = [each.name for each in found if each.name in known]
     return {
@@ -139,7 +151,7 @@ def score_case(seed, size, wanted, factor):
     """
     rng = np.random.default_rng(seed)
     cells, share, rate = population(rng)
-    name, rows = inside(segments(cells), share, wanted, rng)
+    name, rows = inside(segments(cells), share, wanted, rng, "score")
     counts = {}
     for prefix, number in (("", size), ("reference_", DAYS * size)):
         n = rng.multinomial(number, share)
@@ -153,9 +165,9 @@ def score_case(seed, size, wanted, factor):
         for column, value in sums.items():
             counts[prefix + column] = np.bincount(cell, value, len(n))
     cells = cells.assign(**counts)
-    found = explain_shift(cells, list(FACTORS), measure="prob")
+    found = explain_shift(cells, list(FACTORS), measure="prob", labels=[LABEL])
     before, day = (counts[f"{p}prob"].sum() / counts[f"{p}comments"].sum() for p in PREFIXES)
-    by_flags = leading(explain_shift(cells, list(FACTORS))) is not None
+    by_flags = leading(explain_shift(cells, list(FACTORS), labels=[LABEL])) is not None
     return {**outcome(found, name), "shift": abs(day - before), "by flags": by_flags}
 
 
@@ -182,6 +194,7 @@ def main():
     grid = [
         *product((2_000, 10_000), (0.05, 0.15, 0.4), (1.5, 2.0, 4.0), ("behaviour",)),
         *product((2_000, 10_000), (0.05, 0.15), (2.0, 3.0), ("composition",)),
+        *product((2_000, 10_000), (0.05, 0.15), (1.5, 2.0, 4.0), (LABEL,)),
     ]
     head = "   first    named   right  points     oracle   same way"
     print(f"{'comments a day, share of the segment, shift':<40}{head}")
