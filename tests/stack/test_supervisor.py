@@ -14,9 +14,9 @@ from modwatch.stack.commands import describe, down
 from modwatch.stack.memory import MemoryGauge
 from modwatch.stack.ports import require_free_ports
 from modwatch.stack.processes import MARK, Session, members, session_of
+from modwatch.stack.progress import USUAL_STOP
 from modwatch.stack.record import StackFolder
 from modwatch.stack.supervisor import (
-    USUAL_STOP,
     Service,
     Stack,
     interruptible,

@@ -43,11 +43,13 @@ def _folder() -> "StackFolder":
 
 
 def _up(options: argparse.Namespace) -> None:
-    from modwatch.stack.commands import up, up_detached
-
     if options.detach:
+        from modwatch.stack.commands import up_detached
+
         up_detached(_folder(), show=_show)
     else:
+        from modwatch.stack.foreground import up
+
         up(load_settings(), show=_show)
 
 

@@ -1,4 +1,4 @@
-"""`modwatch up`, `down` and `status`: what they do, and what they say."""
+"""`modwatch up --detach`, `down` and `status`: what they do, and what they say."""
 
 import contextlib
 import os
@@ -12,12 +12,11 @@ from pathlib import Path
 
 from modwatch.errors import StackError
 from modwatch.settings import Settings
-from modwatch.stack.installation import Narrator, end_leftovers, running, stop_postgres
 from modwatch.stack.logs import added
+from modwatch.stack.postgres import stop_postgres
 from modwatch.stack.processes import counted, members
-from modwatch.stack.progress import Wait
-from modwatch.stack.record import PartState, StackFolder, already_runs
-from modwatch.stack.supervisor import USUAL_STOP, interruptible
+from modwatch.stack.progress import USUAL_STOP, Wait
+from modwatch.stack.record import PartState, StackFolder, already_runs, end_leftovers
 from modwatch.tracking.view import days_address
 
 #: Seconds for everything to become ready, on a slow machine with an empty home.
@@ -26,26 +25,6 @@ _START_SECONDS = 300
 _STOP_SECONDS = 120
 #: Log of a supervisor that nobody watches.
 _LOG = "stack.log"
-
-
-def up(settings: Settings, *, show: Callable[[str], None]) -> None:
-    """Run the installation of `settings` until SIGINT, SIGTERM or SIGHUP.
-
-    Raises:
-        StackError: it runs already, a port is in use, or a part did not start.
-    """
-    narrator = Narrator()
-    with (
-        contextlib.suppress(KeyboardInterrupt),
-        interruptible(),
-        running(settings, say=narrator.say) as installation,
-    ):
-        installation.stack.wait_ready()
-        show(pages(installation.settings))
-        if sys.stdout.isatty():
-            show("Press Ctrl-C to stop everything.")
-        while True:
-            time.sleep(1)
 
 
 def up_detached(folder: StackFolder, *, show: Callable[[str], None]) -> None:

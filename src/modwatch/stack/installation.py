@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-import psutil
 from pydantic import SecretStr
 
 from modwatch.errors import SettingsError
@@ -21,9 +20,10 @@ from modwatch.review.migrate import upgrade
 from modwatch.settings import EMBEDDED, Settings, load_settings
 from modwatch.stack.airflow import AirflowHome
 from modwatch.stack.ports import require_free_ports
-from modwatch.stack.processes import counted, end, members
+from modwatch.stack.postgres import postgres_pid
+from modwatch.stack.processes import counted
 from modwatch.stack.progress import time_left
-from modwatch.stack.record import StackFolder
+from modwatch.stack.record import StackFolder, end_leftovers
 from modwatch.stack.supervisor import Neighbour, Service, Stack
 
 #: Seconds that Airflow's migration and the end of PostgreSQL usually take, on two cores.
@@ -93,7 +93,7 @@ def running(
         )
         exits.callback(folder.forget)
         stack = exits.enter_context(Stack(logs=folder.logs, folder=folder, say=say))
-        stack.show(Neighbour(name="postgres", pid=lambda: _postgres_pid(folder.home)))
+        stack.show(Neighbour(name="postgres", pid=lambda: postgres_pid(folder.home)))
         say("starting MLflow, the review console and Airflow")
         stack.start(_mlflow(settings.mlflow_url, for_psycopg2(databases.mlflow), folder.home))
         if not airflow.is_migrated:
@@ -105,28 +105,6 @@ def running(
         yield RunningInstallation(settings=load_settings(), stack=stack, airflow=airflow)
         say("stopping")
     say("everything is stopped")
-
-
-def end_leftovers(folder: StackFolder) -> int:
-    """End the processes of a stack whose supervisor is gone; return how many.
-
-    PostgreSQL goes on: the next supervisor joins it.
-    """
-    record = folder.read()
-    if record is None:
-        return 0
-    ended = end(members(record.sessions, record.mark), grace=10)
-    folder.forget()
-    return ended
-
-
-def stop_postgres(home: Path) -> bool:
-    """Stop the PostgreSQL of a home if it runs without a user; return whether it did."""
-    if _postgres_pid(home) is None:
-        return False
-    with embedded(home / "postgres"):
-        pass  # the last user stops it
-    return _postgres_pid(home) is None
 
 
 def for_psycopg2(url: str) -> str:
@@ -159,17 +137,6 @@ def _databases(home: Path, settings: Settings) -> Iterator[_Databases]:
         finally:
             os.environ.pop(name, None)
             os.environ.update(before)
-
-
-def _postgres_pid(home: Path) -> int | None:
-    """Return the process of the PostgreSQL of a home; None: it does not run."""
-    try:
-        pid = int((home / "postgres" / "cluster" / "postmaster.pid").read_text().split()[0])
-        process = psutil.Process(pid)
-        running = process.name().startswith("postgres")
-    except (OSError, ValueError, IndexError, psutil.Error):
-        return None
-    return pid if running and process.status() != psutil.STATUS_ZOMBIE else None
 
 
 def _urls(settings: Settings) -> dict[str, str]:

@@ -6,6 +6,9 @@ from collections.abc import Callable
 #: Seconds between two lines.
 _EVERY = 10.0
 
+#: Seconds that six parts usually take to start and to stop, on a machine with two cores.
+USUAL_START, USUAL_STOP = 30.0, 12.0
+
 
 class Wait:
     """Says every ten seconds what is waited for, and the time left.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from modwatch.errors import StackError
-from modwatch.stack.processes import Session, boot_id
+from modwatch.stack.processes import Session, boot_id, end, members
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,3 +143,16 @@ def already_runs(home: Path, supervisor: int | None) -> StackError:
         f"a stack already runs in {home} (process {supervisor or 'unknown'}); `modwatch status` "
         "shows it, `modwatch down` stops it"
     )
+
+
+def end_leftovers(folder: StackFolder) -> int:
+    """End the processes of a stack whose supervisor is gone; return how many.
+
+    PostgreSQL goes on: the next supervisor joins it.
+    """
+    record = folder.read()
+    if record is None:
+        return 0
+    ended = end(members(record.sessions, record.mark), grace=10)
+    folder.forget()
+    return ended

@@ -20,7 +20,7 @@ import psutil
 from modwatch.errors import StackError
 from modwatch.stack import launch
 from modwatch.stack.processes import MARK, Session, boot_id, end, members, session_of
-from modwatch.stack.progress import Wait
+from modwatch.stack.progress import USUAL_START, USUAL_STOP, Wait
 from modwatch.stack.record import PartState, StackFolder, StackRecord
 
 #: Seconds between two looks at all parts.
@@ -37,8 +37,6 @@ _LONGEST_WAIT = 60.0
 _BROKEN = 5
 #: Seconds that a program gets to end by itself.
 _GRACE = 15.0
-#: Seconds that six parts usually take to start and to stop, on a machine with two cores.
-USUAL_START, USUAL_STOP = 30.0, 12.0
 
 
 def _silent(_: str) -> None:
