@@ -7,10 +7,10 @@ one segment is drifted, a value or a pair of values: its comments are flagged mo
 (*behaviour*), or there are more of them and these are flagged three times as often as others on
 every day (*composition*), or those that are not flagged score higher (*score*). A third of the
 comments mention one of eight identities, and on some days those of one are flagged more often
-(*identity*). Days differ by chance in size, shares and rates. Printed are, by size of the day, share
-of the segment and size of the shift, the share of cases in which the segment is ranked first, and
-in which a segment is named because it stands out (Holm, 5 %); then the share of right ones among
-those named.
+(*identity*). Days differ by chance in size, shares and rates. Printed are, by size of the day,
+share of the segment and size of the shift, the share of cases in which the segment is ranked first,
+and in which a segment is named because it stands out (Holm, 5 %); then the share of right ones
+among those named.
 
 Two more columns have the share of cases in which the drifted segment has the highest likelihood if
 the shares and rates of before, and kind and size of the shift, are known: of all segments
