@@ -5,7 +5,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import sparse, special
 
 from modwatch.disagreement.annotations import Annotations
 from modwatch.divergence.groups import ALIKE, Groups, unlike
@@ -143,7 +143,7 @@ def _kappa(one: Floats, other: Floats, *, same: bool) -> tuple[float, float, flo
     )
     kappa = float((agreed - chance) / (1 - chance))
     freedom = min(len(one), len(other)) - 1
-    margin = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * float(np.sqrt(variance))
+    margin = float(special.stdtrit(freedom, (1 + LEVEL) / 2)) * float(np.sqrt(variance))
     if freedom and margin < ALIKE:  # all are alike
         margin = unlike(freedom + 1) * max(1 - kappa, kappa + 1)
     return kappa, max(kappa - margin, -1.0), min(kappa + margin, 1.0)

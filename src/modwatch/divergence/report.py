@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from modwatch.disagreement.annotations import Annotations
 from modwatch.disagreement.probabilities import distribution
@@ -264,7 +264,7 @@ def _t_interval(
     value: float, error: float, freedom: float, least: float, most: float
 ) -> tuple[float, float]:
     """Return the ends of Student's t interval within the bounds; NaN without an error."""
-    margin = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * error
+    margin = float(special.stdtrit(freedom, (1 + LEVEL) / 2)) * error
     low, high = np.clip([value - margin, value + margin], least, most)
     return float(low), float(high)
 

@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 
 from modwatch.errors import MetricInputError
 from modwatch.metrics.estimation.annotators import KnownAnswers
@@ -213,7 +212,8 @@ def _decisions(pair: _Pair) -> Iterator[dict[str, object]]:
     size = old.prob.size
     yield _known("same_decision", float((old.flagged == new.flagged).mean()), size)
     if np.ptp(old.prob) and np.ptp(new.prob):
-        correlation = float(spearmanr(old.prob, new.prob).statistic)
+        ranks = [pd.Series(each.prob).rank() for each in (old, new)]
+        correlation = float(np.corrcoef(ranks)[0, 1])
         yield _known("rank_correlation", correlation, size)
     of_champion = float(pair.reviewed[0].sum())
     if of_champion:
