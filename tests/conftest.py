@@ -12,27 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
-import numpy as np
 import pytest
-from databases import empty, owner_url
-from feed import good, write_json
-from installation import MONDAY, TUESDAY, Installation
-from lake_days import put_comments, put_scores
-from sqlalchemy import Connection, text
 
-from modwatch.ingest.community import Community
-from modwatch.models.recipe import offline_recipe
-from modwatch.pipeline import model
-from modwatch.resources import Resources, open_resources
-from modwatch.review.database import connect
-from modwatch.review.embedded import APPLICATION, EmbeddedServer, embedded
-from modwatch.review.log.chains import EVENTS, witness_of
-from modwatch.review.log.ends import recorded_ends
-from modwatch.review.migrate import upgrade
-from modwatch.tracking.groups import GROUP_EXPERIMENT
-
+# The path itself takes seconds to import: most tests need nothing of it.
 if TYPE_CHECKING:
+    from installation import Installation
     from playwright.sync_api import Browser
+    from sqlalchemy import Connection, Engine
+
+    from modwatch.resources import Resources
+    from modwatch.review.embedded import EmbeddedServer
 
 #: Comments of a day of the small lake.
 _SMALL_DAY = 400
@@ -71,7 +60,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def path_server(services: None) -> Iterator[EmbeddedServer]:
+def path_server(services: None) -> Iterator["EmbeddedServer"]:
+    from sqlalchemy import text
+
+    from modwatch.review.database import connect
+    from modwatch.review.embedded import embedded
+
     # Not in pytest's folder, which is closed to other users: the server of a root has its own.
     with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as server:
         maintenance = connect(server.server_url, pool_size=1)
@@ -83,16 +77,34 @@ def path_server(services: None) -> Iterator[EmbeddedServer]:
 
 
 @pytest.fixture(scope="session")
-def migrated_queue_url(path_server: EmbeddedServer) -> str:
+def migrated_queue_url(path_server: "EmbeddedServer") -> str:
+    from databases import owner_url
+
+    from modwatch.review.embedded import APPLICATION
+    from modwatch.review.migrate import upgrade
+
     url = path_server.application_url("path")
     upgrade(owner_url(url), application=APPLICATION)
     return url
 
 
+@pytest.fixture(scope="session")
+def queue_owner(migrated_queue_url: str) -> Iterator["Engine"]:
+    from databases import owner_url
+
+    from modwatch.review.database import connect
+
+    engine = connect(owner_url(migrated_queue_url), pool_size=1)
+    yield engine
+    engine.dispose()
+
+
 @pytest.fixture
-def queue_url(migrated_queue_url: str) -> str:
+def queue_url(migrated_queue_url: str, queue_owner: "Engine") -> str:
     """A review database in which nothing waits."""
-    empty(migrated_queue_url)
+    from databases import empty
+
+    empty(queue_owner)
     return migrated_queue_url
 
 
@@ -105,6 +117,8 @@ class Registry:
     def copy(self, target: Path) -> str:
         """Return the URL of a copy: the same models, and an experiment of its own for days."""
         import mlflow
+
+        from modwatch.tracking.groups import GROUP_EXPERIMENT
 
         target.mkdir(parents=True)
         # The store's own connections stay open, so the file is copied by SQLite itself.
@@ -141,6 +155,13 @@ def unmanned(tmp_path_factory: pytest.TempPathFactory, services: None) -> Regist
 @pytest.fixture(scope="session")
 def champion(unmanned: Registry, tmp_path_factory: pytest.TempPathFactory) -> Registry:
     """An MLflow whose champion is a small model, trained on the synthetic community."""
+    from installation import Installation
+
+    from modwatch.ingest.community import Community
+    from modwatch.models.recipe import offline_recipe
+    from modwatch.pipeline import model
+    from modwatch.resources import open_resources
+
     folder = tmp_path_factory.mktemp("champion")
     url = _new_store(folder)
     installation = Installation(values={"home": folder / "home", "mlflow_url": url})
@@ -153,11 +174,16 @@ def champion(unmanned: Registry, tmp_path_factory: pytest.TempPathFactory) -> Re
 
 @pytest.fixture(scope="session")
 def make_installation(
-    champion: Registry, path_server: EmbeddedServer
-) -> Callable[..., Installation]:
+    champion: Registry, path_server: "EmbeddedServer"
+) -> Callable[..., "Installation"]:
     """Return a function that makes an installation in a folder, its review database included."""
+    from databases import owner_url
+    from installation import Installation
 
-    def make(folder: Path, **changes: Any) -> Installation:
+    from modwatch.review.embedded import APPLICATION
+    from modwatch.review.migrate import upgrade
+
+    def make(folder: Path, **changes: Any) -> "Installation":
         values = {
             "home": folder / "home",
             "source": {"kind": "community", "seed": 7, "comments_per_day": 300, "dirt_rate": 0.02},
@@ -182,11 +208,11 @@ def make_installation(
 
 @pytest.fixture
 def install(
-    make_installation: Callable[..., Installation], queue_url: str, tmp_path: Path
-) -> Callable[..., Installation]:
+    make_installation: Callable[..., "Installation"], queue_url: str, tmp_path: Path
+) -> Callable[..., "Installation"]:
     """Return a function that makes an installation whose queue is empty."""
 
-    def make(name: str = "first", **changes: Any) -> Installation:
+    def make(name: str = "first", **changes: Any) -> "Installation":
         return make_installation(tmp_path / name, **{"database_url": queue_url, **changes})
 
     return make
@@ -198,8 +224,11 @@ def incoming(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def files(install: Callable[..., Installation], incoming: Path) -> Installation:
+def files(install: Callable[..., "Installation"], incoming: Path) -> "Installation":
     """An installation that reads `incoming/{dt}.jsonl`, with 40 sound comments on Monday."""
+    from feed import good, write_json
+    from installation import MONDAY
+
     write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
     return install(source={"kind": "files", "path": str(incoming / "{dt}.jsonl")})
 
@@ -210,8 +239,10 @@ def same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
     For tests of estimates and intervals, which an unlucky draw would fail.
     """
+    from modwatch.review.log.chains import EVENTS, witness_of
+    from modwatch.review.log.ends import recorded_ends
 
-    def witness(connection: Connection) -> str:
+    def witness(connection: "Connection") -> str:
         ends = recorded_ends(connection)
         return witness_of({chain: end for chain, end in ends.items() if chain != EVENTS})
 
@@ -220,8 +251,14 @@ def same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def small_home(queue_url: str, tmp_path: Path, same_draws: None) -> Installation:
+def small_home(queue_url: str, tmp_path: Path, same_draws: None) -> "Installation":
     """A lake that is made in no time: two days of scored comments, the later half flagged."""
+    import numpy as np
+    from installation import MONDAY, TUESDAY, Installation
+    from lake_days import put_comments, put_scores
+
+    from modwatch.resources import open_resources
+
     values = {"home": tmp_path, "database_url": queue_url, "source": {"kind": "community"}}
     home = Installation(values=values)
     with open_resources(home.settings) as at:
@@ -233,8 +270,10 @@ def small_home(queue_url: str, tmp_path: Path, same_draws: None) -> Installation
 
 
 @pytest.fixture
-def small(small_home: Installation) -> Iterator[Resources]:
+def small(small_home: "Installation") -> Iterator["Resources"]:
     """The same, opened, for what comes after the scores."""
+    from modwatch.resources import open_resources
+
     with open_resources(small_home.settings) as at:
         yield at
 

@@ -1,55 +1,38 @@
-"""A real PostgreSQL for the session, and an empty, migrated database for every test."""
+"""People and items in the review database of the session, which is empty before every test."""
 
-import tempfile
 from collections.abc import Callable, Iterator
 from datetime import date
-from pathlib import Path
 
 import pytest
-from databases import empty, owner_url
-from sqlalchemy import Engine, text
+from argon2 import PasswordHasher
+from sqlalchemy import Engine
 
 from modwatch.lake.schemas import CONFIRMATION_PROBABILITIES
 from modwatch.review import people, queue
 from modwatch.review.database import connect
-from modwatch.review.embedded import APPLICATION, EmbeddedServer, embedded
-from modwatch.review.migrate import upgrade
-from modwatch.review.people import Moderator
+from modwatch.review.people import Moderator, passwords
 from modwatch.review.queue.items import NewItem
 
 
 @pytest.fixture(scope="session")
-def postgres(services: None) -> Iterator[EmbeddedServer]:
-    # Not pytest's folder: each start of pytest closes it to other users, and the server of a root
-    # has a user of its own.
-    with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as server:
-        maintenance = connect(server.server_url, pool_size=1)
-        with maintenance.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            # What a power cut would leave of the tests, nobody needs. `test_embedded` has its own.
-            connection.execute(text("ALTER SYSTEM SET fsync = off"))
-            connection.execute(text("SELECT pg_reload_conf()"))
-        maintenance.dispose()
-        yield server
-
-
-@pytest.fixture(scope="session")
-def migrated_url(postgres: EmbeddedServer) -> str:
-    url = postgres.application_url("review")
-    upgrade(owner_url(url), application=APPLICATION)
-    return url
-
-
-@pytest.fixture
-def database_url(migrated_url: str) -> str:
-    empty(migrated_url)
-    return migrated_url
-
-
-@pytest.fixture
-def engine(database_url: str) -> Iterator[Engine]:
-    engine = connect(database_url)
+def session_engine(migrated_queue_url: str) -> Iterator[Engine]:
+    """One engine for all tests: each new one would connect, and compile every statement, again."""
+    engine = connect(migrated_queue_url)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def engine(queue_url: str, session_engine: Engine) -> Engine:
+    """An engine on a review database in which nothing has happened."""
+    return session_engine
+
+
+@pytest.fixture
+def fast_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash passwords in no time: what guesses cost, `people/test_passwords.py` tells."""
+    weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(passwords, "_hasher", weak)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from modwatch.review.embedded import EmbeddedServer
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgresql+psycopg"])
-def test_socket_urls_connect_in_utc(postgres: EmbeddedServer, scheme: str) -> None:
-    address = postgres.server_url.split("://", 1)[1]
+def test_socket_urls_connect_in_utc(path_server: EmbeddedServer, scheme: str) -> None:
+    address = path_server.server_url.split("://", 1)[1]
     engine = connect(f"{scheme}://{address}")
     with engine.connect() as connection:
         assert connection.scalar(text("SHOW timezone")) == "UTC"
@@ -32,8 +32,8 @@ def test_other_databases_are_refused(url: str) -> None:
         connect(url)
 
 
-def test_a_connection_that_breaks_is_a_database_error(postgres: EmbeddedServer) -> None:
-    engine = connect(postgres.server_url)
+def test_a_connection_that_breaks_is_a_database_error(path_server: EmbeddedServer) -> None:
+    engine = connect(path_server.server_url)
     with engine.connect() as connection, pytest.raises(DatabaseError, match="cannot be reached"):
         connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
     with engine.connect() as connection:  # and the pool goes on
@@ -41,9 +41,9 @@ def test_a_connection_that_breaks_is_a_database_error(postgres: EmbeddedServer) 
     engine.dispose()
 
 
-def test_two_processes_may_create_one_database(postgres: EmbeddedServer) -> None:
+def test_two_processes_may_create_one_database(path_server: EmbeddedServer) -> None:
     with ThreadPoolExecutor(4) as pool:
-        urls = set(pool.map(lambda _: create_database(postgres.server_url, "mlflow"), range(4)))
+        urls = set(pool.map(lambda _: create_database(path_server.server_url, "mlflow"), range(4)))
     assert len(urls) == 1
     engine = connect(urls.pop())
     with engine.connect() as connection:
@@ -51,9 +51,9 @@ def test_two_processes_may_create_one_database(postgres: EmbeddedServer) -> None
     engine.dispose()
 
 
-def test_a_database_may_have_a_hostile_name(postgres: EmbeddedServer) -> None:
+def test_a_database_may_have_a_hostile_name(path_server: EmbeddedServer) -> None:
     name = 'a"; DROP DATABASE postgres; --'
-    engine = connect(create_database(postgres.server_url, name))
+    engine = connect(create_database(path_server.server_url, name))
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT current_database()")) == name
     engine.dispose()

@@ -48,7 +48,7 @@ def shown(url: str) -> dict[str, object]:
 
 @pytest.fixture
 def data_dir() -> Iterator[Path]:
-    """Not in pytest's folder, as `conftest.postgres` says."""
+    """Not in pytest's folder, as `conftest.path_server` says."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
 

@@ -21,9 +21,9 @@ Consoles = tuple[TestClient, TestClient]
 
 
 @pytest.fixture
-def consoles(engine: Engine, database_url: str) -> Iterator[Consoles]:
+def consoles(engine: Engine, queue_url: str) -> Iterator[Consoles]:
     """Two, which share the database and nothing else."""
-    other = connect(database_url)
+    other = connect(queue_url)
     with (
         TestClient(create_app(engine), follow_redirects=False) as first,
         TestClient(create_app(other), follow_redirects=False) as second,

@@ -29,7 +29,7 @@ def test_tables_are_those_that_the_migrations_make(engine: Engine) -> None:
 
 
 def test_checks_are_those_that_the_migrations_make(
-    engine: Engine, postgres: EmbeddedServer
+    engine: Engine, path_server: EmbeddedServer
 ) -> None:
     def checks(connected: Engine) -> set[tuple[str, str]]:
         with connected.connect() as connection:
@@ -41,15 +41,15 @@ def test_checks_are_those_that_the_migrations_make(
             )
             return {(row[0], row[1]) for row in rows if "alembic" not in row[0]}
 
-    made = connect(postgres.url("made_by_metadata"))
+    made = connect(path_server.url("made_by_metadata"))
     metadata.create_all(made)
     expected = checks(made)
     made.dispose()
     assert checks(engine) == expected
 
 
-def test_several_processes_may_migrate_at_once(postgres: EmbeddedServer) -> None:
-    url = postgres.url("raced")
+def test_several_processes_may_migrate_at_once(path_server: EmbeddedServer) -> None:
+    url = path_server.url("raced")
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(upgrade, [url] * 3))
     upgrade(url)
@@ -74,8 +74,8 @@ FROM (VALUES ('c1', 'review', 1, 'decided'), ('c1', 'second_opinion', 1, 'waitin
 """
 
 
-def test_a_log_that_older_tables_hold_survives_the_upgrade(postgres: EmbeddedServer) -> None:
-    engine = connect(postgres.url("of_revision_3"))
+def test_a_log_that_older_tables_hold_survives_the_upgrade(path_server: EmbeddedServer) -> None:
+    engine = connect(path_server.url("of_revision_3"))
     _upgrade_to(engine, "0003")
     with engine.begin() as connection:
         connection.execute(text(OLD_ROWS))
@@ -100,8 +100,8 @@ def test_a_log_that_older_tables_hold_survives_the_upgrade(postgres: EmbeddedSer
     engine.dispose()
 
 
-def test_the_groups_of_disabled_accounts_are_deleted(postgres: EmbeddedServer) -> None:
-    engine = connect(postgres.url("of_revision_11"))
+def test_the_groups_of_disabled_accounts_are_deleted(path_server: EmbeddedServer) -> None:
+    engine = connect(path_server.url("of_revision_11"))
     _upgrade_to(engine, "0011")
     with engine.begin() as connection:
         connection.execute(
@@ -119,9 +119,9 @@ def test_the_groups_of_disabled_accounts_are_deleted(postgres: EmbeddedServer) -
 
 
 def test_actions_on_incidents_are_placed_among_the_messages_by_time(
-    postgres: EmbeddedServer,
+    path_server: EmbeddedServer,
 ) -> None:
-    engine = connect(postgres.url("of_revision_13"))
+    engine = connect(path_server.url("of_revision_13"))
     _upgrade_to(engine, "0013")
     with engine.begin() as connection:
         connection.execute(
@@ -210,8 +210,8 @@ def _upgrade_to(engine: Engine, revision: str) -> None:
         command.upgrade(configuration, revision)
 
 
-def test_missing_tables_are_named(postgres: EmbeddedServer) -> None:
-    engine = connect(postgres.url("bare"))
+def test_missing_tables_are_named(path_server: EmbeddedServer) -> None:
+    engine = connect(path_server.url("bare"))
     with pytest.raises(DatabaseError, match="apply the migrations"):
         queue.counts(engine)
     engine.dispose()

@@ -36,8 +36,31 @@ def unguarded(database: Engine | str) -> Iterator[Connection]:
         yield connection
 
 
-def empty(url: str) -> None:
+#: PostgreSQL makes new files for each table and index that it truncates, which takes ten times as
+#: long as the deletion of a few rows. Above a mebibyte, dead rows would cost more.
+_EMPTY = """
+    DO $$ BEGIN
+        LOCK TABLE {names} IN SHARE ROW EXCLUSIVE MODE; -- waits for transactions that write
+        IF (
+            SELECT sum(pg_relation_size(oid)) > 1048576 FROM pg_class
+            WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+        ) THEN
+            TRUNCATE {names};
+        ELSE
+            {deletions}
+        END IF;
+        PERFORM setval(format('%I.%I', schemaname, sequencename), start_value, false)
+        FROM pg_sequences;
+    END $$
+"""
+
+
+def empty(owner: Engine) -> None:
     """Empty the review database; a new one for each test would cost megabytes of disk."""
-    with unguarded(url) as connection:
-        connection.execute(text(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY"))
+    names = list(metadata.tables)
+    deletions = " ".join(f"DELETE FROM {name};" for name in names)
+    with owner.begin() as connection:
+        connection.execute(text("SET LOCAL session_replication_role = replica"))
+        connection.execute(text("SET LOCAL lock_timeout = '30s'"))
+        connection.execute(text(_EMPTY.format(names=", ".join(names), deletions=deletions)))
         connection.execute(insert(event_chain).values(length=0, hash=GENESIS))

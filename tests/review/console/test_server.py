@@ -26,10 +26,10 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_until_it_is_told_to_stop(database_url: str, end: signal.Signals) -> None:
+def test_it_serves_until_it_is_told_to_stop(queue_url: str, end: signal.Signals) -> None:
     port = free_port()
     with subprocess.Popen(
-        [sys.executable, "-c", SERVE, database_url, str(port)],
+        [sys.executable, "-c", SERVE, queue_url, str(port)],
         stderr=subprocess.DEVNULL,
         # A shell that runs the tests in the background hands SIGINT down ignored.
         preexec_fn=lambda: signal.signal(end, signal.SIG_DFL),

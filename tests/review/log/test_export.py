@@ -191,7 +191,8 @@ FROM generate_series(CAST(:first AS int), :last) AS n
 def test_memory_does_not_grow_with_the_log(
     engine: Engine, ann: Moderator, fill: Fill, form: module.Format, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "ROW_GROUP", 4_000)
+    monkeypatch.setattr(module, "ROW_GROUP", 1_000)
+    monkeypatch.setattr(module, "_BATCH", 250)
     fill(1)
 
     def peak() -> int:
@@ -204,10 +205,10 @@ def test_memory_does_not_grow_with_the_log(
             tracemalloc.stop()
 
     with engine.begin() as connection:
-        connection.execute(text(MANY), {"first": 1, "last": 10_000})
+        connection.execute(text(MANY), {"first": 1, "last": 2_500})
     small = peak()
     with engine.begin() as connection:
-        connection.execute(text(MANY), {"first": 10_001, "last": 40_000})
+        connection.execute(text(MANY), {"first": 2_501, "last": 10_000})
     assert peak() < 1.5 * small
 
 

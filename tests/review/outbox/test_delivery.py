@@ -341,9 +341,9 @@ deliver(connect(sys.argv[1]), "platform", post)
 
 
 @pytest.fixture
-def killed_after_post(database_url: str) -> Iterator[Callable[[str], None]]:
+def killed_after_post(queue_url: str) -> Iterator[Callable[[str], None]]:
     def run(url: str) -> None:
-        arguments = [sys.executable, "-c", _CHILD, database_url, url]
+        arguments = [sys.executable, "-c", _CHILD, queue_url, url]
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout
             assert child.stdout.readline().strip() == "200"

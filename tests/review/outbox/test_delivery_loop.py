@@ -111,11 +111,11 @@ def test_one_channel_that_is_down_keeps_no_other_waiting(
 
 
 def test_it_waits_for_a_database_that_is_down(
-    engine: Engine, database_url: str, fill: Callable[[int], None], ann: Moderator,
+    engine: Engine, queue_url: str, fill: Callable[[int], None], ann: Moderator,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     fill(1)
-    away = connect(database_url)
+    away = connect(queue_url)
     with unguarded(engine) as connection:
         connection.execute(text("ALTER TABLE outbox_cursor RENAME TO away"))
     try:

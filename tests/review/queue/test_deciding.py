@@ -243,11 +243,11 @@ os.kill(os.getpid(), 9)
 
 
 def test_killed_before_the_reply_a_retry_makes_one_decision(
-    engine: Engine, database_url: str, ann: Moderator, fill: Fill
+    engine: Engine, queue_url: str, ann: Moderator, fill: Fill
 ) -> None:
     fill(1)
     lease = held(engine, ann)
-    arguments = [database_url, str(ann.id), str(lease.item.id), lease.token, "before the reply"]
+    arguments = [queue_url, str(ann.id), str(lease.item.id), lease.token, "before the reply"]
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], timeout=60, check=False)
     assert killed.returncode == -9
     assert logged(engine) == 1
@@ -257,11 +257,11 @@ def test_killed_before_the_reply_a_retry_makes_one_decision(
 
 
 def test_killed_while_the_database_is_at_it_a_retry_makes_one_decision(
-    engine: Engine, database_url: str, ann: Moderator, fill: Fill
+    engine: Engine, queue_url: str, ann: Moderator, fill: Fill
 ) -> None:
     fill(1)
     lease = held(engine, ann)
-    arguments = [database_url, str(ann.id), str(lease.item.id), lease.token, "before the answer"]
+    arguments = [queue_url, str(ann.id), str(lease.item.id), lease.token, "before the answer"]
     with engine.begin() as connection:  # the decision waits for this lock
         connection.execute(text("SELECT FROM review_item FOR UPDATE"))
         with subprocess.Popen(

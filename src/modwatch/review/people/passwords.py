@@ -37,12 +37,6 @@ _hasher = PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
 #: Limits concurrent hashes, each of which takes 64 MiB.
 _turns = threading.BoundedSemaphore(4)
 
-_UNMATCHED = (
-    f"$argon2id$v={RFC_9106_LOW_MEMORY.version}$m={RFC_9106_LOW_MEMORY.memory_cost},"
-    f"t={RFC_9106_LOW_MEMORY.time_cost},p={RFC_9106_LOW_MEMORY.parallelism}"
-    f"${'A' * 22}${'A' * 43}"
-)
-
 
 def hash_password(password: str) -> str:
     """Return the Argon2id hash of `password`, with salt and parameters, however weak it is.
@@ -70,7 +64,7 @@ def matches(stored: str | None, password: str) -> bool:
         return False
     try:
         with _turns:
-            return _hasher.verify(stored or _UNMATCHED, prepared)
+            return _hasher.verify(stored or _unmatched(), prepared)
     except (VerificationError, InvalidHashError):
         return False
 
@@ -78,6 +72,12 @@ def matches(stored: str | None, password: str) -> bool:
 def outdated(stored: str) -> bool:
     """Return whether the hash `stored` was made with parameters other than the current ones."""
     return _hasher.check_needs_rehash(stored)
+
+
+def _unmatched() -> str:
+    """Return a hash with the current parameters that no password matches."""
+    cost = f"m={_hasher.memory_cost},t={_hasher.time_cost},p={_hasher.parallelism}"
+    return f"$argon2id$v={RFC_9106_LOW_MEMORY.version}${cost}${'A' * 22}${'A' * 43}"
 
 
 def _prepared(password: str) -> str | None:

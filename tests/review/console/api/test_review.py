@@ -179,8 +179,8 @@ def test_probes(client: TestClient) -> None:
     assert client.get("/livez").json() == client.get("/readyz").json() == {"status": "ok"}
 
 
-def test_without_tables_it_lives_and_is_not_ready(postgres: EmbeddedServer) -> None:
-    bare = connect(postgres.url("without_tables"))
+def test_without_tables_it_lives_and_is_not_ready(path_server: EmbeddedServer) -> None:
+    bare = connect(path_server.url("without_tables"))
     with TestClient(create_app(bare)) as client:
         answer = client.get("/readyz")
         assert client.get("/livez").status_code == 200

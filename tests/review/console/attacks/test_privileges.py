@@ -83,6 +83,6 @@ def test_privileges_that_were_given_by_hand_are_taken_back(engine: Engine) -> No
     assert not may_alter_log(engine)
 
 
-def test_a_role_that_does_not_exist_is_named(postgres: EmbeddedServer) -> None:
+def test_a_role_that_does_not_exist_is_named(path_server: EmbeddedServer) -> None:
     with pytest.raises(DatabaseError, match="'nobody' of MODWATCH_DATABASE_URL does not exist"):
-        upgrade(postgres.url("without_role"), application="nobody")
+        upgrade(path_server.url("without_role"), application="nobody")

@@ -14,6 +14,8 @@ from modwatch.review.console.server import server
 from modwatch.review.people.throttle import FAILURES_PER_ADDRESS
 from review.console.visiting import hidden
 
+pytestmark = pytest.mark.usefixtures("fast_hashes")
+
 #: Logs in with a wrong password from an address that the client, and one that the proxy, claims.
 Guess = Callable[[str], int]
 
@@ -62,7 +64,7 @@ def test_behind_a_proxy_its_word_counts_and_not_the_clients(engine: Engine) -> N
         assert guess("192.0.2.8") == 401  # somebody else, who is not locked out
 
 
-@pytest.mark.parametrize("header", ["", "unknown", "192.0.2.1:99999", "\x01", "a" * 9_000])
-def test_whatever_a_header_says_the_console_answers(engine: Engine, header: str) -> None:
+def test_whatever_a_header_says_the_console_answers(engine: Engine) -> None:
     with guesses(engine, "127.0.0.1") as guess:
-        assert guess(header) in (400, 401, 431)
+        for header in ("", "unknown", "192.0.2.1:99999", "\x01", "a" * 9_000):
+            assert guess(header) in (400, 401, 431), header

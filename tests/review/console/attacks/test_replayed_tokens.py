@@ -22,7 +22,7 @@ OLD, NEW = "a long pass phrase", "another long pass phrase"
 
 
 @pytest.fixture
-def known(engine: Engine, ann: Moderator) -> Moderator:
+def known(engine: Engine, ann: Moderator, fast_hashes: None) -> Moderator:
     """A person with a password, who also comes by the identity provider."""
     people.set_password(engine, ann.id, OLD)
     with engine.begin() as connection:

@@ -42,7 +42,7 @@ class Device:
 
 
 @pytest.fixture
-def lea(engine: Engine) -> Moderator:
+def lea(engine: Engine, fast_hashes: None) -> Moderator:
     person = people.create_moderator(engine, "lea", "lead")
     people.set_password(engine, person.id, GOOD)
     return person
