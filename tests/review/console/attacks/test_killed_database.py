@@ -92,8 +92,10 @@ def test_it_is_started_again_and_ends_with_the_console(
     assert of_the_cluster(home) == []
 
 
-@pytest.mark.parametrize("written", ["postmaster.pid", "modwatch.conf"])
-@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("postmaster.pid", 0.0), ("modwatch.conf", 0.0), ("modwatch.conf", 0.3)],
+)
 def test_a_signal_at_the_start_leaves_nothing_behind(
     console: subprocess.Popen[bytes], home: Path, written: str, seconds: float
 ) -> None:
