@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from acceptance.audit_runs import DAG, FORM, Audits
+from acceptance.audit_runs import DAG, FORM, Audits, eventually
 from modwatch.orchestration.audit_form import FORM as FIELDS
 from modwatch.orchestration.audits import CANCEL, STOP
 
@@ -63,6 +63,7 @@ class Auditor:
         form.get_by_role("button", name="Trigger").click()
         page.wait_for_url("**/runs/manual__*")
         self.airflow.runs[audit] = page.url.rpartition("/runs/")[2]
+        _leave(page)
 
     def approve(self, page: Page, audit: str, note: str) -> None:
         """Find the question among all required actions, read the plan, and approve it."""
@@ -76,21 +77,22 @@ class Auditor:
         page.locator("[name=element_note]").fill(note)
         self._picture(page, "audit-approve")
         self.airflow.settle(audit, "approve")
-        page.get_by_role("button", name="Approve", exact=True).click()
+        with page.expect_response(lambda response: response.request.method == "PATCH") as approved:
+            page.get_by_role("button", name="Approve", exact=True).click()
+        assert approved.value.ok
+        _leave(page)
 
     def watch_the_labels(self, page: Page, audit: str, words: str) -> None:
         """See how far the labels are, and that they could be stopped."""
         self.airflow.until(audit, "label", "deferred")
+        eventually(lambda: words in str(self.airflow.log(audit, "label")))
         page.goto(f"{self._url}/dags/{DAG}/runs/{self.airflow.runs[audit]}/tasks/label")
-        while not page.get_by_text(words).count():
-            page.wait_for_timeout(3_000)  # the triggerer looks now and then
-            page.reload()
-            page.get_by_role("link", name="Required Action").wait_for()
-            page.wait_for_timeout(2_000)
+        expect(page.get_by_text(words).first).to_be_visible()
         page.get_by_role("link", name="Required Action").click()
         for answer in (STOP, CANCEL):
             expect(page.get_by_role("button", name=answer)).to_be_visible()
         self._picture(page, "audit-waiting")
+        _leave(page)
 
     def read_the_report(self, page: Page, audit: str, recall: Mapping[str, Any]) -> None:
         """Open the published report, and find recall with its interval."""
@@ -116,6 +118,11 @@ class Auditor:
     def _picture(self, page: Page, name: str) -> None:
         if _PICTURES:
             page.screenshot(path=Path(_PICTURES) / f"{name}.png")
+
+
+def _leave(page: Page) -> None:
+    """Leave Airflow's page, which would draw and ask the server all the time."""
+    page.goto("about:blank")
 
 
 def _open(form: Locator, section: str) -> None:

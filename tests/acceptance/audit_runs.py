@@ -111,12 +111,16 @@ class Audits:
                 headers={"Authorization": f"Bearer {known.json()['access_token']}"},
             ).raise_for_status()
 
+    def log(self, audit: str, task: str) -> list[dict[str, Any]]:
+        """Return the log of a task's first attempt."""
+        path = f"/dags/{DAG}/dagRuns/{self.runs[audit]}/taskInstances/{task}/logs/1"
+        return list(self.client.get(path)["content"])
+
     def error(self, audit: str, task: str) -> str:
         """Return the last error in the log of a task's first attempt: its name and its words."""
-        path = f"/dags/{DAG}/dagRuns/{self.runs[audit]}/taskInstances/{task}/logs/1"
         told = [
             f"{error['exc_type']}: {error['exc_value']}"
-            for line in self.client.get(path)["content"]
+            for line in self.log(audit, task)
             for error in line.get("error_detail") or []
         ]
         return told[-1] if told else ""
@@ -156,7 +160,7 @@ def eventually(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.5)
+        time.sleep(2)
 
 
 @contextmanager

@@ -17,6 +17,9 @@ from modwatch.stack.airflow import USER, AirflowHome
 _SETTLE = 3
 #: Seconds that a call may take, when all cores are busy.
 _TIMEOUT = 120
+#: Seconds between two polls, at least and at most: ten times what the server takes for one, so
+#: that polls of a busy server do not keep it busy.
+_SHORTEST_PAUSE, _LONGEST_PAUSE, _PAUSE_FACTOR = 1.0, 5.0, 10
 #: Most responses to one question.
 _RESPONSES = 5
 
@@ -157,7 +160,9 @@ class AirflowClient:
         """
         deadline = time.monotonic() + timeout
         while True:
+            asked = time.monotonic()
             by_task = self.task_states(dag_id, run_id)
+            took = time.monotonic() - asked
             state = by_task.get(f"{task}[-1]", "none")
             if state in states:
                 return state
@@ -168,7 +173,7 @@ class AirflowClient:
                     f"{dag_id}.{task} is {state}, not {' or '.join(sorted(states))}; "
                     f"failed: {', '.join(failed) or 'none'}"
                 )
-            time.sleep(0.5)
+            _pause(took)
 
     def runs(self, dag_id: str) -> list[DayRun]:
         """Return the runs of `dag_id`, oldest day first."""
@@ -221,20 +226,27 @@ class AirflowClient:
         """
         deadline = time.monotonic() + timeout
         while True:
+            asked = time.monotonic()
             runs = self.runs(dag_id)
+            took = time.monotonic() - asked
             tick(runs)
             ended = Counter(run.state for run in runs if run.state in ("success", "failed"))
             if ended.total() >= days:
                 return runs
             if time.monotonic() > deadline:
                 raise StackError(f"{dag_id}: {ended.total()} of {days} runs ended in {timeout} s")
-            time.sleep(1.0)
+            _pause(took)
 
     def get(self, path: str, **params: int) -> dict[str, Any]:
         """Return the response of GET `/api/v2{path}`."""
         answer = self._http.get(f"/api/v2{path}", params=params)
         answer.raise_for_status()
         return dict(answer.json())
+
+
+def _pause(took: float) -> None:
+    """Wait until the next poll; the server took these seconds for the last one."""
+    time.sleep(min(max(_SHORTEST_PAUSE, _PAUSE_FACTOR * took), _LONGEST_PAUSE))
 
 
 def _name(task: Mapping[str, Any]) -> str:
