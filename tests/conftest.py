@@ -1,5 +1,6 @@
 """What runs of the whole path share: a PostgreSQL, an MLflow with a champion, installations."""
 
+import gc
 import itertools
 import logging
 import os
@@ -57,6 +58,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "services" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.services)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from what was imported and collected, which stays to the end.
+
+    A full collection of it takes half a second; Accelerate asks for one after each training.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
