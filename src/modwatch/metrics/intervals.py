@@ -6,7 +6,7 @@ has width even if no event was observed. `estimation.ratios` builds on the same 
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -154,6 +154,7 @@ class PartialTotal:
         return min(whole, float(np.dot(left, parts[some])) / (1 - rate))
 
 
+@lru_cache(maxsize=512)  # metrics of one sample share totals
 def _beta_points(rate: float, variance: float) -> Floats:
     """Return quantiles of the beta distribution of rate/weight events in 1/weight trials."""
     if rate <= 0:
@@ -162,7 +163,9 @@ def _beta_points(rate: float, variance: float) -> Floats:
     events, trials = rate / weight, 1 / weight
     if trials - events + 1 <= 0:
         return np.ones(_POINTS.size)
-    return np.asarray(special.betaincinv(events, trials - events + 1, _POINTS), dtype=np.float64)
+    points: Floats = special.betaincinv(events, trials - events + 1, _POINTS)
+    points.flags.writeable = False
+    return points
 
 
 def mid_p(events: float, trials: float) -> tuple[float, float]:

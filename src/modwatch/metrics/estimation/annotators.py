@@ -216,8 +216,9 @@ class _Posterior:
         key = (place * most + labels.given) * most + labels.toxic
         cells, self.cell, count = np.unique(key, return_inverse=True, return_counts=True)
         self._count = count.astype(np.float64)
-        self._place = cells // most**2
-        self._group = self._place % self.groups
+        self._group = cells // most**2 % self.groups
+        #: Places with comments, and which of them each cell has.
+        self._filled, self._place = np.unique(cells // most**2, return_inverse=True)
         toxic, given = cells % most, cells // most % most
         self._toxic, self._other = toxic.astype(np.float64), (given - toxic).astype(np.float64)
         inside = np.bincount(place)
@@ -282,17 +283,20 @@ class _Posterior:
     def _likelihoods(self, at: Floats) -> tuple[Floats, Floats, Floats]:
         """Return log-likelihoods (d, c) jointly with toxic and with not, and the prior's logit."""
         linear = self._design.shape[1]
-        spline = at[:, :linear] @ self._design.T
+        spline = (at[:, :linear] @ self._design.T)[:, self._filled]
         floor, ceiling = np.minimum(at[:, linear : self._width], _MOST).T[:, :, None]
         between = np.log1p(-np.exp(floor) - np.exp(ceiling))
         log_odds = np.logaddexp(floor, between + special.log_expit(spline))
         log_odds -= np.logaddexp(ceiling, between + special.log_expit(-spline))
-        log_odds = log_odds[:, self._place]
-        up, down = (self.logits(at, kind)[:, self._group] for kind in (0, 1))
-        log, toxic, other = special.log_expit, self._toxic, self._other
-        if_toxic = log(log_odds) + toxic * log(-down) + other * log(down)
-        if_other = log(-log_odds) + toxic * log(up) + other * log(-up)
-        return if_toxic, if_other, log_odds
+        # Logarithms by place and by group, of which there are fewer than cells.
+        log, place, group = special.log_expit, self._place, self._group
+        up, down = (self.logits(at, kind) for kind in (0, 1))
+        if_toxic, if_other = log(log_odds)[:, place], log(-log_odds)[:, place]
+        if_toxic += self._toxic * log(-down)[:, group]
+        if_toxic += self._other * log(down)[:, group]
+        if_other += self._toxic * log(up)[:, group]
+        if_other += self._other * log(-up)[:, group]
+        return if_toxic, if_other, log_odds[:, place]
 
 
 def _share(part: Floats, rest: Floats) -> Floats:
