@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from databases import as_owner
 from installation import Installation
-from receivers import Webhook, closed_port, mail_server, webhook
+from receivers import Webhook, closed_port, mail_server, webhook, without_pauses
 from sqlalchemy import Table, insert, update
 
 from conftest import Registry
@@ -271,7 +271,7 @@ def test_what_a_channel_could_not_send_for_long_is_dropped(
         deliver_day(at, 0, BAD)
         for _ in range(outbox.FEWEST_ATTEMPTS):
             with pytest.raises(AlertError, match="webhook"):
-                deliver(at.database, at.alert_channels)
+                deliver(at.database, without_pauses(at.alert_channels))
         shift(queue_url, outbox_message, -13)
         deliver_day(at, 1, GOOD)
     with open_resources(home.settings) as at:
@@ -293,7 +293,7 @@ def test_a_channel_that_is_down_for_a_week_gets_everything_once_and_in_order(
             for number, value in enumerate(values):
                 deliver_day(at, number, value)
                 with pytest.raises(AlertError, match="webhook"):
-                    deliver(at.database, at.alert_channels)
+                    deliver(at.database, without_pauses(at.alert_channels))
                 told = sum(when <= number for _, when in events)
                 assert len(post.messages) == told, "the other channel waits for nothing"
         assert server.requests == []

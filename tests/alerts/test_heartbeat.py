@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from installation import Installation
-from receivers import Webhook, closed_port, webhook
+from receivers import Webhook, closed_port, webhook, without_pauses
 
 from alerts.test_evaluation import FIRST, day, measure, to
 from conftest import Registry
@@ -54,7 +54,7 @@ def check(at: Resources, number: int, hour: int = 13) -> Heartbeat:
     return check_heartbeat(
         at.lake,
         lambda: at.database,
-        at.alert_channels,
+        without_pauses(at.alert_channels),
         now=now,
         hour=12,
         airflow_url="http://airflow:8080/",

@@ -6,10 +6,12 @@ import socket
 import socketserver
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from modwatch.alerts.channels import MailChannel, Retry, WebhookChannel
 
 _LIMIT_SECONDS = 20
 
@@ -152,6 +154,12 @@ def mail_server(**state: Any) -> Iterator[MailServer]:
     server = MailServer(**state)
     with _serving(type("Handler", (_Smtp,), {"state": server})) as server.port:
         yield server
+
+
+def without_pauses(channels: Sequence[WebhookChannel | MailChannel]) -> list[Any]:
+    """Return channels that repeat a failed attempt at once."""
+    at_once = Retry(timeout=0.5, sleep=lambda seconds: None)
+    return [replace(channel, retry=at_once) for channel in channels]
 
 
 def closed_port() -> int:
