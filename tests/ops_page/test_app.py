@@ -19,7 +19,7 @@ from modwatch.alerts.messages.alert import Alert
 from modwatch.lake.schemas import TABLES
 from modwatch.ops_page.app import create_ops_app
 from modwatch.ops_page.day_pages import DagRunOf
-from modwatch.resources import open_resources
+from modwatch.resources import Resources, open_resources
 from modwatch.review.reporting.workload import overview
 from modwatch.tracking.client import connect
 
@@ -49,10 +49,8 @@ def alert(name: str, event: str = "opened", **facts: object) -> Alert:
     )
 
 
-@pytest.fixture
-def home(install: Install) -> Installation:
-    """An installation with one published day and an open incident of a hostile name."""
-    home = install()
+def publish_day(home: Installation) -> Installation:
+    """Publish Monday, with an open incident of a hostile name."""
     home.run(*TO_THE_QUEUE)
     review(home, limit=20)
     home.run("collect_labels", "measure")
@@ -64,21 +62,39 @@ def home(install: Install) -> Installation:
         "since": MONDAY - datetime.timedelta(days=1),
         "words": "psi 0.31",
     }
+    with open_resources(home.settings) as at:
+        open_incident(at)
+        at.lake.replace(
+            "alerts", MONDAY, [pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])]
+        )
+    home.run("publish")
+    return home
+
+
+def open_incident(at: Resources) -> None:
     told = alert(
         "scores<script>",
         severity="critical",
         headline="The scores of <script> differ",
         segment={"sentence": "platform=app: flagged 8.0 % → 37.0 %"},
     )
-    with open_resources(home.settings) as at:
-        post(
-            at.database, (), outbox_message(told, MONDAY, topic="incident", series="scores<script>")
-        )
-        at.lake.replace(
-            "alerts", MONDAY, [pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])]
-        )
-    home.run("publish")
-    return home
+    post(at.database, (), outbox_message(told, MONDAY, topic="incident", series="scores<script>"))
+
+
+@pytest.fixture(scope="module")
+def home(
+    make_installation: Callable[..., Installation], tmp_path_factory: pytest.TempPathFactory
+) -> Installation:
+    """An installation with one published day and an open incident; no test changes it."""
+    return publish_day(make_installation(tmp_path_factory.mktemp("ops")))
+
+
+@pytest.fixture
+def changing(home: Installation, queue_url: str) -> Iterator[Resources]:
+    """The same with a database of its own, in which the incident is open, and nothing waits."""
+    with open_resources(home.but(database_url=queue_url).settings) as at:
+        open_incident(at)
+        yield at
 
 
 @pytest.fixture
@@ -104,54 +120,61 @@ def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestCli
     assert "<script" not in page
 
 
-def test_what_people_do_about_an_incident_is_shown(home: Installation) -> None:
+def test_what_people_do_about_an_incident_is_shown(changing: Resources) -> None:
     name, later = "scores<script>", datetime.date(2999, 1, 1)
-    with open_resources(home.settings) as at:
-        for action in (
-            Action(incident=name, action="acknowledge", person="Ann"),
-            Action(incident=name, action="assign", person="Ann", assignee="Bo <b>"),
-            Action(incident=name, action="silence", person="Ann", until=later),
-        ):
-            record(at.database, action)
-        page = TestClient(create_ops_app(at, anybody, scored)).get("/").text
+    for action in (
+        Action(incident=name, action="acknowledge", person="Ann"),
+        Action(incident=name, action="assign", person="Ann", assignee="Bo <b>"),
+        Action(incident=name, action="silence", person="Ann", until=later),
+    ):
+        record(changing.database, action)
+    page = TestClient(create_ops_app(changing, anybody, scored)).get("/").text
     for text in ("acknowledged by Ann", "assigned to Bo &lt;b&gt;", "silenced until 2999-01-01"):
         assert text in page
     assert ">nobody<" not in page
 
 
 def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(
-    home: Installation,
+    changing: Resources,
 ) -> None:
-    with open_resources(home.settings) as at:
-        for number in range(40):
-            told = alert(f"late{number}", severity="warning", headline=f"Late {number:02}")
-            message = outbox_message(told, MONDAY, topic="incident", series=f"late{number}")
-            post(at.database, (), message)
-        page = TestClient(create_ops_app(at, anybody, scored)).get("/").text
+    for number in range(40):
+        told = alert(f"late{number}", severity="warning", headline=f"Late {number:02}")
+        message = outbox_message(told, MONDAY, topic="incident", series=f"late{number}")
+        post(changing.database, (), message)
+    page = TestClient(create_ops_app(changing, anybody, scored)).get("/").text
     headlines = re.findall(r'<td class="said">([^<]*)', page)
     assert headlines[0].startswith("The scores of")
     assert len(headlines) == 30
     assert "11 more" in page
 
 
-@pytest.mark.parametrize("page", ["airflow", "mlflow", "validation"])
-def test_the_address_of_a_page_about_a_day_leads_to_what_there_is_now(
-    client: TestClient, home: Installation, page: str
+def test_the_address_of_a_page_about_a_day_leads_to_its_run_or_the_page(
+    client: TestClient, home: Installation
 ) -> None:
-    def leads_to() -> str:
-        answer = client.get(f"/days/{MONDAY}/{page}")
-        assert answer.status_code == (200 if page == "validation" else 307)
-        return answer.headers.get("location", answer.text)
+    run = client.get(f"/days/{MONDAY}/airflow")
+    assert run.status_code == 307
+    expected = f"{home.settings.airflow_url}/dags/score_comments/runs/scheduled__1"
+    assert run.headers["location"] == expected
+    page = client.get(f"/days/{MONDAY}/validation")
+    assert page.status_code == 200
+    assert "Comments" in page.text
 
-    first = leads_to()
-    if page == "airflow":
-        assert first == f"{home.settings.airflow_url}/dags/score_comments/runs/scheduled__1"
-    elif page == "validation":
-        assert "Comments" in first
-    else:
-        with connect(home.settings.mlflow_url) as mlflow:
-            number = mlflow.get_experiment_by_name("modwatch").experiment_id
-            runs = mlflow.search_runs([number], "tags.day = '2026-01-05'")
+
+def test_the_address_of_a_day_in_mlflow_leads_to_the_run_that_there_is_now(
+    install: Install,
+) -> None:
+    home = publish_day(install())
+
+    def leads_to() -> str:
+        answer = client.get(f"/days/{MONDAY}/mlflow")
+        assert answer.status_code == 307
+        return answer.headers["location"]
+
+    with open_resources(home.settings) as at, connect(home.settings.mlflow_url) as mlflow:
+        client = TestClient(create_ops_app(at, anybody, scored), follow_redirects=False)
+        first = leads_to()
+        number = mlflow.get_experiment_by_name("modwatch").experiment_id
+        runs = mlflow.search_runs([number], "tags.day = '2026-01-05'")
         assert runs[0].info.run_id in first
         review(home, limit=5)
         home.run("collect_labels", "measure", "publish")
