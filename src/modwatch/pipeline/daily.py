@@ -23,6 +23,7 @@ from modwatch import days
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from modwatch.metrics.drift import Reference
     from modwatch.resources import Resources
@@ -114,40 +115,24 @@ def score_shard(
     source brought are taken as they are.
     """
     from modwatch.scoring import own
-    from modwatch.scoring.shards import (
-        ScoresOnce,
-        digests,
-        pieces,
-        score_rows,
-        staged,
-        stored_pieces,
-    )
+    from modwatch.scoring.shards import ScoresOnce, score_rows, store_shard
 
-    lake, keys = resources.lake, ["piece", "model_version", "digest"]
     columns = _scored_columns(resources, day)
-    stored = stored_pieces(
-        lake.read("staged_scores", day, columns=keys, shard=shard), model_version=model_version
+
+    def scoring() -> Callable[["pa.RecordBatch"], "pa.RecordBatch"]:
+        if columns == own.COLUMNS:
+            return partial(own.own_scores, day=day)
+        return partial(score_rows, scorer=ScoresOnce(resources.scorer(model_version)), day=day)
+
+    return store_shard(
+        resources.lake,
+        day,
+        shard,
+        range(first, end),
+        model_version=model_version,
+        columns=columns,
+        scoring=scoring,
     )
-
-    def is_stored(piece: int, rows: range) -> bool:
-        if piece not in stored:
-            return False
-        planned = lake.read_rows("comments", day, rows, columns=columns)
-        return stored[piece] == set(digests(planned).tolist())
-
-    all_pieces = pieces(range(first, end)).items()
-    left = {piece: rows for piece, rows in all_pieces if not is_stored(piece, rows)}
-    score_batch = partial(own.own_scores, day=day)
-    if left and columns != own.COLUMNS:
-        score_batch = partial(
-            score_rows, scorer=ScoresOnce(resources.scorer(model_version)), day=day
-        )
-    for piece, rows in left.items():
-        comments = lake.read_rows("comments", day, rows, columns=columns)
-        scored, digest = score_batch(comments), digests(comments)
-        batch = staged(scored, shard=shard, piece=piece, digest=digest)
-        lake.replace("staged_scores", day, [batch], shard=shard, piece=piece)
-    return lake.count("staged_scores", day, shard=shard)
 
 
 def score(resources: "Resources", day: datetime.date) -> int:

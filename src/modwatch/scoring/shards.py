@@ -2,7 +2,7 @@
 
 import datetime
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.errors import ModelError, OutdatedTableError
+from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import SCORES, STAGED_SCORES
 from modwatch.scoring.scorer import Predictions, Scorer
 
@@ -132,6 +133,52 @@ def stored_pieces(scores: Iterable[pa.RecordBatch], *, model_version: str) -> di
         for piece, digest in zip(*columns, strict=True):
             found.setdefault(piece, set()).add(digest)
     return found
+
+
+def store_shard(
+    lake: Lake,
+    day: datetime.date,
+    shard: int,
+    rows: range,
+    *,
+    model_version: str,
+    columns: Sequence[str],
+    scoring: Callable[[], Callable[[pa.RecordBatch], pa.RecordBatch]],
+) -> int:
+    """Score the pieces of a shard that are not stored; return how many comments the shard holds.
+
+    A piece is stored as soon as it is scored, and is kept if it has exactly the comments of this
+    plan, as they are now.
+
+    Args:
+        lake: where the comments are, and the table `staged_scores`.
+        day: of the comments.
+        shard: number of the shard.
+        rows: its comments, by their numbers in the source.
+        model_version: that scores the day.
+        columns: of the comments, that scores are made from.
+        scoring: called once if a piece is left, returns what scores a batch of comments.
+    """
+    keys = ["piece", "model_version", "digest"]
+    stored = stored_pieces(
+        lake.read("staged_scores", day, columns=keys, shard=shard), model_version=model_version
+    )
+
+    def comments(part: range) -> pa.RecordBatch:
+        return lake.read_rows("comments", day, part, columns=columns)
+
+    left = {
+        piece: part
+        for piece, part in pieces(rows).items()
+        if piece not in stored or stored[piece] != set(digests(comments(part)).tolist())
+    }
+    if left:
+        score = scoring()
+        for piece, part in left.items():
+            batch = comments(part)
+            scored = staged(score(batch), shard=shard, piece=piece, digest=digests(batch))
+            lake.replace("staged_scores", day, [scored], shard=shard, piece=piece)
+    return lake.count("staged_scores", day, shard=shard)
 
 
 class ScoresOnce:
