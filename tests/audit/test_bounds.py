@@ -13,9 +13,10 @@ from simulated_audits import draw_positives, simulate
 from audit.drawing import counts
 from audit.making import Auditor, label_all, make_comments, make_plan
 from modwatch.audit.design import DesignOptions, ScoreCounts, design
-from modwatch.audit.estimates import ENOUGH_POSITIVES, METRICS, AuditEstimator, Estimate
+from modwatch.audit.estimates import ENOUGH_POSITIVES, AuditEstimator, Estimate
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.labels import AuditLabel, unlabelled
+from modwatch.audit.metric_intervals import METRICS
 from modwatch.audit.results import computed
 from modwatch.audit.stratified import StratumCounts, WeightedCounts
 from modwatch.audit.verify import read_evidence

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from simulated_audits import draw_positives
 
 from audit.drawing import counts
-from modwatch.audit.estimates import ENOUGH_POSITIVES, METRICS, AuditEstimator
+from modwatch.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.audit.intervals import IntervalOptions
+from modwatch.audit.metric_intervals import METRICS
 from modwatch.audit.stratified import StratumCounts
 from modwatch.errors import MetricInputError
 

@@ -15,8 +15,9 @@ import math
 import numpy as np
 import pytest
 
-from modwatch.audit.estimates import AuditEstimator, SideShare
+from modwatch.audit.estimates import AuditEstimator
 from modwatch.audit.sample_size import required_labels
+from modwatch.audit.side_share import SideShare
 from modwatch.audit.stratified import StratumCounts
 
 TABLE_2 = {

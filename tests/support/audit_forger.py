@@ -12,8 +12,7 @@ from modwatch.audit.evidence import Event
 from modwatch.audit.labels import AuditLabel, key_of
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.publication import Publication, published_files
-from modwatch.audit.results import computed, to_json
-from modwatch.audit.verify import read_evidence
+from modwatch.audit.verify import recomputed
 from modwatch.audits import register
 from modwatch.audits.register import REGISTER
 from modwatch.lake.files import Folder
@@ -58,7 +57,7 @@ def forge(
     names = {name for each in chain for name in each.files}
     if redo and files.RESULT in names:
         folder[files.CHAIN] = evidence.written(_rechained(chain, folder, event)).encode()
-        folder[files.RESULT] = to_json(computed(read_evidence(folder)))
+        folder[files.RESULT] = recomputed(folder)
     if redo and files.REPORT in names:
         signed = _rechained(chain[:-1], folder, event)
         of = Publication.from_json(folder[files.PUBLICATION])

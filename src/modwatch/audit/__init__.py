@@ -40,10 +40,11 @@ from modwatch.audit.design import Design, DesignOptions, ScoreCounts, SideDesign
 from modwatch.audit.design import design as design_audit
 from modwatch.audit.draw import Drawn, DrawnComment, Scored
 from modwatch.audit.draw import draw as draw_sample
-from modwatch.audit.estimates import METRICS, AuditEstimator, Estimate
+from modwatch.audit.estimates import AuditEstimator, Estimate
 from modwatch.audit.evidence import Event
 from modwatch.audit.intervals import IntervalOptions, interval
 from modwatch.audit.labels import AuditLabel, final_labels
+from modwatch.audit.metric_intervals import METRICS
 from modwatch.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
 from modwatch.audit.recalibration import Calibration, KnownLabels, calibrated, prior_shift
 from modwatch.audit.results import Evidence

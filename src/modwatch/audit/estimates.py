@@ -1,8 +1,7 @@
 """Precision, recall and the other metrics of an audit, with intervals or the reason there is none.
 
-Flagged and unflagged comments are sampled separately. Metrics of both sides (recall, F1, accuracy,
-prevalence, specificity) get their interval from those of the two sides by the method of variance
-estimates recovery (Zou & Donner 2008), which keeps the asymmetry of both.
+Flagged and unflagged comments are sampled separately; `metric_intervals` makes a metric and its
+interval of those of the two sides.
 
 Where there are too few positives for a value, there is a bound: the metric at the ends of the two
 sides. It contains the interval that a value would have had, so that choosing between the two by the
@@ -12,95 +11,31 @@ Drawn comments without a final label may be either. Each end takes the label tha
 towards it (worst-case bounds, Manski 1989), and allows for sampling on top.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from modwatch.audit.intervals import IntervalOptions, interval
+from modwatch.audit.intervals import IntervalOptions
+from modwatch.audit.metric_intervals import METHODS, METRICS, SIDES_OF, SIGNS
+from modwatch.audit.side_share import IntervalEstimate, SideShare
 from modwatch.audit.stratified import WeightedCounts
 from modwatch.errors import MetricInputError
 from modwatch.metrics.inputs import Floats
 
+#: Metrics with an upper bound where there are too few positives for a value: few are good news.
+BOUNDED_ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")
+
+#: Metrics of the negatives, of which both sides need some.
+_OF_NEGATIVES = ("specificity", "false_positive_rate")
+
 #: Positives among the labels of a side below which its metrics are not estimated.
 ENOUGH_POSITIVES = 3
 
-#: Comments: what is rounded to whole comments is not rounded further for this.
-_ROUNDING = 1e-6
-
-#: Comments by which a count moves at least, or to its end, in the interval of a quotient.
-_FEW = 3.0
-
 #: Labels of flagged comments that suffice for precision even with fewer positives.
 _ENOUGH_LABELS = 30
-
-
-@dataclass(frozen=True, kw_only=True)
-class IntervalEstimate:
-    """Value, ends of the interval and standard error (…)."""
-
-    value: Floats
-    low: Floats
-    high: Floats
-    error: Floats
-
-
-@dataclass(frozen=True, kw_only=True)
-class SideShare(IntervalEstimate):
-    """The share of positives (…) on one side of the decision."""
-
-    comments: int
-    variance: Floats
-    #: Whether ends of sums and quotients allow for counts being whole.
-    whole: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        counts: WeightedCounts | None,
-        comments: int,
-        options: IntervalOptions,
-        found: float | Floats = 0.0,
-        most: int | None = None,
-    ) -> "SideShare":
-        """Return the share estimated from the labels of one side; None means no labels.
-
-        `found` (…): positives of the other side for each comment of this one. For `most`, see
-        `AuditEstimator.most_intervals`.
-        """
-        if counts is None:  # never reported: `AuditEstimator.estimate` gives the reason instead
-            zero, high = np.zeros(()), np.ones(()) if comments else np.zeros(())
-            return cls(
-                comments=comments, value=zero, low=zero, high=high, error=zero, variance=zero
-            )  # fmt: skip
-        low, high = _interval(counts, options, found, most)
-        return cls(
-            comments=comments,
-            value=counts.rate,
-            low=np.minimum(low, counts.rate),
-            high=np.maximum(high, counts.rate),
-            error=np.sqrt(counts.variance),
-            variance=counts.variance,
-        )
-
-
-def _interval(
-    counts: WeightedCounts, options: IntervalOptions, found: float | Floats, most: int | None
-) -> tuple[Floats, Floats]:
-    """Return the ends (…) of the interval, those of most repetitions between those of others."""
-    rate = counts.rate
-    if most is None or rate.size <= most or not counts.unseen.any():
-        return interval(counts, options, found)
-    order = np.argsort(rate, kind="stable")
-    some = order[np.unique(np.linspace(0, rate.size - 1, most).astype(np.int64))]
-    some = some[np.unique(rate[some], return_index=True)[1]]
-    others = np.broadcast_to(found, rate.shape)[some]
-    low, high = interval(replace(counts, positives=counts.positives[some]), options, others)
-    below = np.interp(rate, rate[some], rate[some] - low)
-    above = np.interp(rate, rate[some], high - rate[some])
-    return np.clip(rate - below, 0, 1), np.clip(rate + above, 0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,10 +109,24 @@ class AuditEstimator:
 
         MetricInputError for another metric.
         """
+        estimate = self.counted(metric)
+        if estimate.reason:
+            return self._bounded(estimate) if estimate.labels_needed else estimate
+        value, low, high, error = _floats(self.interval_estimate(metric))
+        if self.extremes.keys() & {*SIDES_OF[metric]}:
+            _, low_if, high_if, _ = _floats(self._interval(metric))
+            estimate = replace(estimate, low_if_random=low_if, high_if_random=high_if)
+        return replace(estimate, value=value, low=low, high=high, error=error)
+
+    def counted(self, metric: str) -> Estimate:
+        """Return what `estimate` does, without value, interval or bound: they are expensive.
+
+        MetricInputError for a metric that is none of `METRICS`.
+        """
         _validate(metric)
-        sides = [self._labelled(name) for name in _SIDES[metric]]
+        sides = [self._labelled(name) for name in SIDES_OF[metric]]
         reason, needed, needed_side = _insufficient(metric, sides)
-        estimate = Estimate(
+        return Estimate(
             metric=metric,
             labels=sum(side.labels for side in sides),
             positives=sum(side.positives for side in sides),
@@ -187,13 +136,10 @@ class AuditEstimator:
             labels_needed_side=needed_side,
             all_labelled=all(side.labels == side.comments for side in sides),
         )
-        if reason:
-            return self._bounded(estimate) if needed else estimate
-        value, low, high, error = _floats(self.interval_estimate(metric))
-        if self.extremes.keys() & {*_SIDES[metric]}:
-            _, low_if, high_if, _ = _floats(self._interval(metric))
-            estimate = replace(estimate, low_if_random=low_if, high_if_random=high_if)
-        return replace(estimate, value=value, low=low, high=high, error=error)
+
+    def estimates(self, metrics: Sequence[str] = METRICS) -> list[Estimate]:
+        """Return several of `METRICS`, by default all."""
+        return [self.estimate(metric) for metric in metrics]
 
     def insufficient(self, metric: str) -> str:
         """Return the reason why `estimate` gives no value; "" where it gives one.
@@ -201,11 +147,7 @@ class AuditEstimator:
         MetricInputError for a metric that is none of `METRICS`.
         """
         _validate(metric)
-        return _insufficient(metric, [self._labelled(name) for name in _SIDES[metric]])[0]
-
-    def estimates(self) -> list[Estimate]:
-        """Return all of `METRICS`."""
-        return [self.estimate(metric) for metric in METRICS]
+        return _insufficient(metric, [self._labelled(name) for name in SIDES_OF[metric]])[0]
 
     def interval_estimate(self, metric: str) -> IntervalEstimate:
         """Return the metric (…), however few labels there are: for simulations."""
@@ -225,13 +167,13 @@ class AuditEstimator:
         """Return the largest or smallest value (…) of the metric at the ends of its sides."""
         _validate(metric)
         at_ends = []
-        for name, sign in zip(_SIDES[metric], _SIGNS[metric], strict=True):
+        for name, sign in zip(SIDES_OF[metric], SIGNS[metric], strict=True):
             rises = (sign > 0) == upper
             side = self._share(name, mirrored=sign < 0, missing=int(rises))
             end = side.high if rises else side.low
             zero = np.zeros_like(end)
             at_ends.append(replace(side, value=end, low=end, high=end, variance=zero, error=zero))
-        bound, interval_ = _METHODS[metric](*at_ends).value, self.interval_estimate(metric)
+        bound, interval_ = METHODS[metric](*at_ends).value, self.interval_estimate(metric)
         # Whole comments may lie a little beyond the ends of the sides.
         if upper:
             return np.maximum(bound, interval_.high)
@@ -268,10 +210,10 @@ class AuditEstimator:
 
         `rises` and `falls` are their labels on the sides with which the metric rises and falls.
         """
-        found = _METHODS[metric](
+        found = METHODS[metric](
             *(
                 self._share(name, mirrored=sign < 0, missing=rises if sign > 0 else falls)
-                for name, sign in zip(_SIDES[metric], _SIGNS[metric], strict=True)
+                for name, sign in zip(SIDES_OF[metric], SIGNS[metric], strict=True)
             )
         )
         # Of ends that are the value itself, rounding may make others.
@@ -307,15 +249,6 @@ class AuditEstimator:
         found = self.comments[0] * flagged.value / max(self.comments[1], 1)
         side = SideShare.of(counts, self.comments[1], options, found, self.most_intervals)
         return replace(side, whole=self.whole)
-
-
-def sides_of(metric: str) -> tuple[str, ...]:
-    """Return the sides whose labels a metric depends on.
-
-    >>> sides_of("precision")
-    ('flagged',)
-    """
-    return _SIDES[metric]
 
 
 def _floats(estimate: IntervalEstimate) -> tuple[float, float, float, float]:
@@ -377,176 +310,3 @@ def _insufficient(metric: str, sides: list[_Labelled]) -> tuple[str, int | None,
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _own_share(side: SideShare) -> IntervalEstimate:
-    return side
-
-
-def _recall(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
-    """TP/(TP+FN), unbiased to second order."""
-    tp, fn = flagged.comments * flagged.value, unflagged.comments * unflagged.value
-    plain = _quotient(tp, tp + fn)
-    spread = _relative_variance(flagged), _relative_variance(unflagged)
-    bias = plain * (1 - plain) ** 2 * spread[1] - plain**2 * (1 - plain) * spread[0]
-    low, high = _odds_ends(flagged, unflagged, 0.0)
-    value = np.clip(plain - bias, low, high)
-    error = plain * (1 - plain) * np.sqrt(spread[0] + spread[1])
-    return IntervalEstimate(value=value, low=low, high=high, error=error)
-
-
-def _f1(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
-    """2TP/(2TP+FP+FN) = 2TP/(flagged + TP + FN)."""
-    tp, fn = flagged.comments * flagged.value, unflagged.comments * unflagged.value
-    value = _quotient(2 * tp, flagged.comments + tp + fn)
-    low, high = _odds_ends(flagged, unflagged, float(flagged.comments))
-    low, high = 2 * low, 2 * high
-    # d/dTP and d/dFN of the quotient.
-    total = np.maximum(flagged.comments + tp + fn, 1e-100)
-    by_tp, by_fn = 2 * (flagged.comments + fn) / total**2, 2 * tp / total**2
-    error = np.sqrt(
-        (by_tp * flagged.comments) ** 2 * flagged.variance
-        + (by_fn * unflagged.comments) ** 2 * unflagged.variance
-    )
-    low, high = np.minimum(low, value), np.clip(high, value, 1)
-    return IntervalEstimate(value=value, low=low, high=high, error=error)
-
-
-def _specificity(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
-    """TN/(TN+FP): recall with the roles of the sides and of the labels exchanged."""
-    return _recall(_negatives(unflagged), _negatives(flagged))
-
-
-def _false_positive_rate(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
-    """FP/(FP+TN) = 1 − specificity."""
-    return _recall(_negatives(flagged), _negatives(unflagged))
-
-
-def _negatives(side: SideShare) -> SideShare:
-    """Return the share of negatives."""
-    return replace(side, value=1 - side.value, low=1 - side.high, high=1 - side.low)
-
-
-def _accuracy(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
-    """1 − (FP + FN)/N."""
-    total = max(flagged.comments + unflagged.comments, 1)
-    wrong = (flagged.comments * (1 - flagged.value) + unflagged.comments * unflagged.value) / total
-    below, above = _distances(flagged), _distances(unflagged)[::-1]
-    return _sum(1 - wrong, (below, above), (flagged, unflagged), total)
-
-
-def _prevalence(flagged: SideShare, unflagged: SideShare) -> IntervalEstimate:
-    """(TP + FN)/N: the share of positives among all comments."""
-    total = max(flagged.comments + unflagged.comments, 1)
-    value = (flagged.comments * flagged.value + unflagged.comments * unflagged.value) / total
-    distances = _distances(flagged), _distances(unflagged)
-    return _sum(value, distances, (flagged, unflagged), total)
-
-
-def _distances(side: SideShare) -> tuple[Floats, Floats]:
-    """Return how far the ends lie below and above the value, in comments."""
-    return side.comments * (side.value - side.low), side.comments * (side.high - side.value)
-
-
-def _sum(
-    value: Floats,
-    distances: tuple[tuple[Floats, Floats], tuple[Floats, Floats]],
-    sides: tuple[SideShare, SideShare],
-    total: int,
-) -> IntervalEstimate:
-    """Return a sum of independent parts: squared distances to the ends add up."""
-    below, above = zip(*distances, strict=True)
-    variance = sum(side.comments**2 * side.variance for side in sides)
-    low, high = total * value - np.hypot(*below), total * value + np.hypot(*above)
-    if sides[0].whole:
-        low, high = np.floor(low + _ROUNDING), np.ceil(high - _ROUNDING)
-    return IntervalEstimate(
-        value=value,
-        low=np.clip(low / total, 0, 1),
-        high=np.clip(high / total, 0, 1),
-        error=np.sqrt(variance) / total,
-    )
-
-
-def _odds_ends(flagged: SideShare, unflagged: SideShare, fixed: float) -> tuple[Floats, Floats]:
-    """Return the ends of TP/(fixed + TP + FN), from the logarithm of (fixed + FN)/TP.
-
-    Each count moves from its value towards its end by its part of the distance, but by at least
-    `_FEW` comments or to its end: counts are whole, and few do not add up like variances.
-    """
-    tp, fn = (
-        side.comments * np.stack([side.value, side.low, side.high]) for side in (flagged, unflagged)
-    )
-    few, many = _moved(tp, fixed + fn, fewer=True), _moved(tp, fixed + fn, fewer=False)
-    least_step = _FEW if flagged.whole else 0.0
-    low = np.maximum(np.minimum(few[0], tp[0] - least_step), tp[1])
-    most = np.minimum(np.maximum(few[1] - fixed, fn[0] + least_step), fn[2])
-    high = np.minimum(np.maximum(many[0], tp[0] + least_step), tp[2])
-    least = np.maximum(np.minimum(many[1] - fixed, fn[0] - least_step), fn[1])
-    return (
-        np.where(tp[1] > 0, _quotient(low, fixed + low + most), 0.0),
-        np.where(tp[2] > 0, _quotient(high, fixed + high + least), 0.0),
-    )
-
-
-def _moved(part: Floats, other: Floats, *, fewer: bool) -> tuple[Floats, Floats]:
-    """Return both counts where their quotient is smallest or largest; each is value, low, high."""
-    # A count of 0 has no logarithm; the end is then decided by the other count.
-    one, two = (np.log(np.maximum(count, 1e-300)) for count in (part, other))
-    by = one[1] - one[0] if fewer else one[2] - one[0]
-    more = two[2] - two[0] if fewer else two[1] - two[0]
-    distance = np.maximum(np.hypot(by, more), 1e-300)
-    return np.exp(one[0] + by * np.abs(by) / distance), np.exp(
-        two[0] + more * np.abs(more) / distance
-    )
-
-
-def _relative_variance(side: SideShare) -> Floats:
-    """Return the squared coefficient of variation; 0 where there are no positives."""
-    return _quotient(side.variance, side.value**2)
-
-
-def _quotient(part: Floats, whole: Floats) -> Floats:
-    return np.divide(part, whole, out=np.zeros(np.shape(part)), where=np.asarray(whole) > 0)
-
-
-#: By metric: a function of one side, or of the flagged and the unflagged side.
-_METHODS: dict[str, Callable[..., IntervalEstimate]] = {
-    "prevalence_unflagged": _own_share,
-    "precision": _own_share,
-    "recall": _recall,
-    "f1": _f1,
-    "accuracy": _accuracy,
-    "prevalence": _prevalence,
-    "specificity": _specificity,
-    "false_positive_rate": _false_positive_rate,
-    "negative_predictive_value": _negatives,
-}
-
-METRICS = tuple(_METHODS)
-
-_SIDES = {
-    "prevalence_unflagged": ("unflagged",),
-    "negative_predictive_value": ("unflagged",),
-    "precision": ("flagged",),
-    **dict.fromkeys(
-        ("recall", "f1", "accuracy", "prevalence", "specificity", "false_positive_rate"),
-        ("flagged", "unflagged"),
-    ),
-}
-
-#: By metric: whether it rises (1) or falls (−1) with the share of positives on each of its sides.
-_SIGNS = {
-    "prevalence_unflagged": (1,),
-    "negative_predictive_value": (-1,),
-    "precision": (1,),
-    **dict.fromkeys(("recall", "f1", "accuracy", "specificity"), (1, -1)),
-    "prevalence": (1, 1),
-    "false_positive_rate": (-1, 1),
-}
-
-#: Metrics of the negatives, of which both sides need some.
-_OF_NEGATIVES = ("specificity", "false_positive_rate")
-
-#: Metrics with an upper bound where there are too few positives for a value: few are good news.
-BOUNDED_ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")

@@ -98,25 +98,25 @@ def _lower(counts: WeightedCounts, tail: float) -> Floats:
 def _upper(counts: WeightedCounts, tail: float, hidden_share: float, found: Floats) -> Floats:
     """Return the largest share, over hidden shares, under which the estimate is not too small."""
     visible = pattern(counts)
-    highest = counts.rate.copy()
-    for most in sorted({0.0, hidden_share / 2, hidden_share}):
-        # Factors of the shape, on a logarithmic scale, up to a rate of 1 in every cell.
-        shape = (1 - most) * visible + most
-        least = np.where(shape > _LEAST, shape, 1.0).min(-1)
-        low, high = np.log(np.maximum(counts.rate, _LEAST)), -np.log(least)
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            rates = _rates(np.exp(middle), visible, most, found)
-            likely = _below(counts, rates) >= tail
-            if most:
-                likely &= _possible(counts, rates)
-            low, high = np.where(likely, middle, low), np.where(likely, high, middle)
-        highest = np.maximum(highest, _share(counts, _rates(np.exp(high), visible, most, found)))
-    return highest
+    # All hidden shares (h, 1…) at once.
+    most = np.array(sorted({0.0, hidden_share / 2, hidden_share}))
+    most = most.reshape(-1, *(1 for _ in counts.rate.shape))
+    # Factors of the shape, on a logarithmic scale, up to a rate of 1 in every cell.
+    shape = (1 - most[..., None]) * visible + most[..., None]
+    high = -np.log(np.where(shape > _LEAST, shape, 1.0).min(-1))
+    low = np.broadcast_to(np.log(np.maximum(counts.rate, _LEAST)), high.shape)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        rates = _rates(np.exp(middle), visible, most, found)
+        likely = _below(counts, rates) >= tail
+        likely &= (most == 0) | _possible(counts, rates)
+        low, high = np.where(likely, middle, low), np.where(likely, high, middle)
+    shares = _share(counts, _rates(np.exp(high), visible, most, found))
+    return np.asarray(np.maximum(counts.rate, shares.max(0)))
 
 
-def _rates(share: Floats, visible: Floats, most: float, found: Floats) -> Floats:
-    """Return the rates (…, C) at a share, `most` of all positives being spread evenly.
+def _rates(share: Floats, visible: Floats, most: Floats, found: Floats) -> Floats:
+    """Return the rates (…, C) at a share, `most` (…) of all positives being spread evenly.
 
     Of the positives of these cells that is `most` × (share + found) / share, at most all.
     """

@@ -17,16 +17,12 @@ from scipy import special
 
 from modwatch.audit.arguments import Ints
 from modwatch.audit.draw import DrawnComment
-from modwatch.audit.estimates import (
-    BOUNDED_ABOVE,
-    AuditEstimator,
-    Estimate,
-    IntervalEstimate,
-    sides_of,
-)
+from modwatch.audit.estimates import BOUNDED_ABOVE, AuditEstimator, Estimate
 from modwatch.audit.intervals import IntervalOptions
 from modwatch.audit.labels import AuditLabel, blind_labels, key_of
+from modwatch.audit.metric_intervals import SIDES_OF
 from modwatch.audit.plan import SIDES, AuditPlan
+from modwatch.audit.side_share import IntervalEstimate
 from modwatch.audit.stratified import WeightedCounts
 from modwatch.metrics.agreement import CONTRADICTED, agreement_beyond_chance
 from modwatch.metrics.estimation.annotators import (
@@ -176,13 +172,13 @@ class ImputedEstimator:
 
         `positives` are those expected among the labelled comments, to the nearest whole number.
         """
-        made = self._typical.estimate(metric)
-        if made.value is None:
+        made = self._typical.counted(metric)
+        if made.reason:
             return self._bounded(made) if made.labels_needed else made
         ends = self.draws.interval_estimate(metric)
         value, (low, high) = float(np.mean(ends.value)), self._ends(ends)
         random: tuple[float | None, float | None] = None, None
-        if self.draws.extremes.keys() & {*sides_of(metric)}:
+        if self.draws.extremes.keys() & {*SIDES_OF[metric]}:
             random = self._ends(self.draws.plain_interval(metric))
         return replace(
             made,
@@ -205,7 +201,6 @@ class ImputedEstimator:
     def _bounded(self, made: Estimate) -> Estimate:
         """Return an estimate without a value with its bound, where the labels give one."""
         upper = made.metric in BOUNDED_ABOVE
-        made = replace(made, bound=None, low=None, high=None)
         if not self.options.tails[int(upper)]:
             return made
         ends = self.draws.interval_estimate(made.metric)
@@ -218,25 +213,27 @@ class ImputedEstimator:
 
     def _ends(self, ends: IntervalEstimate) -> tuple[float, float]:
         """Return the ends of the mixture, as far as the plan asks for them."""
-        tails = self.options.tails
-        low = self._quantile(ends, tails[0]) if tails[0] else 0.0
-        return low, self._quantile(ends, 1 - tails[1]) if tails[1] else 1.0
+        below, above = self.options.tails
+        low, high = self._quantiles(ends, np.array([below, 1 - above])).tolist()
+        return low if below else 0.0, high if above else 1.0
 
-    def _quantile(self, ends: IntervalEstimate, at: float) -> float:
-        """Return a quantile of the mixture of the confidence distributions of the draws.
+    def _quantiles(self, ends: IntervalEstimate, at: Floats) -> Floats:
+        """Return quantiles (k,) of the mixture of the confidence distributions of the draws.
 
         Each is normal on both sides of its value, with its own width on either.
         """
         width = -special.ndtri(self.draws.options.tails[0])
         below = np.maximum(ends.value - ends.low, _NARROW) / width
         above = np.maximum(ends.high - ends.value, _NARROW) / width
-        low, high = float(np.min(ends.low)) - 1.0, float(np.max(ends.high)) + 1.0
+        value, below, above = np.broadcast_arrays(np.atleast_1d(ends.value), below, above)
+        low = np.full(at.shape, float(np.min(ends.low)) - 1.0)
+        high = np.full(at.shape, float(np.max(ends.high)) + 1.0)
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            away = middle - ends.value
-            chance = float(np.mean(special.ndtr(away / np.where(away < 0, below, above))))
-            low, high = (middle, high) if chance < at else (low, middle)
-        return float(np.clip(high, 0.0, 1.0))
+            away = middle[:, None] - value
+            chance = special.ndtr(away / np.where(away < 0, below, above)).mean(axis=1)
+            low, high = np.where(chance < at, middle, low), np.where(chance < at, high, middle)
+        return np.asarray(np.clip(high, 0.0, 1.0))
 
 
 def _expected(counts: WeightedCounts | None) -> WeightedCounts | None:

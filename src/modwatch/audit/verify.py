@@ -4,6 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from modwatch.audit import identities
@@ -153,6 +154,28 @@ def read_evidence(folder: Mapping[str, bytes]) -> Evidence:
         AuditError: a stage is not labelled and the labelling was not stopped, or a file is missing
             or cannot be read.
     """
+    return _evidence(_evidence_files(folder))
+
+
+def recomputed(folder: Mapping[str, bytes], *, form: int | None = None) -> bytes:
+    """Return the result that follows from the other files, in a format, by default the latest.
+
+    A process computes it once for the same files: the intervals take a second.
+
+    Raises:
+        AuditError: see `read_evidence`.
+    """
+    plan = AuditPlan.from_json(_text(folder, PLAN))
+    return _recomputed(_evidence_files(folder), form or format_of(plan))
+
+
+@lru_cache(maxsize=8)
+def _recomputed(contents: tuple[bytes, ...], form: int) -> bytes:
+    return to_json(computed(_evidence(contents), form=form))
+
+
+def _evidence_files(folder: Mapping[str, bytes]) -> tuple[bytes, ...]:
+    """Return what the result follows from: plan, each sample, numbers of comments, and labels."""
     plan = AuditPlan.from_json(_text(folder, PLAN))
     chain = read(_text(folder, CHAIN))
     done = sum(event.action == "labelled" for event in chain)
@@ -161,11 +184,17 @@ def read_evidence(folder: Mapping[str, bytes]) -> Evidence:
             f"audit {plan.audit!r}: {done} of {plan.stages} stages are labelled, and the labelling "
             "was not stopped; draw the next stage, or stop the labelling"
         )
+    names = [PLAN, *map(sample_file, range(1, done + 1)), population_file(done), labels_file(done)]
+    return tuple(_content(folder, name) for name in names)
+
+
+def _evidence(contents: tuple[bytes, ...]) -> Evidence:
+    plan, *samples, population, labels = contents
     return Evidence(
-        plan=plan,
-        samples=[_drawn(folder, stage) for stage in range(1, done + 1)],
-        population=_population(folder, done),
-        labels=_labels(folder, done),
+        plan=AuditPlan.from_json(plan.decode()),
+        samples=[read_sample(each) for each in samples],
+        population=read_population(population),
+        labels=read_labels(labels),
     )
 
 
@@ -288,10 +317,10 @@ def _sample(
 
 def _result(folder: Mapping[str, bytes]) -> Iterator[str]:
     """Yield whether the result differs from the recomputed one."""
-    sealed, evidence = folder[RESULT], read_evidence(folder)
-    form = _form(sealed, evidence.plan)
-    recomputed = to_json(computed(evidence, form=form))
-    if sealed != recomputed and not _equal_but_rounding(sealed, recomputed):
+    sealed = folder[RESULT]
+    form = _form(sealed, AuditPlan.from_json(_text(folder, PLAN)))
+    follows = recomputed(folder, form=form)
+    if sealed != follows and not _equal_but_rounding(sealed, follows):
         yield f"{RESULT} does not follow from the sample and the labels"
 
 
@@ -340,32 +369,32 @@ def _without_confirmation(
         )
 
 
-def _equal_but_rounding(sealed: bytes, recomputed: bytes) -> bool:
+def _equal_but_rounding(sealed: bytes, follows: bytes) -> bool:
     """Return whether two results differ only by rounding, and by fields of later versions."""
     try:
         document = json.loads(sealed)
-        drawn = b'"label_errors"' in recomputed
+        drawn = b'"label_errors"' in follows
         tolerance = _DRAWS_ROUNDING if drawn else _ROUNDING
-        return to_json(document) == sealed and _close(document, json.loads(recomputed), tolerance)
+        return to_json(document) == sealed and _close(document, json.loads(follows), tolerance)
     except (ValueError, RecursionError):
         return False
 
 
-def _close(sealed: Any, recomputed: Any, tolerance: float) -> bool:
-    if type(sealed) is not type(recomputed):
+def _close(sealed: Any, follows: Any, tolerance: float) -> bool:
+    if type(sealed) is not type(follows):
         return False
     if isinstance(sealed, dict):
-        known = sealed.keys() | (recomputed.keys() & _LATER_FIELDS)
-        return known == recomputed.keys() and all(
-            _close(sealed[name], recomputed[name], tolerance) for name in sealed
+        known = sealed.keys() | (follows.keys() & _LATER_FIELDS)
+        return known == follows.keys() and all(
+            _close(sealed[name], follows[name], tolerance) for name in sealed
         )
     if isinstance(sealed, list):
-        return len(sealed) == len(recomputed) and all(
-            _close(one, other, tolerance) for one, other in zip(sealed, recomputed, strict=True)
+        return len(sealed) == len(follows) and all(
+            _close(one, other, tolerance) for one, other in zip(sealed, follows, strict=True)
         )
     if isinstance(sealed, float):
-        return math.isclose(sealed, recomputed, rel_tol=tolerance, abs_tol=tolerance**2)
-    return bool(sealed == recomputed)
+        return math.isclose(sealed, follows, rel_tol=tolerance, abs_tol=tolerance**2)
+    return bool(sealed == follows)
 
 
 def _drawn(folder: Mapping[str, bytes], stage: int) -> tuple[DrawnComment, ...]:

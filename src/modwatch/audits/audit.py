@@ -27,9 +27,9 @@ from modwatch.audit.labels import AuditLabel, conflicts, labelled, refuse_confli
 from modwatch.audit.levels import Level
 from modwatch.audit.plan import AuditPlan
 from modwatch.audit.publication import Publication, published_files
-from modwatch.audit.results import Document, computed, to_json
+from modwatch.audit.results import Document
 from modwatch.audit.seeds import PUBLIC_VALUE, made_seed, seed_of
-from modwatch.audit.verify import planned_sizes, read_evidence, verify
+from modwatch.audit.verify import planned_sizes, read_evidence, recomputed, verify
 from modwatch.audits import register, sources, verification
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.request import AuditRequest
@@ -266,8 +266,8 @@ class Audit:
     def estimate(self) -> Document:
         """Compute every metric and seal the result; return it."""
         if not self.done("estimated"):
-            result = computed(read_evidence(self._ready("estimated")))
-            self._record("estimated", content={files.RESULT: to_json(result)})
+            content = {files.RESULT: recomputed(self._ready("estimated"))}
+            self._record("estimated", content=content)
         return self.result
 
     def sign_off(self, *, actor: str, note: str = "") -> None:
