@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import os
 import re
 import time
 from contextlib import closing, suppress
@@ -13,22 +12,20 @@ import httpx
 import psutil
 import pytest
 from daily_job import COMMUNITY, MARK, MONDAY, TUESDAY, WEDNESDAY, DailyJob
-from databases import owner_url
-from installation import TO_THE_QUEUE, Installation, files_with, queue_rows, table_rows, tables_with
-from lake_days import batch
+from installation import TO_THE_QUEUE, files_with, queue_rows, table_rows, tables_with
 from mlflow import MlflowClient
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import BrowserContext
 from sqlalchemy import text
 
+from acceptance.daily_data import put_comparison, queued, undisturbed_days
+from acceptance.daily_pages import choose, day_run
 from modwatch.addresses import day_url
 from modwatch.demo.moderators import DEMO_MODERATORS, create_lead, create_moderators
 from modwatch.errors import StackError
-from modwatch.lake.schemas import ANNOTATOR_GROUPS
 from modwatch.models.registry import version_tags
 from modwatch.monitoring import tables
 from modwatch.resources import open_resources
-from modwatch.review.database import connect, create_database
-from modwatch.review.migrate import upgrade
+from modwatch.review.database import connect
 from modwatch.review.queue import current_labels, verify_log
 from modwatch.tracking.groups import GROUP_EXPERIMENT
 
@@ -113,23 +110,11 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
             & (measured["alpha"] == at.settings.review_fraction)
         ].iloc[0]
         assert efficiency["status"] == "ok"
-        run = _day_run(at.settings.mlflow_url, MONDAY)
+        run = day_run(at.settings.mlflow_url, MONDAY)
         key = "single_day/review_efficiency"
         assert run["data"]["metrics"][key] == pytest.approx(float(efficiency["value"]))
         routed_count = lake.count("routed", MONDAY)
         assert run["data"]["tags"]["labels"] == f"{routed_count:,} of {routed_count:,}"
-
-
-def _day_run(mlflow_url: str, day: datetime.date) -> dict[str, dict[str, dict[str, object]]]:
-    """Return the day's only run, as MLflow's own API tells it, metrics and tags by name."""
-    with httpx.Client(base_url=f"{mlflow_url}/api/2.0/mlflow", trust_env=False) as client:
-        found = client.get("/experiments/get-by-name", params={"experiment_name": "modwatch"})
-        experiment = found.json()["experiment"]["experiment_id"]
-        wanted = {"experiment_ids": [experiment], "filter": f"tags.day = '{day}'"}
-        runs = client.post("/runs/search", json=wanted).json()["runs"]
-    assert len(runs) == 1
-    data = runs[0]["data"]
-    return {"data": {n: {e["key"]: e["value"] for e in data[n]} for n in ("metrics", "tags")}}
 
 
 def test_a_killed_scoring_task_is_made_good(job: DailyJob, tmp_path: Path) -> None:
@@ -145,7 +130,7 @@ def test_a_killed_scoring_task_is_made_good(job: DailyJob, tmp_path: Path) -> No
     assert victim["pid"] != job.victim.pid
     assert all(task["try_number"] == 1 for task in shards.values()), "others were scored again"
 
-    undisturbed = _undisturbed(job, tmp_path)
+    undisturbed = undisturbed_days(job, tmp_path)
     undisturbed.run(*TO_THE_QUEUE, day=MONDAY)
     undisturbed.run(*TO_THE_QUEUE, day=TUESDAY)
     with open_resources() as at, open_resources(undisturbed.settings) as other:
@@ -153,27 +138,8 @@ def test_a_killed_scoring_task_is_made_good(job: DailyJob, tmp_path: Path) -> No
             mine = table_rows(at.lake, table, (MONDAY, TUESDAY))
             assert mine, table
             assert mine == table_rows(other.lake, table, (MONDAY, TUESDAY)), table
-        same = _queued(queue_rows(at.database)) == _queued(queue_rows(other.database))
+        same = queued(queue_rows(at.database)) == queued(queue_rows(other.database))
         assert same  # rows hold people's words, and are not printed
-
-
-def _undisturbed(job: DailyJob, folder: Path) -> Installation:
-    """Return another installation on the same source, model and salt."""
-    settings = job.demo.settings
-    url = create_database(owner_url(os.environ["MODWATCH_DATABASE_URL"]), "undisturbed")
-    upgrade(url)
-    # Everything else comes from the same environment.
-    return Installation(
-        values={"home": folder, "database_url": url, "mlflow_url": settings.mlflow_url}
-    )
-
-
-def _queued(rows: list[dict[str, object]]) -> list[str]:
-    """Return what was routed to the queue, without what people did there since."""
-    lease = ("lease_digest", "leased_by", "leased_until", "claimed_at")
-    since = ("status", "version", "excluded", "first_label", *lease)
-    routed = [row for row in rows if row["kind"] in ("review", "confirmation")]
-    return sorted(repr([(k, v) for k, v in row.items() if k not in since]) for row in routed)
 
 
 def test_a_rejected_day_fails_at_once_and_leaves_no_trace(job: DailyJob) -> None:
@@ -244,35 +210,24 @@ def test_console_and_mlflow_stand_in_airflows_navigation(job: DailyJob) -> None:
 
 @pytest.mark.parametrize("by", ["mouse", "keyboard"])
 def test_the_navigation_opens_the_console_and_mlflow(
-    job: DailyJob, chromium: Browser, by: str
+    job: DailyJob, admin: BrowserContext, by: str
 ) -> None:
     settings = job.demo.settings
     addresses = {"Review": f"{settings.airflow_url}/modwatch/", "MLflow": settings.mlflow_url}
-    with closing(chromium.new_context(viewport={"width": 1300, "height": 900})) as context:
-        page = logged_in(job, context)
+    with closing(admin.new_page()) as page:
+        page.goto(settings.airflow_url)
         for place, (name, address) in enumerate(addresses.items(), start=1):  # after Modwatch
-            with context.expect_page() as opened:
+            with admin.expect_page() as opened:
                 choose(page, name, place, by)
             assert opened.value.url.startswith(address)
             opened.value.close()
 
 
-def logged_in(job: DailyJob, context: BrowserContext) -> Page:
-    """Return a page of Airflow, for its administrator."""
-    page = context.new_page()
-    page.goto(job.demo.settings.airflow_url)
-    page.fill("input[name=username]", "admin")
-    page.fill("input[name=password]", job.demo.airflow.password)
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name="Plugins").wait_for()
-    return page
-
-
-def test_the_page_in_airflow_is_there_at_once(job: DailyJob, chromium: Browser) -> None:
+def test_the_page_in_airflow_is_there_at_once(job: DailyJob, admin: BrowserContext) -> None:
     """Nobody asked for it before, and nobody waits for imports: it was read in the background."""
-    with closing(chromium.new_context()) as context:
-        page = logged_in(job, context)
-        with context.expect_page() as opened:
+    with closing(admin.new_page()) as page:
+        page.goto(job.demo.settings.airflow_url)
+        with admin.expect_page() as opened:
             choose(page, "Modwatch", 0, "mouse")
         shown = opened.value
         assert shown.get_by_role("heading", level=1).inner_text().startswith(str(WEDNESDAY))
@@ -281,6 +236,7 @@ def test_the_page_in_airflow_is_there_at_once(job: DailyJob, chromium: Browser) 
         assert took < 3_000, "milliseconds, on a machine that is busy with the job"
         shown.get_by_role("link", name="Airflow", exact=True).last.click()
         shown.wait_for_url("**/dags/score_comments/runs/**")
+        shown.close()
 
 
 @pytest.mark.parametrize(
@@ -294,24 +250,24 @@ def test_the_page_in_airflow_is_there_at_once(job: DailyJob, chromium: Browser) 
     ],
 )
 def test_the_button_of_a_task_opens_the_page_of_its_day(
-    job: DailyJob, chromium: Browser, dag: str, task: str, button: str, leads_to: str
+    job: DailyJob, admin: BrowserContext, dag: str, task: str, button: str, leads_to: str
 ) -> None:
     settings = job.demo.settings
     runs = job.scored if dag == "score_comments" else job.measured
     run = next(run.run_id for run in runs if run.day == MONDAY)
     address = leads_to.format(console=settings.console_url, mlflow=settings.mlflow_url)
-    with closing(chromium.new_context(viewport={"width": 1300, "height": 900})) as context:
-        page = logged_in(job, context)
+    with closing(admin.new_page()) as page:
         page.goto(f"{settings.airflow_url}/dags/{dag}/runs/{quote(run)}/tasks/{task}/details")
         link = page.get_by_role("link", name=button)
         link.wait_for()
         if button == "Review queue":  # another server: in a new tab
-            with context.expect_page() as opened:
+            with admin.expect_page() as opened:
                 link.click()
-            page = opened.value
+            with closing(opened.value) as other:
+                other.wait_for_url(lambda url: address in url)
         else:
             link.click()
-        page.wait_for_url(lambda url: address in url)
+            page.wait_for_url(lambda url: address in url)
 
 
 def test_a_refused_day_links_the_validation_page_that_says_why(job: DailyJob) -> None:
@@ -322,38 +278,16 @@ def test_a_refused_day_links_the_validation_page_that_says_why(job: DailyJob) ->
 
 
 def test_the_run_of_a_day_in_mlflow_links_its_run_in_airflow(
-    job: DailyJob, chromium: Browser
+    job: DailyJob, admin: BrowserContext
 ) -> None:
     settings = job.demo.settings
-    note = str(_day_run(settings.mlflow_url, TUESDAY)["data"]["tags"]["mlflow.note.content"])
+    note = str(day_run(settings.mlflow_url, TUESDAY)["data"]["tags"]["mlflow.note.content"])
     address = day_url(settings.airflow_url, TUESDAY, "airflow")
     assert f"[Airflow run](<{address}>)" in note
     run = next(run.run_id for run in job.scored if run.day == TUESDAY)
-    with closing(chromium.new_context()) as context:
-        page = logged_in(job, context)
+    with closing(admin.new_page()) as page:
         page.goto(address)
         assert unquote(page.url) == f"{settings.airflow_url}/dags/score_comments/runs/{run}"
-
-
-def choose(page: Page, name: str, place: int, by: str) -> None:
-    """Choose the entry at a place of the menu *Plugins*."""
-    menu, entry = (
-        page.get_by_role("button", name="Plugins"),
-        page.get_by_role("menuitem", name=name),
-    )
-    menu.focus()
-    if by == "mouse":
-        menu.click()
-        entry.hover()
-        page.wait_for_selector(f"[role=menuitem][data-highlighted]:has-text('{name}')")
-        entry.click()
-        return
-    page.keyboard.press("Enter")
-    entry.wait_for()
-    for _ in range(place):
-        page.keyboard.press("ArrowDown")
-    page.wait_for_selector(f"[role=menuitem][data-highlighted]:has-text('{name}')")
-    page.keyboard.press("Enter")
 
 
 def test_nothing_listens_beyond_this_machine(job: DailyJob) -> None:
@@ -437,7 +371,7 @@ def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> 
     )
     file.write_text("item,annotator,label,prob\n" + "".join(rows))
     today = datetime.datetime.now(datetime.UTC).date()
-    _put_comparison(today)
+    put_comparison(today)
     forms = ({"file": str(file)}, {"last": today.isoformat()})
     for form, alerts in zip(forms, (0, 1), strict=True):
         run = client.trigger(dag, form)
@@ -455,16 +389,6 @@ def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> 
     reports = mlflow.search_runs([experiment], "tags.kind = 'report'")
     made = {run.info.run_name: run for run in reports}
     assert made["annotations opinions"].data.metrics["disagreement/annotations"] == 480
-
-
-def _put_comparison(day: datetime.date) -> None:
-    """Put a comparison of two groups of moderators in the lake; the demo has too few people."""
-    columns = {
-        "group": ["north", "south"], "metric": "agreement", "value": [0.9, 0.82],
-        "difference": [0.08, -0.08], "p_holm": 0.01, "annotators": 10, "annotations": 500,
-    }  # fmt: skip
-    with open_resources() as at:
-        at.lake.replace("annotator_groups", day, [batch(ANNOTATOR_GROUPS, 2, dt=day, **columns)])
 
 
 def test_xcom_carries_counts_and_shards_only(job: DailyJob) -> None:
