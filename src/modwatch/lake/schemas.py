@@ -4,12 +4,8 @@ The partition `dt` is a UTC day: [dt 00:00, dt+1 00:00).
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _UTC = pa.timestamp("us", tz="UTC")
 
@@ -446,11 +442,3 @@ TABLES: dict[str, pa.Schema] = {
 
 #: Partition columns of tables with more than `dt`: shards are written concurrently.
 PARTITIONS: dict[str, list[str]] = {"staged_scores": ["dt", "shard", "piece"]}
-
-
-def as_batch(frame: "pd.DataFrame", schema: pa.Schema) -> pa.RecordBatch:
-    """Return the columns of `schema` in `frame`, as one batch of it."""
-    # Not RecordBatch.from_pandas, which cannot take the empty columns of strings of an empty day.
-    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
-    arrays = [column.combine_chunks() for column in table.columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -6,7 +6,8 @@ import pandas as pd
 
 from modwatch.annotation_report import AnnotationReport
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import ANNOTATOR_GROUPS, as_batch
+from modwatch.lake.frames import as_batch
+from modwatch.lake.schemas import ANNOTATOR_GROUPS
 
 
 def store_comparison(lake: Lake, day: datetime.date, report: AnnotationReport) -> int:

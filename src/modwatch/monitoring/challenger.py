@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from modwatch.lake.day_scores import day_scores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import CHALLENGER, as_batch
+from modwatch.lake.frames import as_batch
+from modwatch.lake.schemas import CHALLENGER
 from modwatch.metrics.estimation.labelled_day import LabelledDay
 from modwatch.metrics.estimation.paired import ModelDays, Setting, compare_days
 from modwatch.monitoring import tables

@@ -16,7 +16,8 @@ from modwatch.divergence.identities import Terms, identity_mentions
 from modwatch.errors import DesignError
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import COMMENT_GROUPS, as_batch
+from modwatch.lake.frames import as_batch
+from modwatch.lake.schemas import COMMENT_GROUPS
 from modwatch.metrics.estimation.groups import Group, compare_scores, measure_groups
 from modwatch.monitoring import tables
 from modwatch.monitoring.measurement import gold_answers

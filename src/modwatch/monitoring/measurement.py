@@ -9,7 +9,8 @@ import pandas as pd
 
 from modwatch.lake.day_scores import day_scores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import LABEL_ERRORS, RELIABILITY, as_batch
+from modwatch.lake.frames import as_batch
+from modwatch.lake.schemas import LABEL_ERRORS, RELIABILITY
 from modwatch.metrics.collaborative import REVIEW_FRACTIONS
 from modwatch.metrics.estimation.annotators import RATE_BOUNDS, KnownAnswers
 from modwatch.metrics.estimation.label_errors import label_error_table

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from modwatch.divergence.identities import Terms
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import SEGMENT_COUNTS, SEGMENTS, as_batch
+from modwatch.lake.frames import as_batch
+from modwatch.lake.schemas import SEGMENT_COUNTS, SEGMENTS
 from modwatch.metrics.profile import LENGTH_BANDS, length_bands
 from modwatch.metrics.segments import (
     COUNTS,

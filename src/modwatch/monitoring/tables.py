@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from modwatch.errors import RoutingOutdatedError
 from modwatch.lake.day_scores import DayScores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import MEASUREMENTS, as_batch
+from modwatch.lake.frames import as_batch
+from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.metrics.estimation.annotators import KnownAnswers
 from modwatch.metrics.estimation.groups import GroupedDay
 from modwatch.metrics.estimation.labelled_day import Confirmations, LabelledDay

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from modwatch.lake.day_scores import DayScores
 from modwatch.lake.delta import Lake
-from modwatch.lake.schemas import CONFIRMATION_PROBABILITIES, ROUTED, ROUTING_DESIGN, as_batch
+from modwatch.lake.frames import as_batch
+from modwatch.lake.schemas import CONFIRMATION_PROBABILITIES, ROUTED, ROUTING_DESIGN
 from modwatch.review.queue.items import NewItem
 from modwatch.routing.confirmations import confirmation_probabilities, draw_confirmations
 from modwatch.routing.design import Routing
