@@ -1,11 +1,8 @@
 """Training on a tiny corpus with an obvious rule."""
 
-import os
 import random
 import re
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -14,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from killed_training import train_until_killed
 from torch.nn.utils import parameters_to_vector
 
 from modwatch.errors import ModelError
@@ -250,39 +248,15 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     undisturbed = train(*corpus, recipe=recipe, seed=1)
     kills = 0
     for _ in range(20):
-        child = subprocess.run(
-            [sys.executable, "-c", _KILLED, method, str(tmp_path / "run"), str(steps)],
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)},
-            check=False,
-            capture_output=True,
-        )
-        if child.returncode == 0:
+        status = train_until_killed(method, tmp_path / "run", steps)
+        if status == 0:
             break
-        assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+        assert status == -signal.SIGKILL
         kills += 1
     assert kills >= 2
     resumed = train(*corpus, recipe=recipe, seed=1, checkpoints=tmp_path / "run")
     assert same(resumed, undisturbed)
     assert resumed.facts.networks[0]["steps"] == undisturbed.facts.networks[0]["steps"]
-
-
-#: Trains, and dies by a real SIGKILL after so many more steps.
-_KILLED = """
-import os, signal, sys
-from dataclasses import replace
-from itertools import count
-from pathlib import Path
-from conftest import TINY, tiny_corpus
-from modwatch.models.training import train
-left = int(sys.argv[3])
-def count(_):
-    global left
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-recipe = replace(TINY, method=sys.argv[1], members=2)
-train(*tiny_corpus(), recipe=recipe, seed=1, checkpoints=Path(sys.argv[2]), progress=count)
-"""
 
 
 def test_an_incomplete_checkpoint_is_passed_over(
