@@ -1,15 +1,14 @@
 """Settings, read once at the edge from environment variables `MODWATCH_…`."""
 
-from modwatch.settings.fields import (
-    EMBEDDED,
+from modwatch.settings.fields import EMBEDDED, Settings
+from modwatch.settings.loading import load_settings
+from modwatch.settings.sources import (
     CommunitySourceSettings,
     FileSourceSettings,
     ReplaySourceSettings,
-    Settings,
     SourceSettings,
     SqlSourceSettings,
 )
-from modwatch.settings.loading import load_settings
 from modwatch.settings.tables import current_settings_table, settings_table
 
 __all__ = [

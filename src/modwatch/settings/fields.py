@@ -8,12 +8,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     IPvAnyNetwork,
     SecretStr,
@@ -22,151 +19,20 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from modwatch.settings.sources import (
+    SOURCES,
+    CommunitySourceSettings,
+    FileSourceSettings,
+    SourceSettings,
+    SqlSourceSettings,
+)
+
 _HTTP = re.compile(r"https?://[!-~]+")
 _TOKEN = re.compile(r"[!-~]+")
 _MAIL = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
 
-
-class _SourceSettings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-_OwnScores = Annotated[
-    bool,
-    Field(
-        description="The source brings scores, in the columns `prob` and, as far as it has them, "
-        "`model_version` and `flagged`; then no model scores its comments"
-    ),
-]
-_OwnThreshold = Annotated[
-    float,
-    Field(
-        ge=0,
-        le=1,
-        description="Of a source of scores without a column `flagged`: comments with a higher "
-        "`prob` are flagged",
-    ),
-]
-_OwnModelVersion = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9._:@/+-]{1,100}$",
-        description="Of a source of scores without a column `model_version`: the version that "
-        "gave them",
-    ),
-]
-
 #: The value of `database_url` that stands for an embedded server.
 EMBEDDED = "embedded"
-
-
-class FileSourceSettings(_SourceSettings):
-    """Comments in files."""
-
-    kind: Literal["files"] = "files"
-    path: str = Field(description="File, folder or glob; `{dt}` stands for the day")
-    timestamp_column: str = Field("created_at", description="Column with the time of a comment")
-    timestamp_format: str | None = Field(
-        None,
-        description="Format of times as text, such as `%d.%m.%Y %H:%M`, in the notation of "
-        "Python's strptime; default: ISO 8601 (`2026-03-01T12:00:00Z`), or seconds, milliseconds "
-        "or microseconds since 1970",
-    )
-    assume_timezone: str | None = Field(
-        None, description="IANA time zone of times without one, such as `Europe/Berlin`"
-    )
-    encoding: str = Field("utf-8", description="Text encoding of CSV and JSONL files")
-    platform: str | None = Field(None, description="Platform name for rows without one")
-    columns: dict[str, str] = Field(
-        default_factory=dict,
-        description="The file's name of each Modwatch column that it names differently, as JSON",
-    )
-    own_scores: _OwnScores = False
-    own_threshold: _OwnThreshold = 0.5
-    own_model_version: _OwnModelVersion = "own"
-
-
-class SqlSourceSettings(_SourceSettings):
-    """Comments in a database."""
-
-    kind: Literal["sql"] = "sql"
-    url: SecretStr = Field(description="SQLAlchemy URL")
-    query: str = Field(
-        description="Query with the parameters `:start` (inclusive) and `:end` (exclusive)"
-    )
-    timestamp_column: str = Field("created_at", description="Column with the time of a comment")
-    timestamp_format: str | None = Field(
-        None,
-        description="Format of times as text, such as `%d.%m.%Y %H:%M`, in the notation of "
-        "Python's strptime; default: ISO 8601 (`2026-03-01T12:00:00Z`), or seconds, milliseconds "
-        "or microseconds since 1970",
-    )
-    assume_timezone: str | None = Field(
-        None, description="IANA time zone of times without one, such as `Europe/Berlin`"
-    )
-    platform: str | None = Field(None, description="Platform name for rows without one")
-    columns: dict[str, str] = Field(
-        default_factory=dict,
-        description="The query's name of each Modwatch column that it names differently, as JSON",
-    )
-    own_scores: _OwnScores = False
-    own_threshold: _OwnThreshold = 0.5
-    own_model_version: _OwnModelVersion = "own"
-
-
-class ReplaySourceSettings(_SourceSettings):
-    """A labelled corpus, replayed over consecutive days."""
-
-    kind: Literal["replay"] = "replay"
-    corpus: str = Field("wikipedia_talk", description="Format of the published corpus")
-    path: Path = Field(description="File or folder of the corpus")
-    first_day: datetime.date = Field(description="First day of the replay")
-    days: int = Field(
-        10, ge=1, description="Number of days that a corpus without times is spread over"
-    )
-
-
-class CommunitySourceSettings(_SourceSettings):
-    """The synthetic community."""
-
-    kind: Literal["community"] = "community"
-    seed: int = Field(7, description="Random seed")
-    comments_per_day: int = Field(2000, ge=0, description="Mean number of comments per day")
-    dirt_rate: float = Field(0.0, ge=0, le=0.2, description="Share of defective rows")
-    drift_from: datetime.date | None = Field(
-        None, description="First day of a drift: new topics and new insults"
-    )
-    drift_platform: str | None = Field(
-        None,
-        description="A platform that is new on that day, to which the drift is confined: 40 % of "
-        "the comments, 40 % of them toxic; default: the drift is everywhere",
-    )
-
-
-_SOURCES = (FileSourceSettings, SqlSourceSettings, ReplaySourceSettings, CommunitySourceSettings)
-
-
-def _with_kind(given: object) -> object:
-    """Return the settings of a source with its kind, if only one kind can have just these."""
-    if not isinstance(given, dict) or "kind" in given:
-        return given
-    names = {str(name).lower() for name in given}
-    fitting = [
-        source.model_fields["kind"].default
-        for source in _SOURCES
-        if names <= source.model_fields.keys()
-        and {name for name, each in source.model_fields.items() if each.is_required()} <= names
-    ]
-    return {**given, "kind": fitting[0]} if len(fitting) == 1 else given
-
-
-SourceSettings = Annotated[
-    Annotated[
-        FileSourceSettings | SqlSourceSettings | ReplaySourceSettings | CommunitySourceSettings,
-        Field(discriminator="kind"),
-    ],
-    BeforeValidator(_with_kind),
-]
 
 
 class Settings(BaseSettings):
@@ -531,7 +397,7 @@ def variables() -> Iterator[Variable]:
     for field, info in Settings.model_fields.items():
         name = f"MODWATCH_{field.upper()}"
         yield SOURCE_KIND if field == "source" else Variable(name=name, field=field, info=info)
-    for model in _SOURCES:
+    for model in SOURCES:
         fields = dict(model.model_fields)
         source = fields.pop("kind").default
         for field, info in fields.items():
