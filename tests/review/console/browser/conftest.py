@@ -10,11 +10,12 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from sqlalchemy import Engine
 
 from modwatch.connections import listen
-from modwatch.review import people, queue
-from modwatch.review.console.request_context import ConsoleOptions
+from modwatch.review import queue
+from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
 from modwatch.review.console.server import server
 from modwatch.review.people import Moderator
 from modwatch.review.queue.items import NewItem
+from review.console.visiting import session_of
 
 #: Whoever decides sooner after a new comment has pressed twice; milliseconds, see `console.js`.
 SETTLE = 280
@@ -128,22 +129,19 @@ class Desk:
 
 @pytest.fixture
 def desk_of(chromium: Browser, address: str, engine: Engine) -> Iterator[Callable[..., Desk]]:
-    """Seat a moderator: log in, and open the desk."""
+    """Seat a moderator whose browser has a session, and open the desk."""
     contexts: list[BrowserContext] = []
     desks: list[Desk] = []
 
     def seat(person: Moderator, *, lands_on: str = "", **context: Any) -> Desk:
         contexts.append(chromium.new_context(**context))
+        session = {"name": SESSION_COOKIE, "value": session_of(engine, person), "url": address}
+        contexts[-1].add_cookies([{**session, "httpOnly": True}])
         # Chromium may let requests of a page pass by a route that is the first and came later.
         contexts[-1].route("**/nothing", lambda route: route.abort())
         page = contexts[-1].new_page()
         page.set_default_timeout(15_000)
         desks.append(Desk(page, address))
-        page.goto(address + "login?next=preferences")
-        page.get_by_text("token instead").or_(page.get_by_text("Token anmelden")).first.click()
-        page.fill("#token", people.issue_token(engine, person.id))
-        page.press("#token", "Enter")
-        page.wait_for_selector("header .who")
         return desks[-1].open(lands_on)
 
     yield seat
