@@ -27,6 +27,7 @@ _PRELOADED = [
     "modwatch.ingest.community",
     "modwatch.models.registry",
     "modwatch.pipeline",
+    "modwatch.pipeline.audit",
     "modwatch.monitoring.publication",
     "modwatch.quality",
     "modwatch.review.queue",
