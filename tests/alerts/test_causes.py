@@ -299,9 +299,9 @@ def test_ten_thousand_incidents_are_evaluated_in_seconds() -> None:
     """The receiver evaluates them twice: when none is known, and when all are."""
     values = [drift("missing_share_change", f"column {number}", 0.5, 0) for number in range(10_000)]
     receiver = Receiver()
-    began = time.perf_counter()
+    began = time.process_time()
     receiver.evening(0, values)
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
     assert len(receiver.heard) == 10_000
 
 

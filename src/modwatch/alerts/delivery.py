@@ -42,14 +42,20 @@ def outbox_message(
 
 def post(database: Engine, channels: Channels, message: OutboxMessage) -> bool:
     """Store a message for delivery on `channels`; return False if its key is stored already."""
-    posted = outbox.post(database, message, [channel.name for channel in channels])
-    if posted:
-        _log.warning(
-            "Alert raised: %s.",
-            message.payload["title"],
-            extra={"event": "alerts.raised", "key": message.key, "channels": len(channels)},
-        )
-    return posted
+    return bool(post_all(database, channels, [message]))
+
+
+def post_all(database: Engine, channels: Channels, messages: Sequence[OutboxMessage]) -> int:
+    """Store messages for delivery on `channels`, all or none; return how many are new."""
+    new = outbox.post_all(database, messages, [channel.name for channel in channels])
+    for message in messages:
+        if message.key in new:
+            _log.warning(
+                "Alert raised: %s.",
+                message.payload["title"],
+                extra={"event": "alerts.raised", "key": message.key, "channels": len(channels)},
+            )
+    return len(new)
 
 
 def deliver(database: Engine, channels: Channels) -> int:

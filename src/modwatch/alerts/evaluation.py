@@ -7,13 +7,14 @@ import datetime
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from sqlalchemy import Engine
 
 from modwatch.alerts.actions import acceptances, silenced
 from modwatch.alerts.causes import Cause, active_incident, evaluate_rules
-from modwatch.alerts.delivery import Channels, post
+from modwatch.alerts.delivery import Channels, post_all
 from modwatch.alerts.messages.incidents import ActiveAlert, most_severe_first
 from modwatch.alerts.metrics import ANNOTATOR_METRICS, annotator_values, metric_values
 from modwatch.alerts.rules import AlertRule
@@ -82,8 +83,10 @@ def evaluate(
         volumes=seasonal_volumes(lake, first, today),
     )
     metrics = {rule.name: rule.metric for rule in daily}
-    for past in trailing(today, window_days):
-        _write_active(lake, past, causes, metrics)
+    window = trailing(today, window_days)
+    kept = _kept_alerts(lake, window[0], window[-1])
+    for past in window:
+        _write_active(lake, past, causes, metrics, kept.get(past, []))
     _log.info(
         "Alert rules evaluated.",
         extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": len(new)},
@@ -141,17 +144,32 @@ def _posted(
     """Post messages, except of silenced incidents, which are due when the silence is over."""
     silent = silenced(database)
     heard = [message for message in new if message.series not in silent]
-    return sum(post(database, channels, _linked(message, links)) for message in heard)
+    return post_all(database, channels, [_linked(message, links) for message in heard])
 
 
 def _linked(message: OutboxMessage, links: Links) -> OutboxMessage:
     return replace(message, payload={**message.payload, "links": dict(links(message.dt))})
 
 
+def _kept_alerts(
+    lake: Lake, first: datetime.date, last: datetime.date
+) -> dict[datetime.date, list[dict[str, Any]]]:
+    """Return the rows of the table `alerts` by day."""
+    kept: dict[datetime.date, list[dict[str, Any]]] = {}
+    for batch in lake.read_between("alerts", first, last):
+        for row in batch.to_pylist():
+            kept.setdefault(row["dt"], []).append(row)
+    return kept
+
+
 def _write_active(
-    lake: Lake, day: datetime.date, causes: Sequence[Cause], metrics: Mapping[str, str]
+    lake: Lake,
+    day: datetime.date,
+    causes: Sequence[Cause],
+    metrics: Mapping[str, str],
+    kept: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Write the alerts that were active at the end of `day`, unless the table has them already.
+    """Write the alerts that were active at the end of `day`, unless they are the `kept` rows.
 
     `metrics` are those of the rules, by name.
     """
@@ -170,5 +188,5 @@ def _write_active(
                 "segment": segment and segment["sentence"],
             }
         )
-    if rows != lake.table("alerts", day).to_pylist():
+    if rows != kept:
         lake.replace("alerts", day, [pa.RecordBatch.from_pylist(rows, schema=ALERTS)])

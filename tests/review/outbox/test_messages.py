@@ -51,6 +51,18 @@ def test_a_message_is_posted_once(engine: Engine) -> None:
     assert pending(engine, "mail") == []
 
 
+def test_many_are_posted_together_in_order_and_each_once(engine: Engine) -> None:
+    outbox.post(engine, OTHER, ["webhook"])
+    many = [
+        replace(FIRST, key=f"queue_old/{number}", sequence=number) for number in range(1, 2_501)
+    ]
+    found = outbox.post_all(engine, [OTHER, *many, many[0]], ["webhook", "mail"])
+    assert found == {message.key for message in many}
+    assert pending(engine, "webhook") == [OTHER.key, *(message.key for message in many)]
+    assert pending(engine, "mail") == [message.key for message in many]
+    assert outbox.post_all(engine, many, ["webhook"]) == outbox.post_all(engine, [], []) == set()
+
+
 def test_without_a_channel_it_is_kept_and_not_pending(engine: Engine) -> None:
     assert outbox.post(engine, FIRST, [])
     assert outbox.latest(engine, "incident") == {"queue_old": FIRST}

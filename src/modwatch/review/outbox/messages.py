@@ -40,18 +40,25 @@ class OutboxMessage:
 
 def post(engine: Engine, message: OutboxMessage, channels: Iterable[str]) -> bool:
     """Store a message for these channels; return False if its key exists already."""
-    row = {name: getattr(message, name) for name in message.__dataclass_fields__}
+    return bool(post_all(engine, [message], channels))
+
+
+def post_all(
+    engine: Engine, messages: Iterable[OutboxMessage], channels: Iterable[str]
+) -> set[str]:
+    """Store messages for these channels, all or none; return the keys that did not exist yet."""
+    rows = [{name: getattr(each, name) for name in each.__dataclass_fields__} for each in messages]
+    if not rows:
+        return set()
+    mine = outbox_message.c
+    store = upsert(outbox_message).on_conflict_do_nothing().returning(mine.id, mine.key)
     with engine.begin() as connection:
-        added = connection.scalar(
-            upsert(outbox_message)
-            .values(row)
-            .on_conflict_do_nothing()
-            .returning(outbox_message.c.id)
-        )
-        pending = [{"message_id": added, "channel": channel} for channel in channels]
-        if added is not None and pending:
+        added = connection.execute(store, rows).all()
+        names = list(channels)
+        pending = [{"message_id": row.id, "channel": name} for row in added for name in names]
+        if pending:
             connection.execute(insert(outbox_delivery), pending)
-    return added is not None
+    return {row.key for row in added}
 
 
 def latest(engine: Engine, topic: str) -> dict[str, OutboxMessage]:
