@@ -176,7 +176,7 @@ def test_groups_overlap_and_few_comments_have_no_line() -> None:
 
 # --- free of bias ------------------------------------------------------------------------------
 
-TIMES = 600
+TIMES = 250
 
 
 def half_missing(comments: Comments, seed: int) -> People:
@@ -232,6 +232,8 @@ def many(
 def assert_unbiased(found: Sequence[Rates], truth: Rates) -> None:
     """The mean of the audits is within 3.5 of its standard errors, or half a per cent.
 
+    Of 250 audits that finds a bias of half a per cent of recall, of 2 % of the positives missed,
+    and of 4 % of them where half of the labels is missing.
     Where false alarms are rare, most audits see none, and their spread is underestimated.
     """
     for name, value in truth.items():
