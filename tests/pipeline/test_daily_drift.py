@@ -13,6 +13,7 @@ from installation import MONDAY, table_rows
 from lake_days import put_comments, put_profile, put_scores
 from sqlalchemy import insert, text
 
+from modwatch.ingest.community import Community
 from modwatch.pipeline import daily
 from modwatch.resources import Resources, open_resources
 from modwatch.review.queue import enqueue
@@ -139,6 +140,21 @@ def test_an_empty_day(at: Resources, days: list[datetime.date]) -> None:
     )
     assert set(rows.index[rows["status"] == "ok"]) == told
     assert (rows.loc[list(told), "value"] == 0).all()
+
+
+def test_a_rejected_day_has_no_volume(at: Resources) -> None:
+    """Its rows landed as usual, and validation kept none of them."""
+    for day in DAYS[:-1]:
+        put_day(at, day)
+    at.lake.replace("landed", TODAY, Community(comments_per_day=40).read(TODAY))
+    landed = at.lake.count("landed", TODAY)
+    rows = drift(at)
+    volume = rows.loc["volume_ratio comments trailing"]
+    assert (volume["status"], volume["n"]) == ("insufficient", landed)
+    assert volume["reason"] == (
+        f"not published: {landed} rows landed, and they have not passed data validation"
+    )
+    assert set(rows.index[rows["status"] == "ok"]) == {"queue_waiting queue"}
 
 
 def test_the_first_day_has_no_reference(at: Resources) -> None:

@@ -2,7 +2,8 @@
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import chain
 
 import pyarrow as pa
 from sqlalchemy import Engine
@@ -12,8 +13,9 @@ from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import DRIFT
 from modwatch.metrics.cbpe import expected_performance
 from modwatch.metrics.drift import Finding, Reference, compare, day_metrics
+from modwatch.metrics.profile import Profile
 from modwatch.metrics.queue import queue_metrics
-from modwatch.quality.profiles import read_profile
+from modwatch.quality.profiles import read_profiles
 from modwatch.review.queue.metrics import day_queue
 from modwatch.routing.policy import RoutingPolicy
 
@@ -27,10 +29,8 @@ def day_findings(
     policy: RoutingPolicy,
 ) -> Iterator[Finding]:
     """Yield drift, volume, shares, expected performance and the queue of a day."""
-    today, scores = read_profile(lake, day), day_scores(lake, day)
-    (trailing,) = (each.comments or () for each in references if each.name == "trailing")
-    yield from compare(today, references)
-    yield from day_metrics(today, trailing)
+    scores = day_scores(lake, day)
+    yield from _comment_findings(lake, day, references)
     yield from expected_performance(
         scores.prob,
         review_fraction=policy.review_fraction,
@@ -39,6 +39,23 @@ def day_findings(
         flagged=scores.flagged,
     )
     yield from _queue_findings(engine, day)
+
+
+def _comment_findings(
+    lake: Lake, day: datetime.date, references: Sequence[Reference]
+) -> Iterator[Finding]:
+    """Yield drift, volume and shares; insufficient if rows landed of which none was published."""
+    stored, landed = read_profiles(lake, [day]).get(day), lake.count("landed", day)
+    today = stored or Profile()
+    (trailing,) = (each.comments or () for each in references if each.name == "trailing")
+    findings = chain(compare(today, references), day_metrics(today, trailing))
+    if stored is not None or not landed:
+        yield from findings
+        return
+    reason = f"not published: {landed:,} rows landed, and they have not passed data validation"
+    for each in findings:
+        n = landed if each.metric == "volume_ratio" else 0
+        yield replace(each, value=None, low=None, high=None, direction=None, n=n, reason=reason)
 
 
 def refresh_queue(lake: Lake, engine: Engine, day: datetime.date) -> None:

@@ -123,11 +123,16 @@ def day_tags(facts: DayFacts, estimates: DeployedEstimates, drift: str) -> dict[
 
 
 def unmeasured_tags(day: UnmeasuredDay) -> dict[str, str]:
-    """Return the tags of a day without measurements; those of its estimates are absent."""
+    """Return the tags of a day without measurements; those of its estimates are absent.
+
+    >>> day = UnmeasuredDay(day=date(2026, 1, 5), status="rejected", landed=1129, reason="")
+    >>> unmeasured_tags(day)["comments"]
+    '1,129 landed'
+    """
     return {
         "status": day.status,
         "checks": day.status if day.status == "rejected" else "none",
-        "comments": "0",
+        "comments": f"{day.landed:,} landed" if day.landed else "not known",
         "alerts": alert_tag(day.alerts),
         RULES_TAG: rule_tag(day.alerts),
         "digest": day.digest,
