@@ -131,39 +131,58 @@ class Registry:
         from modwatch.tracking.groups import GROUP_EXPERIMENT
 
         target.mkdir(parents=True)
-        # The store's own connections stay open, so the file is copied by SQLite itself.
-        with (
-            sqlite3.connect(self.folder / "mlflow.db") as source,
-            sqlite3.connect(target / "mlflow.db") as copied,
-        ):
-            source.backup(copied)
-        url = f"sqlite:///{target / 'mlflow.db'}"
+        url = _copy_store(self.folder, target)
         client = mlflow.MlflowClient(url)
         for name in ("modwatch", GROUP_EXPERIMENT):
             client.create_experiment(name, artifact_location=(target / "artifacts").as_uri())
         return url
 
 
-def _new_store(folder: Path) -> str:
-    """Return the URL of an empty MLflow store, all of it in `folder`."""
-    import mlflow
-
-    url = f"sqlite:///{folder / 'mlflow.db'}"
-    client = mlflow.MlflowClient(url)
-    client.create_experiment("training", artifact_location=(folder / "training").as_uri())
-    return url
+def _copy_store(source: Path, target: Path) -> str:
+    """Return the URL of a copy of an MLflow store in another folder."""
+    # The store's own connections stay open, so the file is copied by SQLite itself.
+    with (
+        sqlite3.connect(source / "mlflow.db") as store,
+        sqlite3.connect(target / "mlflow.db") as copied,
+    ):
+        store.backup(copied)
+    return f"sqlite:///{target / 'mlflow.db'}"
 
 
 @pytest.fixture(scope="session")
-def unmanned(tmp_path_factory: pytest.TempPathFactory, services: None) -> Registry:
+def new_store(tmp_path_factory: pytest.TempPathFactory, services: None) -> Callable[[Path], str]:
+    """Return a function that makes an MLflow store in a folder and returns its URL.
+
+    It has an experiment for trainings and nothing else. MLflow's migrations run once.
+    """
+    import mlflow
+
+    empty_store = tmp_path_factory.mktemp("store")
+    mlflow.MlflowClient(f"sqlite:///{empty_store / 'mlflow.db'}").search_experiments()
+
+    def make(folder: Path) -> str:
+        url = _copy_store(empty_store, folder)
+        artifacts = (folder / "artifacts").as_uri()
+        mlflow.MlflowClient(url).create_experiment("training", artifact_location=artifacts)
+        return url
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def unmanned(
+    new_store: Callable[[Path], str], tmp_path_factory: pytest.TempPathFactory
+) -> Registry:
     """An MLflow without any model."""
     folder = tmp_path_factory.mktemp("unmanned")
-    _new_store(folder)
+    new_store(folder)
     return Registry(folder=folder)
 
 
 @pytest.fixture(scope="session")
-def champion(unmanned: Registry, tmp_path_factory: pytest.TempPathFactory) -> Registry:
+def champion(
+    new_store: Callable[[Path], str], tmp_path_factory: pytest.TempPathFactory
+) -> Registry:
     """An MLflow whose champion is a small model, trained on the synthetic community."""
     from installation import Installation
 
@@ -173,7 +192,7 @@ def champion(unmanned: Registry, tmp_path_factory: pytest.TempPathFactory) -> Re
     from modwatch.resources import open_resources
 
     folder = tmp_path_factory.mktemp("champion")
-    url = _new_store(folder)
+    url = new_store(folder)
     installation = Installation(values={"home": folder / "home", "mlflow_url": url})
     corpus = Community(seed=7).training_comments(1_500)
     with open_resources(installation.settings) as at:

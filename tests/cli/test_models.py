@@ -1,6 +1,7 @@
 """`modwatch train` and `modwatch model`: anybody's data, a report first, aliases."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +18,14 @@ FAST = ["--epochs", "2", "--batch-size", "16", "--max-length", "16"]
 
 
 @pytest.fixture
-def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, services: None) -> MlflowClient:
+def client(
+    new_store: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> MlflowClient:
     """A new MLflow, and an installation without comments."""
-    url = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    made = MlflowClient(url)
-    made.create_experiment("training", artifact_location=(tmp_path / "artifacts").as_uri())
+    url = new_store(tmp_path)
     monkeypatch.setenv("MODWATCH_MLFLOW_URL", url)
     monkeypatch.setenv("MODWATCH_HOME", str(tmp_path / "home"))
-    return made
+    return MlflowClient(url)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,12 +40,8 @@ TEXTS = ["the garden needs rain", "you fizzlewit", ""]
 
 
 @pytest.fixture(scope="module")
-def sqlite(tmp_path_factory: pytest.TempPathFactory, services: None) -> str:
-    folder = tmp_path_factory.mktemp("mlflow")
-    uri = f"sqlite:///{folder / 'mlflow.db'}"
-    client = mlflow.MlflowClient(uri)
-    client.create_experiment("training", artifact_location=(folder / "artifacts").as_uri())
-    return uri
+def sqlite(new_store: Callable[[Path], str], tmp_path_factory: pytest.TempPathFactory) -> str:
+    return new_store(tmp_path_factory.mktemp("mlflow"))
 
 
 def registered(folder: Path, uri: str, name: str) -> str:

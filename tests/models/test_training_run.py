@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,11 +25,8 @@ Corpus = tuple[list[str], list[int]]
 
 
 @pytest.fixture
-def uri(tmp_path: Path) -> str:
-    made = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    client = mlflow.MlflowClient(made)
-    client.create_experiment("training", artifact_location=(tmp_path / "artifacts").as_uri())
-    return made
+def uri(new_store: Callable[[Path], str], tmp_path: Path) -> str:
+    return new_store(tmp_path)
 
 
 def runs(uri: str) -> list[Run]:
