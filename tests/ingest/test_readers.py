@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from published import real_data
 
 from modwatch.errors import SourceError
-from modwatch.ingest.readers import column_names, file_format, read_records
+from modwatch.ingest.readers import DELIMITERS, column_names, file_format, read_records
 
 
 def written(folder: Path, name: str, content: bytes) -> Path:
@@ -36,6 +36,26 @@ def test_csv_with_quotes_line_ends_and_bom(tmp_path, name):
     assert values(path) == [{"id": "1", "text": 'a "b"\r\nc, d'}, {"id": "2", "text": "e"}]
     assert [record.line for record in read_records(path)] == [2, 5]
     assert column_names(path) == ("id", "text")
+
+
+@pytest.mark.parametrize("delimiter", list(DELIMITERS))
+@pytest.mark.parametrize("rows", [0, 1, 30])
+def test_the_delimiter_is_found_by_the_header(tmp_path, delimiter, rows):
+    path = tmp_path / "a.csv"
+    content = [{"id": str(row), "text": "a; b, c | d", "more": ""} for row in range(rows)]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "text", "more"], delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(content)
+    assert column_names(path) == ("id", "text", "more")
+    assert values(path) == content
+
+
+def test_of_several_delimiters_in_the_header_the_next_lines_decide(tmp_path):
+    path = written(tmp_path, "a.csv", b"id,text;more;at\n1,a;b\n2,c\n")
+    assert values(path) == [{"id": "1", "text;more;at": "a;b"}, {"id": "2", "text;more;at": "c"}]
+    path = written(tmp_path, "b.csv.gz", b"id;text,more;at\n1;a,b;c\n2;d;e\n")
+    assert column_names(path) == ("id", "text,more", "at")
 
 
 def test_a_broken_record_is_marked_and_reading_goes_on(tmp_path):

@@ -8,10 +8,10 @@ import gzip
 import io
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -31,6 +31,11 @@ FORMATS = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
 }
+
+#: What may separate the fields of a `.csv` file: Excel writes `;` where the comma is decimal.
+DELIMITERS = (",", ";", "\t", "|")
+#: Lines of a file that its delimiter is found by.
+_HEAD = 20
 
 #: Records, and characters, that are read ahead.
 _CHUNK = 500
@@ -70,6 +75,9 @@ def file_format(path: Path) -> str:
 def read_records(path: Path, *, encoding: str = "utf-8") -> Iterator[Record]:
     """Yield the records of `path`, whatever its format.
 
+    The delimiter of a `.csv` file is one of DELIMITERS: the one that its header has. If it has
+    several, the next lines decide.
+
     Raises SourceError naming the file when it cannot be opened or does not match its suffix.
     """
     kind = file_format(path)
@@ -80,21 +88,22 @@ def read_records(path: Path, *, encoding: str = "utf-8") -> Iterator[Record]:
             yield from _jsonl(path, encoding)
         else:
             yield from read_delimited(
-                path, delimiter="\t" if kind == "tsv" else ",", encoding=encoding
+                path, delimiter="\t" if kind == "tsv" else None, encoding=encoding
             )
 
 
 def read_delimited(
     path: Path,
     *,
-    delimiter: str = ",",
+    delimiter: str | None = ",",
     header: Sequence[str] | None = None,
     encoding: str = "utf-8",
 ) -> Iterator[Record]:
     """Yield the records of a CSV file, gzipped or not; `header` names the columns if it has none.
 
-    A record with a wrong number of fields or an unclosed quotation mark is a `malformed_record`;
-    reading resumes on the next line. Empty lines are skipped.
+    The delimiter None is found as of `read_records`. A record with a wrong number of fields or an
+    unclosed quotation mark is a `malformed_record`; reading resumes on the next line. Empty lines
+    are skipped.
     """
     names = list(header) if header else None
     with _mapped(path, encoding), _open_text(path, encoding) as text:
@@ -117,14 +126,15 @@ def column_names(path: Path, *, encoding: str = "utf-8") -> tuple[str, ...]:
             first = islice(_jsonl(path, encoding), 1000)
             return tuple(dict.fromkeys(key for record in first for key in record.values))
         with _open_text(path, encoding) as text:
-            _, header, _ = next(_csv_rows(text, "\t" if kind == "tsv" else ","), (0, None, ""))
+            rows = _csv_rows(text, "\t" if kind == "tsv" else None)
+            _, header, _ = next(rows, (0, None, ""))
             return tuple(header or ())
 
 
 class _Lines:
     """The lines of a file, with those of the current record."""
 
-    def __init__(self, text: io.TextIOBase) -> None:
+    def __init__(self, text: Iterable[str]) -> None:
         self._text = text
         self._used: list[str] = []
         self._begin = 1
@@ -142,8 +152,14 @@ class _Lines:
         return begin, raw
 
 
-def _csv_rows(text: io.TextIOBase, delimiter: str) -> Iterator[tuple[int, list[str] | None, str]]:
+def _csv_rows(
+    text: Iterable[str], delimiter: str | None
+) -> Iterator[tuple[int, list[str] | None, str]]:
     """Yield first line, fields (None when malformed) and raw text of each record."""
+    if delimiter is None:
+        rest = iter(text)
+        head = list(islice(rest, _HEAD))
+        text, delimiter = chain(head, rest), _delimiter(head)
     lines = _Lines(text)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     more: bool = True
@@ -162,6 +178,23 @@ def _csv_rows(text: io.TextIOBase, delimiter: str) -> Iterator[tuple[int, list[s
                 if fields or (more and fields is None):
                     chunk.append((line, fields, raw))
         yield from chunk
+
+
+def _delimiter(head: Sequence[str]) -> str:
+    """Return the delimiter of the file with these first lines; the comma if nothing tells.
+
+    >>> _delimiter(["id;text"]), _delimiter(["a;b,c", "1,2"]), _delimiter(["text", "a;b"])
+    (';', ',', ',')
+    """
+    return max(DELIMITERS, key=lambda each: _fit(head, each))
+
+
+def _fit(head: Sequence[str], delimiter: str) -> tuple[float, int]:
+    """Return the share of records with as many fields as the header, and how many it has."""
+    header, *others = [len(fields or ()) for _, fields, _ in _csv_rows(head, delimiter)] or [0]
+    if header < 2:
+        return 0.0, 0
+    return sum(size == header for size in others) / max(len(others), 1), header
 
 
 @contextmanager
