@@ -177,6 +177,24 @@ def test_labels_that_refute_a_fall_withdraw_it() -> None:
     assert [event for _, event, _ in receiver.events] == ["opened", "withdrawn"]
 
 
+def completion(levels: Sequence[float]) -> list[MetricValue]:
+    return [
+        MetricValue(day=day(number), metric="completion", value=level, n=200)
+        for number, level in enumerate(levels)
+    ]
+
+
+def test_labels_that_come_end_an_incident_of_missing_labels_which_was_true() -> None:
+    receiver = Receiver()
+    receiver.evening(3, completion([1, 1, 0, 0]))
+    receiver.evening(4, completion([1, 1, 0.9, 0.9, 0]))
+    assert receiver.events == [("queue", "opened", 2), ("queue", "recovered", 4)]
+    opened, ended = (message.payload for message in receiver.heard)
+    assert opened["title"] == "[critical] No comment of the day is labelled, since 3 March 2026"
+    assert ended["title"].startswith("[critical] Recovered: No comment of the day is labelled")
+    assert "do not meet the condition" not in ended["text"]
+
+
 def test_an_incident_of_a_hundred_days_keeps_its_beginning() -> None:
     receiver = Receiver()
     levels = [0.965] * 20 + [0.715] * 100

@@ -198,6 +198,11 @@ def test_what_is_told(
     assert [(each.kind, (each.day - FIRST).days) for each in said] == expected
 
 
+def test_work_that_was_done_since_is_no_error_of_the_incident() -> None:
+    (end,) = transitions(TOLD, [], today=day(3), current=None, unsupported="recovered")
+    assert (end.kind, end.since, end.day) == ("recovered", day(1), day(3))
+
+
 def test_an_incident_older_than_what_is_looked_at_goes_on_and_ends() -> None:
     old = Incident(since=day(-90), opened=day(-89))
     assert told_of([8, 8], old) == []

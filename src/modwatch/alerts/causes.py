@@ -250,7 +250,14 @@ def _messages(
     """Yield a message for each transition of a cause after the message `last`."""
     notified = active_incident(last)
     facts = last.payload["facts"] if last else {}
-    changes = transitions(notified, cause.incidents, today=today, current=None)
+    about_review = [each.rule.is_about_review for each in _named(cause, facts)]
+    changes = transitions(
+        notified,
+        cause.incidents,
+        today=today,
+        current=None,
+        unsupported="recovered" if about_review and all(about_review) else "withdrawn",
+    )
     if notified and last and not changes:
         yield from _news(cause, notified, last, today)
     for sequence, change in enumerate(changes, last.sequence + 1 if last else 1):

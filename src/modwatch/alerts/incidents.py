@@ -270,14 +270,15 @@ def transitions(
     *,
     today: datetime.date,
     current: MetricValue | None,
+    unsupported: Literal["recovered", "withdrawn"] = "withdrawn",
 ) -> list[Transition]:
     """Return what to notify receivers of, given the one they see as active.
 
     Receivers are notified of every active incident once, again when its severity rises, and once of
-    its end: *recovered*, or
-    *withdrawn* if the values no longer support it (on `today`, with the `current` value of the day
-    on which it opened). An incident that is already over when it is first found is not notified,
-    since nobody can act on it.
+    its end: *recovered*, or `unsupported` if the values no longer support it (on `today`, with the
+    `current` value of the day on which it opened). That is *withdrawn* for estimates, which labels
+    correct, and *recovered* for work that was still to do and has been done since. An incident that
+    is already over when it is first found is not notified, since nobody can act on it.
     """
     active = found[-1] if found and found[-1].recovered is None else None
     same = _same(notified, found) if notified else None
@@ -290,7 +291,7 @@ def transitions(
         when, value = same.recovered, same.at_recovery
         ended = [_transition("recovered", notified, notified.since, when, value)]
     elif notified:
-        ended = [_transition("withdrawn", notified, notified.since, today, current)]
+        ended = [_transition(unsupported, notified, notified.since, today, current)]
     if active is None:
         return ended
     opened = _transition("opened", active, active.since, active.opened, active.at_opening)

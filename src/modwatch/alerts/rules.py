@@ -108,6 +108,15 @@ class AlertRule(BaseModel):
         """Whether the metric is the size of a change of level."""
         return self.metric in LEVEL_CHANGES.values()
 
+    @property
+    def is_about_review(self) -> bool:
+        """Whether the condition is about what people have still to do.
+
+        Its values improve when the work is done, and were true before.
+        """
+        measures_work = self.metric == "completion" or self.metric.startswith("queue_")
+        return measures_work or self.open.compare == "insufficient"
+
     @field_validator("title")
     @classmethod
     def _names_what_is_known(cls, title: str) -> str:
