@@ -91,7 +91,7 @@ def test_intervals_hold_where_annotators_err_and_uncorrected_ones_do_not() -> No
     corrected = uncorrected = 0
     prices = []
     for number in range(20):
-        parts = plan_of(comments, 1000, audit=f"a{number}")
+        parts = replace(plan, audit=f"a{number}")
         drawn = drawn_by(parts, comments)
         labels = said(parts, drawn, erring(comments.truth, 0.02, 0.2, rng))
         result = result_of(parts, drawn, labels)
