@@ -24,7 +24,7 @@ from small_audits import label_everything
 from conftest import Registry
 from modwatch.audit import files
 from modwatch.audits import store as audit_store
-from modwatch.audits.audit import Labelling
+from modwatch.audits.labelling import Labelling
 from modwatch.errors import AuditError
 from modwatch.pipeline import audit as path
 from modwatch.pipeline.audit import open_audit

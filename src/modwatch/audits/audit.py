@@ -9,7 +9,7 @@ import logging
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -32,6 +32,7 @@ from modwatch.audit.seeds import PUBLIC_VALUE, made_seed, seed_of
 from modwatch.audit.verify import planned_sizes, read_evidence, recomputed, verify
 from modwatch.audits import register, sources, verification
 from modwatch.audits.dsa_files import period_measures
+from modwatch.audits.labelling import Labelling, refuse_incomplete, refuse_labels_of_approver
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.store import AuditStore
 from modwatch.audits.witnesses import WITNESSED, Witnesses
@@ -50,33 +51,6 @@ from modwatch.review.queue.audits import (
 from modwatch.review.queue.lanes import Lanes
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Labelling:
-    """The progress of the labels of a stage."""
-
-    progress: AuditProgress
-    #: Labels are not waited for any longer, UTC.
-    deadline: datetime
-    #: When the stage was drawn, UTC.
-    since: datetime
-
-    @property
-    def over(self) -> bool:
-        """Whether all items are decided or the deadline has passed."""
-        complete = bool(self.progress.items) and not self.progress.left
-        return complete or datetime.now(UTC) >= self.deadline
-
-    @property
-    def text(self) -> str:
-        """The progress in a sentence."""
-        progress = self.progress
-        lead = f", {progress.escalated:,} are escalated to a lead" if progress.escalated else ""
-        return (
-            f"{progress.decided:,} of {progress.items:,} comments are decided{lead}; the deadline "
-            f"is {self.deadline:%Y-%m-%d %H:%M} UTC."
-        )
 
 
 @dataclass(kw_only=True)
@@ -390,12 +364,12 @@ class Audit:
         sources.raise_on_changed_labels(self.database, self.name, folder)
         drawn = files.read_sample(folder[files.sample_file(stage)])
         progress = self.progress()
-        _raise_if_incomplete(self.name, progress, len(drawn), stop=stop, note=note)
+        refuse_incomplete(self.name, progress, len(drawn), stop=stop, note=note)
         why = f"{note} ({progress.open})" if progress.left else note
         with withdrawing(self.database, self.name) if stop else nullcontext():
             labels = sources.current_labels(self.database, self.name)
             refuse_conflicts(labels, moderated_before(self.database, self.name))
-            self._refuse_labels_of_approver(labels)
+            refuse_labels_of_approver(self.plan, self.chain, labels)
             content = {files.labels_file(stage): files.write_labels(labels)}
             if self.plan.format > 1:
                 outcomes = sources.outcomes(self.database, self.name, drawn, labels)
@@ -416,19 +390,6 @@ class Audit:
         why = conflict(self.chain, action, actor, four_eyes=four_eyes, labellers=labellers)
         if why:
             raise AuditError(f"audit {self.name!r}: {why}")
-
-    def _refuse_labels_of_approver(self, labels: Collection[AuditLabel]) -> None:
-        """Raise AuditError when who approved the plan has labelled."""
-        approved = evidence.first_of(self.chain, "approved")
-        labellers = {one.labeller for one in labels}
-        if approved is not None and self.plan.format > 1:
-            why = conflict(
-                self.chain, "approved", approved.actor, four_eyes=False, labellers=labellers
-            )
-            if why:
-                raise AuditError(
-                    f"audit {self.name!r}: {why}; have the labels undone, or cancel the audit"
-                )
 
     def _may_not_label(self, pseudonym: str) -> bool:
         """Return whether somebody approved the plan, and so may not label."""
@@ -480,25 +441,6 @@ class Audit:
             except AuditError as exc:
                 _log.warning("The trend leaves out audit %s: %s.", name, exc)
         return sorted(results, key=lambda result: (result["last_day"], result["audit"]))
-
-
-def _raise_if_incomplete(
-    audit: str, progress: AuditProgress, drawn: int, *, stop: bool, note: str
-) -> None:
-    if progress.items < drawn:
-        raise AuditError(
-            f"audit {audit!r}: {drawn} comments are drawn and {progress.items} of them queued; "
-            "draw the stage again to queue the rest"
-        )
-    if progress.left and not stop:
-        raise AuditError(
-            f"audit {audit!r}: {progress.open}; wait for them, or stop the labelling with a reason"
-        )
-    if progress.left and not note.strip():
-        raise AuditError(
-            f"audit {audit!r}: {progress.open}; name the reason why the labelling stops without "
-            "them, which the report tells"
-        )
 
 
 def _stages(chain: list[Event], action: str) -> list[Event]:

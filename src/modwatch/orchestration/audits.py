@@ -19,7 +19,8 @@ from modwatch.orchestration.labels_trigger import LabelsTrigger
 from modwatch.orchestration.questions import Question, respondent
 
 if TYPE_CHECKING:
-    from modwatch.audits.audit import Audit, Labelling
+    from modwatch.audits.audit import Audit
+    from modwatch.audits.labelling import Labelling
     from modwatch.resources import Resources
 
 CANCEL, STOP = "Cancel the audit", "Stop labelling and use the labels so far"

@@ -6,7 +6,7 @@ import pytest
 
 from audit.making import Auditor
 from modwatch.audit.design import DesignOptions
-from modwatch.audit.report.tables import of_plan
+from modwatch.audit.report.evidence_tables import of_plan
 
 
 def settings(done: Auditor, options: dict[str, object]) -> list[tuple[str, str]]:

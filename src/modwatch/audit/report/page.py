@@ -11,7 +11,7 @@ from modwatch.audit.descriptions import ONE_PERSON
 from modwatch.audit.evidence import Event, file_digest, sealed_files
 from modwatch.audit.files import PLAN, RESULT
 from modwatch.audit.plan import AuditPlan
-from modwatch.audit.report import charts, formatting, narrative, tables
+from modwatch.audit.report import charts, evidence_tables, formatting, narrative, tables
 from modwatch.audit.report.metrics import Result
 from modwatch.audit.results import to_json
 from modwatch.errors import AuditError
@@ -97,9 +97,9 @@ def page_context(
         "cost": tables.of_cost(result),
         "cost_comparison": narrative.cost(result),
         "limits": narrative.limits(plan, result, chain),
-        "plan": tables.of_plan(plan),
-        "chain": tables.of_chain(chain),
-        "files": tables.of_files(chain),
+        "plan": evidence_tables.of_plan(plan),
+        "chain": evidence_tables.of_chain(chain),
+        "files": evidence_tables.of_files(chain),
     }
 
 
