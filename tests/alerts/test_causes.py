@@ -195,6 +195,18 @@ def test_labels_that_come_end_an_incident_of_missing_labels_which_was_true() -> 
     assert "do not meet the condition" not in ended["text"]
 
 
+@pytest.mark.parametrize(("days_ago", "missing"), [(0, False), (1, True), (None, True)])
+def test_a_day_that_was_routed_today_is_not_without_labels_yet(
+    days_ago: int | None, missing: bool
+) -> None:
+    """Such as one of a backfill, whose comments were written long ago."""
+    routed = {} if days_ago is None else {day(2): days_ago}
+    _, messages = evaluate_rules(
+        RULES, completion([1, 1, 0]), {}, day(9), topic="incident", routed=routed
+    )
+    assert [each.payload["facts"]["rule"] for each in messages] == ["labels_missing"] * missing
+
+
 def test_an_incident_of_a_hundred_days_keeps_its_beginning() -> None:
     receiver = Receiver()
     levels = [0.965] * 20 + [0.715] * 100

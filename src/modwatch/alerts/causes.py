@@ -111,6 +111,7 @@ def evaluate_rules(
     window_days: int = 1,
     accepted: Acceptances | None = None,
     volumes: Mapping[datetime.date, Volume] | None = None,
+    routed: Mapping[datetime.date, int] | None = None,
 ) -> tuple[list[Cause], list[OutboxMessage]]:
     """Return every cause that has values, and the messages that follow the `last` ones.
 
@@ -125,7 +126,13 @@ def evaluate_rules(
         accepted=[each for name in following for each in accepted.get(name, ())],
     )
     causes = watch(
-        rules, [*values, *changes], last, today, window_days=window_days, accepted=accepted
+        rules,
+        [*values, *changes],
+        last,
+        today,
+        window_days=window_days,
+        accepted=accepted,
+        routed=routed,
     )
     return causes, new_messages(causes, last, today, topic=topic)
 
@@ -138,6 +145,7 @@ def watch(
     *,
     window_days: int = 1,
     accepted: Acceptances | None = None,
+    routed: Mapping[datetime.date, int] | None = None,
 ) -> list[Cause]:
     """Return every cause that has values, with its incidents up to `today`.
 
@@ -148,16 +156,21 @@ def watch(
         today: the last day to look at.
         window_days: days of the trailing window, for rules with `unless`.
         accepted: what people have accepted as the new normal, by cause.
+        routed: how many days ago each day was routed; absent ones when they ended.
     """
+
+    def is_settled(rule: AlertRule, day: datetime.date) -> bool:
+        ended = (today - day).days
+        return rule.settle_days <= min(ended, (routed or {}).get(day, ended))
+
     known: dict[str, list[Series]] = {}
     by_metric: dict[str, list[MetricValue]] = {}
     for value in values:
         by_metric.setdefault(value.metric, []).append(value)
     notified = {name: member for each in last.values() for name, member in _members(each)}
     for rule in sorted(rules, key=lambda rule: bool(rule.unless)):  # what explains comes first
-        settled = today - rule.settle_days * _ONE_DAY
         of_metric = by_metric.get(rule.metric, [])
-        seen = watched(rule, (each for each in of_metric if each.day <= settled))
+        seen = watched(rule, (each for each in of_metric if is_settled(rule, each.day)))
         for subject, series in seen.items():
             told = notified.get(series_name(rule.name, subject))
             explaining = [each for name in rule.unless for each in known.get(name, [])]

@@ -26,6 +26,7 @@ from modwatch.quality.store import CheckStore
 from modwatch.quality.volumes import seasonal_volumes
 from modwatch.review.outbox import messages as outbox
 from modwatch.review.outbox.messages import OutboxMessage
+from modwatch.review.queue.metrics import days_since_routed
 
 _log = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ def evaluate(
         window_days=window_days,
         accepted=acceptances(database),
         volumes=seasonal_volumes(lake, first, today),
+        routed=days_since_routed(database, first, today),
     )
     metrics = {rule.name: rule.metric for rule in daily}
     window = trailing(today, window_days)

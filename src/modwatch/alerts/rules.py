@@ -91,7 +91,8 @@ class AlertRule(BaseModel):
     close: Condition
     #: Values computed from fewer comments, labels or items than this are skipped.
     minimum_n: int = Field(0, ge=0)
-    #: The newest days to skip, because their labels are still coming in.
+    #: Days since a day's comments were routed, counted by the calendar, before its values are
+    #: watched, because its labels are still coming in.
     settle_days: int = Field(0, ge=0, le=30)
     #: What to investigate.
     look_at: str = Field(min_length=1, max_length=500)

@@ -9,7 +9,7 @@ from modwatch.review import people, queue
 from modwatch.review.people import Moderator
 from modwatch.review.queue import QueueAges, QueueCounts
 from modwatch.review.queue.items import NewItem
-from modwatch.review.queue.metrics import day_queue
+from modwatch.review.queue.metrics import day_queue, days_since_routed
 
 
 def test_an_empty_queue(engine: Engine) -> None:
@@ -101,6 +101,26 @@ def test_a_day_without_items(engine: Engine, day: date) -> None:
     assert day_queue(engine, day) == Queue(
         waiting=0, decided=0, age_median=None, age_oldest=None, decision_median=None
     )
+
+
+def test_a_day_is_routed_when_its_first_item_is_queued(
+    engine: Engine, fill: Callable[[int], None], new_item: Callable[..., NewItem], day: date
+) -> None:
+    """A backfilled day is routed today, however old its comments are."""
+    fill(3)
+    queue.enqueue(engine, [new_item("late")], day - timedelta(days=300))
+    with engine.begin() as connection:
+        for rank, status, age in ((1, "waiting", 1), (2, "decided", 2), (3, "withdrawn", 9)):
+            connection.execute(
+                text(
+                    "UPDATE review_item SET status = :status, queued_at = now() - :age "
+                    "WHERE rank = :rank AND comment_id <> 'late'"
+                ),
+                {"rank": rank, "status": status, "age": timedelta(days=age)},
+            )
+    found = days_since_routed(engine, day - timedelta(days=300), day)
+    assert found == {day: 2, day - timedelta(days=300): 0}
+    assert days_since_routed(engine, day + timedelta(days=1), date.max) == {}
 
 
 def test_a_day_is_timed_by_what_waits_and_what_is_decided(

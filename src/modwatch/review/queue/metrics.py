@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Date,
     Double,
     Engine,
     and_,
@@ -114,6 +115,22 @@ def day_queue(engine: Engine, day: dt.date) -> Queue:
         .where(review_item.c.dt == day, review_item.c.kind == "review")
     )
     return Queue(**at_once(engine, statement)[0])
+
+
+def days_since_routed(engine: Engine, first: dt.date, last: dt.date) -> dict[dt.date, int]:
+    """Return how long ago the days `first` … `last` were routed, in days of the UTC calendar.
+
+    The first item of a day that is not withdrawn counts; days without one are absent.
+    """
+    utc = func.min(review_item.c.queued_at).op("AT TIME ZONE")("UTC")
+    today = func.now().op("AT TIME ZONE")("UTC")
+    statement = (
+        select(review_item.c.dt, (cast(today, Date) - cast(utc, Date)).label("days"))
+        .where(review_item.c.dt.between(first, last))
+        .where(review_item.c.kind == "review", review_item.c.status != "withdrawn")
+        .group_by(review_item.c.dt)
+    )
+    return {row["dt"]: row["days"] for row in at_once(engine, statement)}
 
 
 def seconds(interval: ColumnElement[Any]) -> ColumnElement[float]:
