@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 from installation import Installation
 
+from modwatch.cli.alerts import check_silence
 from modwatch.cli.main import main
+from modwatch.errors import IncidentError
 from modwatch.lake.schemas import MEASUREMENTS
 from modwatch.pipeline import daily
 from modwatch.resources import open_resources
@@ -53,10 +55,11 @@ def test_an_incident_from_its_opening_to_its_acceptance(
     assert run(capsys, "list")[1] == f"quality: [critical] {TITLE}, since 2026-03-21\n"
     assert run(capsys, "acknowledge", "quality", "--by", "lea")[0] == 0
     assert run(capsys, "assign", "quality", "tim", "--by", "lea")[0] == 0
-    assert run(capsys, "silence", "quality", "--by", "lea", "--until", "2099-01-01")[0] == 0
+    soon = str(datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=60))
+    assert run(capsys, "silence", "quality", "--by", "lea", "--until", soon)[0] == 0
     assert run(capsys, "comment", "quality", "--by", "tim", "--note", "new forum")[0] == 0
     assert run(capsys, "list")[1].rstrip().split("; ")[1:] == [
-        *("acknowledged by lea", "assigned to tim", "silent until 2099-01-01"),
+        *("acknowledged by lea", "assigned to tim", f"silent until {soon}"),
     ]
     assert run(capsys, "accept", "quality", "--by", "lea", "--note", "it stays")[0] == 0
     assert run(capsys, "list")[1] == "no incident is active\n"
@@ -94,6 +97,39 @@ def test_lists_end_at_a_limit_and_count_the_rest(
             main(["alerts", *words])
 
 
+def test_a_second_acknowledgement_names_the_first_and_both_are_kept(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "acknowledge", "quality", "--by", "lea") == (0, "", "")
+    assert run(capsys, "acknowledge", "quality", "--by", "tim")[:2] == (
+        0,
+        "already acknowledged by lea; `modwatch alerts history` has both\n",
+    )
+    assert run(capsys, "comment", "quality", "--by", "tim", "--note", "seen")[1] == ""
+    lines = run(capsys, "history", "quality")[1].splitlines()
+    assert [line.split("  ")[-1] for line in lines[1:3]] == ["by lea", "by tim"]
+
+
+def test_an_empty_history_says_so(
+    install: Callable[..., Installation],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in install().env.items():
+        monkeypatch.setenv(name, value)
+    said = "no message was stored, and nobody has acted on an incident\n"
+    assert run(capsys, "history") == (0, said, "")
+
+
+def test_a_silence_lasts_ninety_days_at_most() -> None:
+    today = datetime.date(2026, 1, 1)
+    check_silence(datetime.date(2026, 4, 1), today)
+    check_silence(datetime.date(2025, 1, 1), today)  # ends a silence
+    for until in (datetime.date(2026, 4, 2), datetime.date.max):
+        with pytest.raises(IncidentError, match="90 days ahead; silence until 2026-04-01 at most"):
+            check_silence(until, today)
+
+
 def test_an_unknown_incident_is_one_sentence(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,6 +139,9 @@ def test_an_unknown_incident_is_one_sentence(
         "modwatch: no incident 'qualty' is active; `modwatch alerts list` names those that are\n"
     )
     assert run(capsys, "history", "qualty")[0] == 1
+    status, out, err = run(capsys, "silence", "quality", "--by", "lea", "--until", "9999-12-31")
+    assert (status, out) == (1, "")
+    assert "is more than 90 days ahead" in err
 
 
 def test_the_status_says_whether_the_due_day_is_measured(

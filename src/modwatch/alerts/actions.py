@@ -201,6 +201,12 @@ def open_incidents(database: Engine) -> list[OpenIncident]:
     return sorted(found, key=lambda each: (-SEVERITIES.index(each.severity), each.since, each.name))
 
 
+def acknowledged_by(database: Engine, incident: str) -> str | None:
+    """Return who acknowledged an incident that is active; None: nobody, or it is not active."""
+    found = (each for each in open_incidents(database) if each.name == incident)
+    return next((each.acknowledged_by for each in found), None)
+
+
 def history(database: Engine, incident: str | None = None, *, newest: int = 50) -> History:
     """Return the `newest` messages and actions of all incidents or one.
 

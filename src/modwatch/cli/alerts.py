@@ -10,6 +10,9 @@ from modwatch.errors import IncidentError
 #: Lines that `list` and `history` print, unless `--limit` says otherwise.
 _LIMIT = 50
 
+#: A longer silence is a mistyped date, or a rule that should be disabled.
+_LONGEST_SILENCE = datetime.timedelta(days=90)
+
 
 def add_commands(commands: Any) -> None:
     """Add every command of `modwatch alerts` to its parser's `commands`."""
@@ -30,7 +33,8 @@ def add_commands(commands: Any) -> None:
         "--until",
         type=day,
         required=True,
-        help="last day without messages, YYYY-MM-DD, UTC; a day that is over ends a silence",
+        help="last day without messages, YYYY-MM-DD, UTC, at most "
+        f"{_LONGEST_SILENCE.days} days ahead; a day that is over ends a silence",
     )
     text = "accept the present level as the new normal, which ends the incident"
     accept = _add_action(commands, "accept", _accept, text, note=True)
@@ -95,6 +99,8 @@ def _history(options: argparse.Namespace) -> None:
         raise IncidentError(
             f"no incident has the name {options.incident!r}; `modwatch alerts history` lists all"
         )
+    if not found.entries:
+        print("no message was stored, and nobody has acted on an incident")
     if found.earlier:
         print(f"{found.earlier} earlier; --limit {found.earlier + len(found.entries)} prints all")
     for each in found.entries:
@@ -103,8 +109,10 @@ def _history(options: argparse.Namespace) -> None:
 
 
 def _record(options: argparse.Namespace) -> None:
-    from modwatch.alerts.actions import Action, record
+    from modwatch.alerts.actions import Action, acknowledged_by, record
 
+    if options.until:
+        check_silence(options.until, datetime.datetime.now(datetime.UTC).date())
     action = Action(
         incident=options.incident,
         action=options.action,
@@ -114,7 +122,27 @@ def _record(options: argparse.Namespace) -> None:
         until=options.until,
     )
     with open_resources() as resources:
+        acknowledges = options.action == "acknowledge"
+        before = acknowledged_by(resources.database, options.incident) if acknowledges else None
         record(resources.database, action)
+    if before:
+        print(f"already acknowledged by {before}; `modwatch alerts history` has both")
+
+
+def check_silence(until: datetime.date, today: datetime.date) -> None:
+    """Refuse a silence that lasts longer than 90 days.
+
+    Raises:
+        IncidentError: `until` is too far ahead.
+
+    >>> check_silence(datetime.date(2026, 4, 1), datetime.date(2026, 1, 1))
+    """
+    latest = today + _LONGEST_SILENCE
+    if until > latest:
+        raise IncidentError(
+            f"--until {until} is more than {_LONGEST_SILENCE.days} days ahead; silence until "
+            f"{latest} at most, and disable the alert rule if its messages are never wanted"
+        )
 
 
 def _accept(options: argparse.Namespace) -> None:
