@@ -178,7 +178,9 @@ def test_under_load_requests_are_refused_with_a_time_to_wait(registry: Registry)
         asked = pool.submit(httpx.post, f"{url}{MODEL}/infer", json=body("a"), timeout=60)
         assert scorer.begun.wait(30)
         waits = pool.submit(httpx.post, f"{url}{MODEL}/infer", json=body(*["b"] * 5), timeout=60)
-        until(lambda: "modwatch_waiting_texts 5.0" in httpx.get(f"{url}/metrics").text)
+        until(
+            lambda: "modwatch_waiting_texts 5.0" in httpx.get(f"{url}/metrics", verify=False).text
+        )
         refused = httpx.post(f"{url}{MODEL}/infer", json=body("c"), timeout=60)
         assert refused.status_code == 429
         assert int(refused.headers["Retry-After"]) >= 1
