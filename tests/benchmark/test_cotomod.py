@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,14 @@ def contents(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def copy_runs(finished: Finished, folder: Path, methods: Sequence[str]) -> None:
+    """Copy runs with the focal loss and the first seed, so that they are not trained again."""
+    (folder / "runs").mkdir(parents=True)
+    for method in methods:
+        for path in (finished.folder / "runs").glob(f"{method}-focal-seed0-*"):
+            shutil.copy(path, folder / "runs")
 
 
 def test_the_table_has_every_row(finished: Finished) -> None:
@@ -129,9 +137,13 @@ def test_kept_runs_are_not_trained_again(
     assert not list((folder / "checkpoints").glob("*"))
 
 
-def test_a_killed_benchmark_goes_on_to_the_same_files(run_again: RunAgain, tmp_path: Path) -> None:
+def test_a_killed_benchmark_goes_on_to_the_same_files(
+    finished: Finished, run_again: RunAgain, tmp_path: Path
+) -> None:
     methods = ["deterministic", "mc_dropout", "ensemble", "sngp"]
-    run_again(tmp_path / "undisturbed", methods=methods)
+    copy_runs(finished, tmp_path / "undisturbed", methods)
+    _, lines = run_again(tmp_path / "undisturbed", methods=methods)
+    assert lines[0].startswith("4 runs, 4 of them kept")
     for left in (20, 12):
         child = subprocess.run(
             [sys.executable, "-c", _KILLED, str(tmp_path / "killed"), str(left), *methods],
@@ -164,8 +176,9 @@ run_cotomod(data, TINY, Path(sys.argv[1]), methods=methods, losses=["focal"], se
 
 
 def test_another_configuration_is_kept_apart(
-    run_again: RunAgain, tiny: Recipe, tmp_path: Path
+    finished: Finished, run_again: RunAgain, tiny: Recipe, tmp_path: Path
 ) -> None:
+    copy_runs(finished, tmp_path, ["deterministic"])
     first, _ = run_again(tmp_path)
     other, lines = run_again(tmp_path, recipe=replace(tiny, learning_rate=1e-3))
     assert lines[0].startswith("1 runs, 0 of them kept")
@@ -177,15 +190,20 @@ def test_another_configuration_is_kept_apart(
 
 
 def test_what_has_no_effect_does_not_train_again(
-    run_again: RunAgain, tiny: Recipe, tmp_path: Path
+    finished: Finished, run_again: RunAgain, tiny: Recipe, tmp_path: Path
 ) -> None:
-    run_again(tmp_path)
+    copy_runs(finished, tmp_path, ["deterministic"])
     _, lines = run_again(tmp_path, recipe=replace(tiny, members=7, passes=9))
     assert lines[0].startswith("1 runs, 1 of them kept")
 
 
-@pytest.mark.parametrize("suffix", [".json", ".npz"])
-@pytest.mark.parametrize("damage", ["half", "missing", "changed"])
+@pytest.mark.parametrize(
+    ("suffix", "damage"),
+    [
+        *((".json", damage) for damage in ("half", "missing", "changed")),
+        *((".npz", damage) for damage in ("missing", "changed")),
+    ],
+)
 def test_a_damaged_run_is_trained_again(
     finished: Finished,
     data: BenchmarkData,
@@ -214,7 +232,10 @@ def test_a_damaged_run_is_trained_again(
     assert {p.name: p.read_bytes() for p in (tmp_path / "runs").iterdir()} == kept
 
 
-def test_one_seed_has_no_intervals_over_seeds(run_again: RunAgain, tmp_path: Path) -> None:
+def test_one_seed_has_no_intervals_over_seeds(
+    finished: Finished, run_again: RunAgain, tmp_path: Path
+) -> None:
+    copy_runs(finished, tmp_path, ["deterministic"])
     found, _ = run_again(tmp_path)
     assert {row["low"] for row in found["table"]} == {None}
     assert "One seed: no intervals over seeds." in (tmp_path / "report.html").read_text()

@@ -19,6 +19,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,10 @@ FAMILIES: tuple[tuple[Method, ...], ...] = (
 )
 
 Say = Callable[[str], None]
+
+
+#: Looked up once: each run asks for its identity several times.
+_library_versions = cache(library_versions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +127,7 @@ class Bench:
             "seed": seed,
             "data": self.data.digest,
             "draws": self.draws,
-            "libraries": library_versions(),
+            "libraries": _library_versions(),
         }
 
     def path(self, run: Run) -> Path:
