@@ -56,9 +56,8 @@ def compared(home, day=MONDAY):
         return at.lake.table("challenger", day).to_pandas().set_index("metric")
 
 
-def test_a_challenger_scores_and_changes_nothing_else(install):
-    home = install()
-    home.run(*TO_THE_QUEUE)
+def test_a_challenger_scores_and_changes_nothing_else(install_routed):
+    home = install_routed()
     before = picture_of(home)
     with open_resources(home.settings) as at:
         set_alias(at, second_version(at.settings.mlflow_url), "challenger")
@@ -107,9 +106,8 @@ def test_a_challenger_without_probabilities_is_refused_and_the_day_stays(install
         assert at.lake.count("routed", MONDAY)
 
 
-def test_the_comparison_is_made_once_and_published(install, monkeypatch):
-    home = install()
-    home.run(*TO_THE_QUEUE)
+def test_the_comparison_is_made_once_and_published(install_routed, monkeypatch):
+    home = install_routed()
     review(home)
     with open_resources(home.settings) as at:
         shadow_scores(at, MONDAY, blurred)

@@ -65,9 +65,8 @@ def run_named(url: str, name: str) -> tuple[MlflowClient, Run]:
     return client, run
 
 
-def test_a_run_tells_the_days_facts_as_the_lake_has_them(install: Install) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE)
+def test_a_run_tells_the_days_facts_as_the_lake_has_them(install_routed: Install) -> None:
+    home = install_routed()
     done = review(home, limit=20)
     home.run("collect_labels", "measure", "publish")
     client, run = day_run(home.settings.mlflow_url)
@@ -98,9 +97,9 @@ def test_stale_is_what_was_measured_and_is_not_shown(install: Install) -> None:
         assert stale_days(at, window) == []
 
 
-def test_a_new_verdict_alone_makes_a_day_stale(install: Install) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE, "measure", "publish")
+def test_a_new_verdict_alone_makes_a_day_stale(install_routed: Install) -> None:
+    home = install_routed()
+    home.run("measure", "publish")
     with pytest.raises(DayRejectedError):
         home.but(max_text_length=20).run("check_comments")
     with open_resources(home.settings) as at:
@@ -155,9 +154,9 @@ def test_drift_makes_a_day_stale_and_the_queue_of_another_does_not(install: Inst
     assert "review/waiting" in run.data.metrics
 
 
-def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install: Install) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE, "measure", "publish")
+def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install_routed: Install) -> None:
+    home = install_routed()
+    home.run("measure", "publish")
     row = {
         "dt": MONDAY,
         "rule": "queue_old",
@@ -179,10 +178,10 @@ def test_an_incident_makes_a_day_stale_and_stands_on_its_page(install: Install) 
     assert said in run.data.tags["mlflow.note.content"]
 
 
-def test_what_a_crash_left_unfinished_is_made_good(install: Install) -> None:
+def test_what_a_crash_left_unfinished_is_made_good(install_routed: Install) -> None:
     """A run that was begun and never finished is not shown, and goes with the next publishing."""
-    home = install()
-    home.run(*TO_THE_QUEUE, "measure", "publish")
+    home = install_routed()
+    home.run("measure", "publish")
     whole = published(home.settings.mlflow_url)
     client, run = day_run(home.settings.mlflow_url)
     client.create_run(run.info.experiment_id, tags={"kind": "day", "day": MONDAY.isoformat()})
@@ -234,9 +233,9 @@ def test_a_day_that_was_not_scored_has_a_failed_run(install: Install) -> None:
     assert first.startswith("**FAILED**: the comments were not scored; open the Airflow run")
 
 
-def test_the_worse_of_two_verdicts_counts(install: Install) -> None:
-    home = install()
-    home.run(*TO_THE_QUEUE, "measure", "publish")
+def test_the_worse_of_two_verdicts_counts(install_routed: Install) -> None:
+    home = install_routed()
+    home.run("measure", "publish")
     _, run = day_run(home.settings.mlflow_url)
     with open_resources(home.settings) as at:
         verdicts = [at.checks.load(suite, MONDAY) for suite in ("comments", "scores")]
