@@ -213,6 +213,34 @@ def test_what_cannot_be_read_is_said(
     assert not Path("forun.db").exists()
 
 
+def test_a_file_of_excel_with_strange_headers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange = {"Grad (°C)": 20, f"<script>{MARK}</script>": "x", f"{MARK}, {'x' * 40}": "x"}
+    rows = [{**row, **strange, "Kanal": "app", "Sprache": "de"} for row in comments()]
+    rows[0].update(Kanal="web", Sprache="fr")
+    with (tmp_path / "a.csv").open("w", newline="") as file:
+        writer = csv.writer(file, delimiter=";")
+        writer.writerows([[*rows[0], "", ""], *([*row.values(), "", ""] for row in rows)])
+    shown = run_init(capsys, "a.csv", "--column", "platform=Kanal")
+    assert "  platform    from Kanal\n" in shown
+    assert "Left out: Grad (°C), column 5, column 6, Sprache, column 9, column 10.\n" in shown
+    assert "\nSprache: few values, like a language" in shown
+    assert read_days(monkeypatch) == [24, 24, 24]
+
+
+def test_a_column_with_a_strange_name_is_chosen_by_its_position(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange = f"{MARK}'s <b>times</b>, all of them; in UTC"
+    rows = [{"id": r["id"], "body": r["body"], strange: r["posted"]} for r in comments()]
+    write_csv(tmp_path / "a.csv", rows)
+    assert "created_at  from column 3" in run_init(capsys, "a.csv")
+    run_init(capsys, "a.csv", "--force", "--column", "created_at=column 3")
+    assert read_days(monkeypatch) == [24, 24, 24]
+    assert load_settings().source.timestamp_column == strange
+
+
 def test_a_settings_file_is_not_replaced_unasked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

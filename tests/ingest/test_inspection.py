@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.errors import SourceError
+from modwatch.ingest.headers import usable_names
 from modwatch.ingest.inspection import (
     describe,
     look,
@@ -115,11 +116,38 @@ def test_no_value_is_ever_shown(values):
     )
 
 
-@pytest.mark.parametrize("names", [[], ["a", "a"], ["a", "well, quillfeather, I never"]])
-def test_a_file_without_header_is_refused_and_not_quoted(names):
-    with pytest.raises(SourceError, match="does not name its columns") as caught:
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ([], "has no columns"),
+        (["1", "well, quillfeather, I never", "2026-03-01T10:00:00Z"], "its field 3 is a time"),
+        (["quillfeather", "1772359200", "2"], "its field 2 is a time"),
+        (["21.03.2026 12:30", "quillfeather"], "its field 1 is a time"),
+    ],
+)
+def test_a_file_without_header_is_refused_and_not_quoted(names, reason):
+    with pytest.raises(SourceError, match=reason) as caught:
         require_header(names, "a.csv")
     assert "quillfeather" not in str(caught.value)
+
+
+STRANGE = ["Grad (°C)", "<script>alert('quillfeather')</script>", "", "q" * 41, "a", "a", "a\nb"]
+
+
+def test_strange_names_are_no_reason_to_refuse_and_are_shown_by_their_position():
+    require_header(["id", *STRANGE], "a.csv")
+    shown = describe(look([dict.fromkeys(STRANGE, 1)], STRANGE), 1).splitlines()[1:]
+    assert [line.split("  ")[0] for line in shown] == [
+        "Grad (°C)",
+        *(f"column {position}" for position in (2, 3, 4)),
+        "a",
+        "a",
+        "column 7",
+    ]
+
+
+def test_names_that_no_setting_can_hold_are_not_usable():
+    assert usable_names(["id", *STRANGE, "caf\udce9"]) == ["id", *STRANGE[:2], STRANGE[3]]
 
 
 def test_the_reading_agrees_with_the_source():

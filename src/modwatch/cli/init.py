@@ -23,7 +23,7 @@ from modwatch.settings import EMBEDDED, Settings, load_settings
 from modwatch.settings.file import DEFAULT, Entry, apply_settings_file, render, write
 
 if TYPE_CHECKING:
-    from modwatch.ingest.inspection import Column, TimeFormat
+    from modwatch.ingest.inspection import TimeFormat
     from modwatch.ingest.own_data import FileData, Sample, TableData
 
 _REQUIRED = {"comment_id": "the id", "text": "the text", "created_at": "the time"}
@@ -168,49 +168,67 @@ def _known(table: str, tables: Sequence[str]) -> str:
 
 
 def _reading(sample: "Sample", options: argparse.Namespace, dialogue: _Dialogue) -> _Reading:
-    from modwatch.ingest.inspection import describe, look, propose, propose_score
+    from modwatch.ingest.inspection import describe, describe_choice, look, propose, propose_score
 
-    columns = look(sample.rows, sample.names)
-    print(
-        f"The first {len(sample.rows):,} rows of {sample.where}:\n\n"
-        f"{describe(columns, len(sample.rows))}\n"
-    )
-    chosen = propose(columns, len(sample.rows)) | _given_columns(options.column, sample.names)
+    columns, rows = look(sample.rows, sample.names), len(sample.rows)
+    print(f"The first {rows:,} rows of {sample.where}:\n\n{describe(columns, rows)}\n")
+    choices = _choices(sample.names)
+    usable = [column for column in columns if column.name in choices.values()]
+    shown = {name: label for label, name in choices.items()}
+    given = _given_columns(options.column, choices)
+    chosen = propose(usable, rows) | given
     for field, meaning in _REQUIRED.items():
-        if field not in {each.partition("=")[0] for each in options.column}:
-            chosen[field] = dialogue.choose(
-                f"Column with {meaning}",
-                sample.names,
-                chosen.get(field),
-                f"--column {field}=COLUMN",
-            )
-    by_name = {column.name: column for column in columns}
+        if field not in given:
+            proposed = shown[chosen[field]] if field in chosen else None
+            question, option = f"Column with {meaning}", f"--column {field}=COLUMN"
+            chosen[field] = choices[dialogue.choose(question, [*choices], proposed, option)]
     time_column = chosen.pop("created_at")
-    form = _form(by_name[time_column], options, dialogue)
-    timezone = None
-    if not form.has_zone:
-        timezone = options.timezone or dialogue.ask(
-            f"The times in {time_column} name no zone. Zone", "UTC", "--timezone"
-        )
-        if options.yes and options.timezone is None:
-            print(f"The times in {time_column} name no zone; they are read as UTC (--timezone).")
-    score = options.own_scores or dialogue.ask(
-        "Column with probabilities of a model of yours, or none",
-        propose_score(columns, len(sample.rows)) or "none",
-        "--own-scores",
-    )
-    if score != "none" and score not in by_name:
-        raise SettingsError(f"there is no column {score!r}; correct --own-scores")
+    [forms] = [column.formats for column in usable if column.name == time_column]
+    form = _form(shown[time_column], forms, options, dialogue)
+    timezone = None if form.has_zone else _timezone(shown[time_column], options, dialogue)
+    score = _score(propose_score(usable, rows), choices, options, dialogue)
+    as_read = {**chosen, "created_at": time_column, **({"prob": score} if score else {})}
+    print(f"\n{describe_choice(as_read, usable, sample.names, rows)}")
     return _Reading(
-        columns=chosen,
-        time_column=time_column,
-        form=form,
-        timezone=timezone,
-        score=None if score == "none" else score,
+        columns=chosen, time_column=time_column, form=form, timezone=timezone, score=score
     )
 
 
-def _given_columns(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+def _choices(names: Sequence[str]) -> dict[str, str]:
+    """Return the columns that can be chosen, by what is shown of their names."""
+    from modwatch.ingest.headers import shown_names, usable_names
+
+    usable = set(usable_names(names))
+    pairs = zip(shown_names(names), names, strict=True)
+    return {shown: name for shown, name in pairs if name in usable}
+
+
+def _timezone(shown: str, options: argparse.Namespace, dialogue: _Dialogue) -> str:
+    if options.timezone is None and options.yes:
+        print(f"The times in {shown} name no zone; they are read as UTC (--timezone).")
+    given: str | None = options.timezone
+    return given or dialogue.ask(f"The times in {shown} name no zone. Zone", "UTC", "--timezone")
+
+
+def _score(
+    proposed: str | None,
+    choices: Mapping[str, str],
+    options: argparse.Namespace,
+    dialogue: _Dialogue,
+) -> str | None:
+    """Return the column of probabilities; None: there is none."""
+    answer = options.own_scores or dialogue.ask(
+        "Column with probabilities of a model of yours, or none", proposed or "none", "--own-scores"
+    )
+    column = choices.get(answer, answer)
+    if answer == "none":
+        return None
+    if column not in choices.values():
+        raise SettingsError(f"there is no column {answer!r}; correct --own-scores")
+    return column
+
+
+def _given_columns(given: Sequence[str], choices: Mapping[str, str]) -> dict[str, str]:
     from modwatch.ingest.landing import FILLABLE
 
     pairs = dict(each.partition("=")[::2] for each in given)
@@ -220,17 +238,22 @@ def _given_columns(given: Sequence[str], names: Sequence[str]) -> dict[str, str]
                 f"--column {field}=… sets no column of Modwatch; it may set "
                 f"created_at, {', '.join(FILLABLE)}"
             )
-        if column not in names:
-            raise SettingsError(f"--column {field}={column}: there is no column {column!r}")
+        pairs[field] = choices.get(column, column)
+        if pairs[field] not in choices.values():
+            raise SettingsError(
+                f"--column {field}={column}: there is no column {column!r}, or several have this "
+                f"name; it may be {', '.join(choices)}"
+            )
     return pairs
 
 
-def _form(column: "Column", options: argparse.Namespace, dialogue: _Dialogue) -> "TimeFormat":
+def _form(
+    shown: str, forms: Sequence["TimeFormat"], options: argparse.Namespace, dialogue: _Dialogue
+) -> "TimeFormat":
     """Return how times are written; the order of day and month is asked for if it is open."""
-    forms = column.formats
     if not forms:
         raise SettingsError(
-            f"the values of {column.name} are no times that Modwatch reads (ISO 8601, numbers "
+            f"the values of {shown} are no times that Modwatch reads (ISO 8601, numbers "
             "since 1970, or day, month and year with . / or -); set --column created_at=COLUMN"
         )
     if len(forms) == 1:
@@ -241,11 +264,11 @@ def _form(column: "Column", options: argparse.Namespace, dialogue: _Dialogue) ->
     if order is None:
         if options.yes:
             raise SettingsError(
-                f"the times in {column.name} can be read with the day or the month first; add "
+                f"the times in {shown} can be read with the day or the month first; add "
                 "--day-first or --month-first"
             )
         order = dialogue.choose(
-            f"Which comes first in {column.name}",
+            f"Which comes first in {shown}",
             ["day", "month"],
             None,
             "--day-first or --month-first",

@@ -4,7 +4,6 @@ import codecs
 import datetime as dt
 import glob
 import logging
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from modwatch.errors import SourceError
+from modwatch.ingest.headers import shown_names
 from modwatch.ingest.landing import (
     LandedRow,
     batches,
@@ -237,8 +237,9 @@ def _raise_on_mixed_columns(day: dt.date, columns: Mapping[Path, frozenset[str]]
 def _missing_column(
     path: Path, column: str, available: Sequence[str], encoding: str
 ) -> SourceError:
-    # Without a header the "names" are a comment, so show only what looks like a name.
-    shown = [n if re.fullmatch(r"[\w.:/-]{1,40}", n) else "(no name)" for n in available[:40]]
+    # Without a header the "names" are a comment, so what has several words is not shown.
+    names = enumerate(shown_names(available[:40]), start=1)
+    shown = [f"column {position}" if " " in name else name for position, name in names]
     return SourceError(
         f"Column {column!r} is not in {path}, which has {', '.join(shown) or 'no columns'} (read "
         f"as {encoding}); map it with MODWATCH_SOURCE__COLUMNS or "

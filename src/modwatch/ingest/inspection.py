@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from modwatch.errors import SourceError
+from modwatch.ingest.headers import shown_names
 from modwatch.ingest.timestamps import read_moment
 
 #: Names under which sources have the columns of Modwatch, the most telling first.
@@ -29,6 +30,8 @@ SCORE_NAMES = ("prob", "probability", "toxicity", "score", "toxicity_score", "pr
 
 #: Share of the values of a column that must be times.
 _MOST = 0.9
+#: Mean length of the names of platforms and languages, at most.
+_SHORT = 20
 #: The moment of all examples.
 _EXAMPLE = dt.datetime(2026, 3, 21, 12, 30, 45, tzinfo=dt.UTC)
 
@@ -82,11 +85,9 @@ def describe(columns: Sequence[Column], rows: int) -> str:
     t       time    1 of 1  1         2026-03-21-like
     """
     table = [("column", "kind", "filled", "distinct", "")]
-    for each in columns:
+    for each, shown in zip(columns, shown_names([each.name for each in columns]), strict=True):
         like = " or ".join(f"{form.example}-like" for form in each.formats)
-        table.append(
-            (_shown(each.name), each.kind, f"{each.filled} of {rows}", f"{each.distinct}", like)
-        )
+        table.append((shown, each.kind, f"{each.filled} of {rows}", f"{each.distinct}", like))
     widths = [max(len(row[column]) for row in table) for column in range(5)]
     lines = ("  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)) for row in table)
     return "\n".join(line.rstrip() for line in lines)
@@ -151,6 +152,57 @@ def time_formats(values: Collection[object]) -> list[TimeFormat]:
     return [form for form in formats if form is not None]
 
 
+def describe_choice(
+    chosen: Mapping[str, str], columns: Sequence[Column], names: Sequence[str], rows: int
+) -> str:
+    """Return which column Modwatch reads as what, and which of `names` it leaves out, in lines.
+
+    Columns with few values may be a platform or a language, by which figures are told apart.
+
+    >>> found = [{"id": n, "t": f"remark {n}", "Kanal": "ab"[n % 2]} for n in range(20)]
+    >>> columns = look(found, ["id", "t", "Kanal"])
+    >>> print(describe_choice({"comment_id": "id", "text": "t"}, columns, ["id", "t", "Kanal"], 20))
+    Modwatch reads:
+      comment_id  from id
+      text        from t
+    Left out: Kanal.
+    Kanal: few values, like a platform or a language; figures by platform and language need
+    --column platform=COLUMN and --column language=COLUMN.
+    """
+    labels = shown_names(names)
+    shown = dict(zip(names, labels, strict=True))
+    width = max(map(len, chosen))
+    lines = ["Modwatch reads:"]
+    lines += [f"  {field:{width}}  from {shown[column]}" for field, column in chosen.items()]
+    read = set(chosen.values())
+    left = [label for name, label in zip(names, labels, strict=True) if name not in read]
+    lines.append(f"Left out: {', '.join(left) or 'no column'}.")
+    open_fields = [field for field in ("platform", "language") if field not in chosen]
+    few = [shown[c.name] for c in columns if c.name not in read and _has_few_values(c, rows)]
+    if few and open_fields:
+        options = " and ".join(f"--column {field}=COLUMN" for field in open_fields)
+        lines.append(
+            f"{', '.join(few)}: few values, like a {' or a '.join(open_fields)}; figures by "
+            f"{' and '.join(open_fields)} need\n{options}."
+        )
+    return "\n".join(lines)
+
+
+def require_header(names: Sequence[str], where: str) -> None:
+    """Raise SourceError when the names of columns are rather the first row of the data.
+
+    Every file of comments has a column of times, so a name that is a time tells.
+    """
+    if not names:
+        raise SourceError(f"{where} has no columns; add a first line with a name for each")
+    for position, name in enumerate(names, start=1):
+        if _column(name, [name]).kind == "time":
+            raise SourceError(
+                f"the first line of {where} does not name its columns: its field {position} is a "
+                "time; add a first line with a name for each column"
+            )
+
+
 def _column(name: str, values: Sequence[object]) -> Column:
     given = [value for value in values if value not in (None, "")]
     numbers = [number for value in given if (number := _number(value)) is not None]
@@ -172,6 +224,16 @@ def _column(name: str, values: Sequence[object]) -> Column:
         mean_length=sum(len(str(value)) for value in given) / max(len(given), 1),
         is_share=kind == "number" and all(0 <= number <= 1 for number in numbers),
         formats=formats,
+    )
+
+
+def _has_few_values(column: Column, rows: int) -> bool:
+    """Return whether a column can be a platform or a language: short texts that repeat."""
+    return (
+        column.kind == "text"
+        and column.filled * 2 >= rows
+        and 2 <= column.distinct <= column.filled / 5
+        and column.mean_length <= _SHORT
     )
 
 
@@ -254,20 +316,3 @@ def _guess(field: str, free: Sequence[Column]) -> str | None:
     if field in ("comment_id", "created_at") and len(free) == 1:
         return free[0].name
     return None
-
-
-def _shown(name: str) -> str:
-    """Return a name, if it looks like one: without a header, the first row is taken for names."""
-    return name if re.fullmatch(r"[\w.:/ -]{1,40}", name) else "(no name)"
-
-
-def require_header(names: Sequence[str], where: str) -> None:
-    """Raise SourceError when the names of columns are rather the first row of the data."""
-    if (
-        not names
-        or len(set(names)) < len(names)
-        or any(_shown(name) == "(no name)" for name in names)
-    ):
-        raise SourceError(
-            f"the first line of {where} does not name its columns; add a line with a name for each"
-        )

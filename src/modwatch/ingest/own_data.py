@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from modwatch.errors import SourceError
 from modwatch.ingest.inspection import TimeFormat, require_header
-from modwatch.ingest.readers import FORMATS, column_names, read_records
+from modwatch.ingest.readers import FORMATS, column_names, file_format, read_records
 from modwatch.ingest.sql import SqlSource
 from modwatch.ingest.timestamps import read_moment, zone
 
@@ -63,7 +63,8 @@ class FileData:
     def sample(self) -> Sample:
         """Return the first rows, of several files if there are."""
         names = column_names(self.files[0], encoding=self.encoding)
-        require_header(names, str(self.files[0]))
+        if file_format(self.files[0]) in ("csv", "tsv"):
+            require_header(names, str(self.files[0]))
         each = _ROWS if len(self.files) == 1 else _FILE_ROWS
         records = chain.from_iterable(
             islice(read_records(path, encoding=self.encoding), each) for path in self.files
