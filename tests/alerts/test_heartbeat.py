@@ -53,6 +53,7 @@ def check(at: Resources, number: int, hour: int = 13) -> Heartbeat:
     now = datetime.datetime.combine(day(number), datetime.time(hour), datetime.UTC)
     return check_heartbeat(
         at.lake,
+        at.checks,
         lambda: at.database,
         without_pauses(at.alert_channels),
         now=now,
@@ -74,7 +75,6 @@ def test_a_late_day_is_one_alert_and_one_recovery(at: Resources, server: Webhook
     assert opened.json["links"] == {
         "Modwatch": "http://airflow:8080/modwatch-ops/",
         "Airflow": "http://airflow:8080/dags/score_comments/runs",
-        "validation": "http://airflow:8080/modwatch-ops/days/2026-01-06/validation",
         "MLflow": "http://airflow:8080/modwatch-ops/days/2026-01-05/mlflow",
     }
     (active,) = open_incidents(at.database)
@@ -87,6 +87,27 @@ def test_a_late_day_is_one_alert_and_one_recovery(at: Resources, server: Webhook
     assert open_incidents(at.database) == []
     assert check(at, 4).is_late
     assert len(set(server.keys)) == 3
+
+
+def test_a_message_says_since_when_and_links_pages_that_exist(
+    at: Resources, server: Webhook
+) -> None:
+    measure(at, 0, 0.9)
+    at.checks.save_page(day(30), "rejected")
+    assert check(at, 31).is_late
+    (opened,) = server.requests
+    assert opened.json["title"] == (
+        "[critical] 30 days are not measured; the last measured day is 5 January 2026"
+    )
+    assert "Nothing is measured since 6 January 2026." in opened.json["text"]
+    assert opened.json["links"]["validation"].endswith(f"/days/{day(30)}/validation")
+    (active,) = open_incidents(at.database)
+    assert active.since == day(1)
+    assert active.headline == "Days are not measured; the last measured day is 5 January 2026"
+    measure(at, 30, 0.9)
+    assert not check(at, 31).is_late
+    assert server.requests[1].json["title"] == "[critical] Recovered: 4 February 2026 is measured"
+    assert "missing since 6 January 2026" in server.requests[1].json["text"]
 
 
 def test_days_that_lie_ahead_do_not_hide_a_late_one(at: Resources) -> None:

@@ -15,6 +15,7 @@ from modwatch.alerts.delivery import Channels, deliver, outbox_message, post, se
 from modwatch.alerts.messages.operations import heartbeat_alert, heartbeat_recovered_alert
 from modwatch.errors import DatabaseError, LakeError
 from modwatch.lake.delta import Lake
+from modwatch.quality.store import CheckStore
 from modwatch.review.outbox import messages as outbox
 
 _SERIES = "heartbeat"
@@ -52,6 +53,7 @@ def due_day(now: datetime.datetime, hour: int) -> datetime.date:
 
 def check_heartbeat(
     lake: Lake,
+    checks: CheckStore,
     open_database: Callable[[], Engine],
     channels: Channels,
     *,
@@ -62,13 +64,13 @@ def check_heartbeat(
     """Alert once when the due day is not measured, and once when it is; return what was found.
 
     Without the database the alert is sent at every call, and stored nowhere. `airflow_url` is where
-    people look; it is not opened.
+    people look; it is not opened. The due day's validation page is linked if `checks` has one.
 
     Raises:
         AlertError: some channel failed.
     """
     found = _look(lake, due_day(now, hour))
-    links = _links(airflow_url, found)
+    links = _links(airflow_url, found, validated=_has_page(checks, found.due))
     try:
         database = open_database()
         _post(database, channels, found, hour, links)
@@ -88,13 +90,21 @@ def _look(lake: Lake, due: datetime.date) -> Heartbeat:
     return Heartbeat(due=due, measured=max(known, default=None))
 
 
-def _links(airflow_url: str, found: Heartbeat) -> dict[str, str]:
-    """Return the pages to look at: of the due day, and in MLflow of the last measured one."""
+def _has_page(checks: CheckStore, day: datetime.date) -> bool:
+    try:
+        return checks.read_page(day) is not None
+    except LakeError:
+        return False
+
+
+def _links(airflow_url: str, found: Heartbeat, *, validated: bool) -> dict[str, str]:
+    """Return the pages to look at that exist: of the due day, and of the last measured one."""
     links = {
         "Modwatch": overview_url(airflow_url),
         "Airflow": f"{airflow_url.rstrip('/')}/dags/score_comments/runs",
-        "validation": day_url(airflow_url, found.due, "validation"),
     }
+    if validated:
+        links["validation"] = day_url(airflow_url, found.due, "validation")
     if found.measured:
         links["MLflow"] = day_url(airflow_url, found.measured, "mlflow")
     return links

@@ -172,6 +172,7 @@ def _check_heartbeat(options: argparse.Namespace) -> int:
         hour = resources.settings.alert_measured_by if options.by is None else options.by
         found = check_heartbeat(
             resources.lake,
+            resources.checks,
             lambda: resources.database,
             resources.alert_channels,
             now=datetime.datetime.now(datetime.UTC),

@@ -6,6 +6,8 @@ from typing import Any
 
 from modwatch.alerts.messages.alert import Alert, header_safe, written
 
+_ONE_DAY = datetime.timedelta(days=1)
+
 
 def failure_alert(
     *, dag: str, task: str, run: str, day: datetime.date | None, error: str, log_url: str
@@ -56,25 +58,35 @@ def heartbeat_alert(
     sequence: int,
     links: Mapping[str, str],
 ) -> Alert:
-    """Return the alert that a day is not measured although it is due; `measured` is the last one.
+    """Return the alert that the day `due` is not measured; `measured` is the last one before it.
+
+    It begins on the day after the last measured one; if there is none, on `due`.
 
     >>> due, measured = datetime.date(2026, 3, 12), datetime.date(2026, 3, 10)
-    >>> heartbeat_alert(due, measured, 12, 1, {}).title
-    '[critical] 12 March 2026 is not measured; the last measured day is 10 March 2026'
+    >>> alert = heartbeat_alert(due, measured, 12, 1, {})
+    >>> alert.title
+    '[critical] 2 days are not measured; the last measured day is 10 March 2026'
+    >>> alert.facts["since"]
+    '2026-03-11'
     """
+    since = measured + _ONE_DAY if measured else due
+    number = (due - since).days + 1
+    missing = written(due) if number == 1 else f"{number:,} days"
+    verb = "is" if number == 1 else "are"
     last = f"the last measured day is {written(measured)}" if measured else "no day is"
     return Alert(
         key=f"heartbeat/{due}/{sequence}-opened",
-        title=f"[critical] {written(due)} is not measured; {last}",
-        text=f"The day should have been measured by {hour:02}:00 UTC of the next. Look at: the "
-        "scheduler of Airflow, and the runs of score_comments and monitor_collaboration for the "
-        "day. Without them no other alert is raised.",
+        title=f"[critical] {missing} {verb} not measured; {last}",
+        text=f"{written(due)} should have been measured by {hour:02}:00 UTC of the next day. "
+        f"Nothing is measured since {written(since)}. Look at: the scheduler of Airflow, and the "
+        "runs of score_comments and monitor_collaboration since that day. Without them no other "
+        "alert is raised.",
         facts={
             "event": "opened",
             "severity": "critical",
             "incident": "heartbeat",
-            "headline": f"{written(due)} is not measured",
-            "since": due.isoformat(),
+            "headline": f"Days are not measured; {last}" if measured else "No day is measured",
+            "since": since.isoformat(),
             "day": due.isoformat(),
         },
         links=links,
@@ -84,11 +96,13 @@ def heartbeat_alert(
 def heartbeat_recovered_alert(
     facts: Mapping[str, Any], due: datetime.date, sequence: int, links: Mapping[str, str]
 ) -> Alert:
-    """Return the alert that days are measured again up to `due`; `facts` are of the last alert."""
+    """Return the alert that the day `due` is measured; `facts` are those of the last alert."""
+    since = datetime.date.fromisoformat(facts["since"])
     return Alert(
         key=f"heartbeat/{facts['since']}/{sequence}-recovered",
-        title=f"[critical] Recovered: {facts['headline']}",
-        text=f"The days are measured again, up to {written(due)}.",
+        title=f"[critical] Recovered: {written(due)} is measured",
+        text=f"{written(due)} is measured. Days were missing since {written(since)}: run "
+        "score_comments for those that are still.",
         facts={**facts, "event": "recovered", "day": due.isoformat()},
         links=links,
     )
