@@ -96,9 +96,19 @@ def render(title: str, entries: Sequence[Entry]) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a settings file that only its owner can read; an existing one is replaced."""
+    """Write a settings file that only its owner can read; an existing one is replaced.
+
+    Raises:
+        SettingsError: the folder does not exist, or this user may not write into it.
+    """
     draft = path.with_name(f".{path.name}.new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    draft.replace(path)
+    try:
+        draft.unlink(missing_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+        draft.replace(path)
+    except OSError as exc:
+        raise SettingsError(
+            f"the settings file {path} cannot be written ({exc.strerror}); name a file in a folder "
+            "that exists and that this user may write into"
+        ) from None

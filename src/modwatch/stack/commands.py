@@ -35,7 +35,7 @@ def up_detached(folder: StackFolder, *, show: Callable[[str], None]) -> None:
     """
     if (pid := folder.supervisor()) is not None:
         raise already_runs(folder.home, pid)
-    folder.logs.mkdir(parents=True, exist_ok=True)
+    folder.prepare()
     log = folder.logs / _LOG
     with log.open("ab") as output:
         supervisor = subprocess.Popen(

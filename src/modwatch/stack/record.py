@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -70,14 +71,31 @@ class StackFolder:
         """Return whether something was ever started in this home."""
         return self._lock.exists()
 
+    def prepare(self) -> None:
+        """Make the folders of locks and logs.
+
+        Raises:
+            StackError: this user may not write into the home.
+        """
+        try:
+            for folder in (self._lock.parent, self.logs):
+                folder.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
+        except OSError as exc:
+            raise StackError(
+                f"the home {self.home} cannot be written ({exc.strerror}); set MODWATCH_HOME to a "
+                "folder that this user may write into"
+            ) from None
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Be the only supervisor of this home; Linux releases the lock of one that is killed.
 
         Raises:
-            StackError: another process supervises it.
+            StackError: another process supervises it, or this user may not write into the home.
         """
-        self._lock.parent.mkdir(parents=True, exist_ok=True)
+        self.prepare()
         with self._lock.open("a+") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -96,7 +114,7 @@ class StackFolder:
                     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return int(lock.read() or 0) or None
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             pass
         return None
 
@@ -110,7 +128,7 @@ class StackFolder:
         """Return the record; None: there is none, or the machine has started since."""
         try:
             known: dict[str, Any] = json.loads(self._record.read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         if known["boot"] != boot_id():
             return None
