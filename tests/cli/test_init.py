@@ -241,6 +241,18 @@ def test_a_column_with_a_strange_name_is_chosen_by_its_position(
     assert load_settings().source.timestamp_column == strange
 
 
+def test_the_next_commands_name_a_settings_file_of_another_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_csv(tmp_path / "a.csv", comments())
+    named = "MODWATCH_SETTINGS_FILE=v.env modwatch"
+    shown = run_init(capsys, "a.csv", "--output", "v.env")
+    assert f"Next: {named} up --detach, {named} run day 2026-03-03\n" in shown
+    assert f"`{named} up` reads it" in run_init(capsys, "a.csv", "--output", "v.env", status=1)
+    shown = run_init(capsys, "a.csv", "--output", "gone/v.env", status=1)
+    assert "the settings file gone/v.env cannot be written" in shown
+
+
 def test_a_settings_file_is_not_replaced_unasked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ import argparse
 import datetime
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 from modwatch.cli.arguments import add_command, day
 from modwatch.errors import NoChampionError, SettingsError
 from modwatch.settings import EMBEDDED, Settings, load_settings
-from modwatch.settings.file import DEFAULT, Entry, apply_settings_file, render, write
+from modwatch.settings.file import DEFAULT, VARIABLE, Entry, apply_settings_file, render, write
 
 if TYPE_CHECKING:
     from modwatch.ingest.inspection import TimeFormat
@@ -114,7 +115,8 @@ class _Reading:
 def _init(options: argparse.Namespace) -> None:
     if options.output.exists() and not options.force:
         raise SettingsError(
-            f"{options.output} exists; `modwatch up` reads it, and --force replaces it"
+            f"{options.output} exists; `{_with_file(options.output)}modwatch up` reads it, and "
+            "--force replaces it"
         )
     dialogue = _Dialogue(yes=options.yes)
     given = options.source or dialogue.ask("Folder, file or database URL", None, "SOURCE")
@@ -139,7 +141,8 @@ def _init(options: argparse.Namespace) -> None:
     )
     print(f"\n{options.output} is written; {len(days)} days were seen, the last is {max(days)}.")
     if options.no_run:
-        print(f"Next: modwatch up --detach, modwatch run day {chosen}")
+        named = _with_file(options.output)
+        print(f"Next: {named}modwatch up --detach, {named}modwatch run day {chosen}")
         return
     if dialogue.ask(f"Start everything and run {chosen}?", "yes", "--yes or --no-run")[0] in "yY":
         _run(options.output, chosen)
@@ -357,7 +360,7 @@ def _run(path: Path, chosen: datetime.date) -> None:
     from modwatch.stack.commands import pages, up_detached
     from modwatch.stack.record import StackFolder
 
-    os.environ["MODWATCH_SETTINGS_FILE"] = str(path.absolute())
+    os.environ[VARIABLE] = str(path.absolute())
     apply_settings_file(os.environ)
     settings = load_settings()
     up_detached(
@@ -373,7 +376,21 @@ def _run(path: Path, chosen: datetime.date) -> None:
         subprocess.run([sys.executable, "-m", "modwatch", "train"], check=True)
     _run_day(chosen)
     _open_pages(settings)
-    print(f"\n{pages(settings)}\n\n`modwatch down` stops everything, `modwatch up` goes on.")
+    named = _with_file(path)
+    print(
+        f"\n{pages(settings)}\n\n`{named}modwatch down` stops everything, `{named}modwatch up` "
+        "goes on."
+    )
+
+
+def _with_file(path: Path) -> str:
+    """Return what stands before a command that reads this settings file: nothing for the default.
+
+    >>> _with_file(Path("modwatch.env")), _with_file(Path("my forum.env"))
+    ('', "MODWATCH_SETTINGS_FILE='my forum.env' ")
+    """
+    is_default = path.absolute() == Path(DEFAULT).absolute()
+    return "" if is_default else f"{VARIABLE}={shlex.quote(str(path))} "
 
 
 def _open_pages(settings: Settings) -> None:
