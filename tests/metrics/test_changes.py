@@ -227,6 +227,21 @@ def draw(rng: np.random.Generator, accuracy: np.ndarray, labels: int = 100):
 
 
 @pytest.mark.simulation
+@pytest.mark.parametrize("share", [0.985, 0.965, 0.9, 0.76])
+@pytest.mark.parametrize("days", [4, 30])
+def test_the_interval_of_a_level_holds_the_truth(share: float, days: int) -> None:
+    """By chance the two levels hold it in 95 %; weights from a day's own interval did in 73 %."""
+    rng = np.random.default_rng(days)
+    path = np.r_[np.full(days, share), np.full(6, share - 0.5)]
+    found = [change_point(*draw(rng, path)) for _ in range(300)]
+    held = [run.before.low <= share <= run.before.high for run in found if run and run.day == days]
+    mean = np.mean([run.before.value for run in found if run])
+    assert len(held) > 280
+    assert np.mean(held) > 0.91
+    assert abs(mean - share) < 0.004
+
+
+@pytest.mark.simulation
 def test_false_alarms_are_rare() -> None:
     """One series, 400 runs of 60 days: less than half an alarm a quarter."""
     rng = np.random.default_rng(3)
@@ -247,3 +262,29 @@ def test_a_fall_of_twenty_points_is_dated_on_the_day_after() -> None:
     assert np.mean([all(run[32:]) for run in found]) > 0.98
     covered = [run[-1].first.day_low <= 30 <= run[-1].first.day_high for run in found if run[-1]]
     assert np.mean(covered) > 0.9
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("before", [3, 4, 5, 6])
+def test_a_fall_of_twenty_points_in_the_first_week_is_seen_and_dated_at_once(before: int) -> None:
+    """Its levels hold the truth somewhat less often than later: the day may be one off."""
+    rng = np.random.default_rng(before)
+    path = np.r_[np.full(before, 0.96), np.full(10, 0.76)]
+    found = [follow_falls(*draw(rng, path)) for _ in range(100)]
+    days = np.array([run[before + 1].first.day if run[before + 1] else -1 for run in found])
+    last = [run[-1].first for run in found if run[-1]]
+    assert (np.abs(days - before) <= 1).mean() > 0.9
+    assert np.mean([each.day_low <= before <= each.day_high for each in last]) > 0.9
+    assert np.mean([each.before.low <= 0.96 <= each.before.high for each in last]) > 0.83
+    assert abs(np.mean([each.after.value for each in last]) - 0.76) < 0.01
+
+
+def test_a_fall_after_the_evidence_begins_is_dated_to_its_own_day() -> None:
+    """The change is on the seventh day, seen on the eighth: days too early for evidence count."""
+    value = [0.966, 0.952, 0.957, 0.955, 0.972, 0.973, 0.888, 0.777]
+    low = [0.931, 0.913, 0.922, 0.916, 0.941, 0.937, 0.832, 0.691]
+    high = [0.978, 0.969, 0.972, 0.968, 0.973, 0.982, 0.923, 0.844]
+    found = change_point(value, low, high)
+    assert found is not None
+    assert (found.day, found.day_low, found.day_high) == (6, 6, 7)
+    assert found.before.value == pytest.approx(0.964, abs=0.002)
