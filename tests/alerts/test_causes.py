@@ -207,6 +207,38 @@ def test_a_day_that_was_routed_today_is_not_without_labels_yet(
     assert [each.payload["facts"]["rule"] for each in messages] == ["labels_missing"] * missing
 
 
+def rejections(states: Sequence[int]) -> list[MetricValue]:
+    return [
+        MetricValue(day=day(number), metric="checks_rejected", value=float(state), n=500)
+        for number, state in enumerate(states)
+    ]
+
+
+def test_the_end_of_a_rejection_names_the_days_that_are_still_not_published() -> None:
+    receiver = Receiver()
+    receiver.evening(3, rejections([0, 1, 1, 1]))
+    receiver.evening(4, rejections([0, 1, 0, 1, 0]))  # 3 March was repaired
+    _, ended = (message.payload for message in receiver.heard)
+    assert ended["title"] == (
+        "[critical] Recovered, but 2 days are not published: "
+        "Data validation rejected the day, since 2 March 2026"
+    )
+    assert ended["text"].splitlines()[-1] == (
+        "Rejected and not published since: 2 March 2026, 4 March 2026. "
+        "Fix the source or the model, then clear the failed task of each day."
+    )
+
+
+def test_a_repaired_day_is_recovered() -> None:
+    receiver = Receiver()
+    receiver.evening(1, rejections([0, 1]))
+    receiver.evening(1, rejections([0, 0]))
+    assert [event for _, event, _ in receiver.events] == ["opened", "recovered"]
+    assert receiver.heard[-1].payload["title"] == (
+        "[critical] Recovered: Data validation rejected the day, since 2 March 2026"
+    )
+
+
 def test_an_incident_of_a_hundred_days_keeps_its_beginning() -> None:
     receiver = Receiver()
     levels = [0.965] * 20 + [0.715] * 100

@@ -7,12 +7,14 @@ Pure functions from values and the last messages to the next messages. A *cause*
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from modwatch.alerts.delivery import outbox_message
 from modwatch.alerts.incidents import (
     Incident,
     MetricValue,
     Transition,
+    exceeds,
     merged,
     reconciled_incidents,
     transitions,
@@ -57,6 +59,16 @@ class Series:
     def on(self, day: datetime.date) -> MetricValue | None:
         """Return the value of a day, if it has one."""
         return next((value for value in self.values if value.day == day), None)
+
+    def unrepaired(self, change: Transition, today: datetime.date) -> list[datetime.date]:
+        """Return the days that data validation rejected, and that have not passed by its recovery.
+
+        There are none with other metrics, or other changes.
+        """
+        if self.rule.metric != "checks_rejected" or change.kind != "recovered":
+            return []
+        days = (each for each in self.values if change.since <= each.day <= today)
+        return [each.day for each in days if exceeds(self.rule, self.rule.open, each)]
 
     def news(self, told_on: datetime.date, today: datetime.date) -> News | None:
         """Return what has happened in its active incident since the day of the last message."""
@@ -263,13 +275,10 @@ def _messages(
     """Yield a message for each transition of a cause after the message `last`."""
     notified = active_incident(last)
     facts = last.payload["facts"] if last else {}
-    about_review = [each.rule.is_about_review for each in _named(cause, facts)]
+    state = any(each.rule.watches_state for each in _named(cause, facts))
+    unsupported: Literal["recovered", "withdrawn"] = "recovered" if state else "withdrawn"
     changes = transitions(
-        notified,
-        cause.incidents,
-        today=today,
-        current=None,
-        unsupported="recovered" if about_review and all(about_review) else "withdrawn",
+        notified, cause.incidents, today=today, current=None, unsupported=unsupported
     )
     if notified and last and not changes:
         yield from _news(cause, notified, last, today)
@@ -286,6 +295,7 @@ def _messages(
             replace(change, day=day),
             sequence,
             headline=facts.get("headline") if change.kind in ("recovered", "withdrawn") else None,
+            unrepaired=series[0].unrepaired(change, today),
         )
         members = {each.name: _member(each, day) for each in active}
         opened = notified.opened if change.kind == "escalated" and notified else day

@@ -22,6 +22,9 @@ Compared = Literal["value", "low", "high", "insufficient"]
 #: The metrics that are the size of a change of level, by the metric whose level it is.
 LEVEL_CHANGES = {"accuracy": "accuracy_change", "oc_accuracy": "oc_accuracy_change"}
 
+#: How the names of metrics begin that are no estimates: labels and repairs end what they show.
+_STATES = ("completion", "queue_", "checks_", "score_checks_", "log_")
+
 #: What a title may name: the feature, the value, and the levels before and after a change.
 _TITLE = re.compile(r"(?:[^{}]|\{(?:feature|value|before|after)\})*")
 
@@ -110,13 +113,13 @@ class AlertRule(BaseModel):
         return self.metric in LEVEL_CHANGES.values()
 
     @property
-    def is_about_review(self) -> bool:
-        """Whether the condition is about what people have still to do.
+    def watches_state(self) -> bool:
+        """Whether the metric is a state that ends when people have done what is to do.
 
-        Its values improve when the work is done, and were true before.
+        Missing labels, a queue, a rejected day: values that are good now were bad before, whereas
+        those of an estimate were wrong.
         """
-        measures_work = self.metric == "completion" or self.metric.startswith("queue_")
-        return measures_work or self.open.compare == "insufficient"
+        return self.metric.startswith(_STATES) or self.open.compare == "insufficient"
 
     @field_validator("title")
     @classmethod

@@ -19,8 +19,8 @@ _TRANSITIONS = {
     "opened": "Opened on {day}; it began on {since}.",
     "escalated": "More severe since {day}; it began on {since}.",
     "recovered": "Recovered on {day}; it began on {since}.",
-    "withdrawn": "Withdrawn on {day}: with the labels received since, the values of {since} do not "
-    "meet the condition.",
+    "withdrawn": "Withdrawn on {day}: with the labels or data received since, the values of "
+    "{since} do not meet the condition.",
 }
 
 _PREFIXES = {
@@ -29,6 +29,9 @@ _PREFIXES = {
     "recovered": "Recovered: ",
     "withdrawn": "Withdrawn: ",
 }
+
+#: Days that a message names.
+_MOST_DAYS = 10
 
 #: A rule, its subject, and its value on the day of the message, if it has one.
 Finding = tuple[AlertRule, str, MetricValue | None]
@@ -75,6 +78,7 @@ def incident_alert(
     *,
     headline: str | None = None,
     prefix: str | None = None,
+    unrepaired: Sequence[datetime.date] = (),
 ) -> Alert:
     """Return the alert for a transition of an incident.
 
@@ -85,17 +89,23 @@ def incident_alert(
         sequence: number of the alert among those of the cause, from 1.
         headline: what happened, as it was said before; default: from the leading rule.
         prefix: what precedes it in the title; default: of the kind of transition.
+        unrepaired: days that were rejected and are not published yet, though a later day is.
     """
     rule, subject, value = found[0]
     kind, since = transition.kind, transition.since
     headline = headline or describe_finding(rule, subject, value)
+    if unrepaired:
+        noun = "day is" if len(unrepaired) == 1 else "days are"
+        prefix = f"Recovered, but {len(unrepaired)} {noun} not published: "
     prefix = _PREFIXES[kind] if prefix is None else prefix
     facts = _incident_facts(series, found[0], transition, headline)
     return Alert(
         key=f"{series}/{since}/{sequence}-{kind}",
         title=f"[{facts['severity']}] {prefix}{headline}, "
         f"since {written(transition.news_since or since)}",
-        text="\n".join(line for line in _lines(found, transition, headline) if line),
+        text="\n".join(
+            line for line in (*_lines(found, transition, headline), _unrepaired(unrepaired)) if line
+        ),
         facts=facts,
     )
 
@@ -112,6 +122,23 @@ def _lines(found: Sequence[Finding], transition: Transition, headline: str) -> l
         f"Also: {'; '.join(also)}." if also and begins else "",
         f"Look at: {rule.look_at}" if begins else "",
     ]
+
+
+def _unrepaired(days: Sequence[datetime.date]) -> str:
+    """Return which days are still lost, although a later day passes; empty if none is.
+
+    >>> _unrepaired([datetime.date(2026, 10, 24)]).split(". ")[0]
+    'Rejected and not published since: 24 October 2026'
+    """
+    if not days:
+        return ""
+    named = [written(day) for day in days[:_MOST_DAYS]]
+    if more := len(days) - len(named):
+        named.append(f"{more} more")
+    return (
+        f"Rejected and not published since: {', '.join(named)}. "
+        "Fix the source or the model, then clear the failed task of each day."
+    )
 
 
 def _incident_facts(
