@@ -142,7 +142,8 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(
         "[warning] Shifted (prob, against the fixed reference), since 5 January 2026"
     )
     assert said["text"].splitlines() == [
-        "psi (prob,fixed) is 0.31 (95% CI 0.26 to 0.36, n = 500); threshold: lower bound > 0.2.",
+        "The population stability index (scores, against the fixed reference) is 0.31 "
+        "(95% CI 0.26 to 0.36, n = 500); threshold: lower bound > 0.2.",
         "Opened on 5 January 2026; it began on 5 January 2026.",
         "Look at: Look at the scores.",
     ]
@@ -191,7 +192,7 @@ def test_what_stands_is_kept_by_day_for_the_days_run(at: Resources) -> None:
         *("warning: Shifted (prob, against the fixed reference)", "none"),
     ]  # fmt: skip
     [standing] = active_on(at, day(1))
-    assert standing.description.startswith("psi (prob,fixed) is 0.3 ")
+    assert standing.description.startswith("The population stability index (scores, ")
     assert standing.since == day(1)
     [unknown] = active_on(at, day(2))
     assert "could not be estimated" in unknown.description

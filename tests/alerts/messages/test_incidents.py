@@ -35,7 +35,7 @@ def test_an_opened_incident_says_what_to_look_at_and_a_recovered_one_does_not() 
         "[critical] Accuracy with review is low: 0.712 over the window, since 5 January 2026"
     )
     assert opened.text.splitlines() == [
-        "window_oc_accuracy is 0.7123 (95% CI 0.6 to 0.8, n = 2,000); "
+        "Accuracy with review over the window is 0.7123 (95% CI 0.6 to 0.8, n = 2,000); "
         "threshold: upper bound < 0.85.",
         "Opened on 5 January 2026; it began on 5 January 2026.",
         f"Look at: {rule.look_at}",
