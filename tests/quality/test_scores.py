@@ -163,6 +163,9 @@ def test_while_there_are_few_trailing_days_the_models_own_reference_is_compared(
 
     drifted = run([scores(IDS, np.sqrt(prob))], day, held_out=held_out)
     assert failed(drifted) == {"score_shift", "flagged_shift"}
+    (flagged,) = (rule for rule in drifted.result.results if rule.name == "flagged_shift")
+    assert flagged.observed.endswith(" on held-out comments of the model")
+    assert all("held-out" in rule.expectation for rule in (shift, flagged))
 
     other = run([scores(IDS, np.sqrt(prob))], day, held_out=trailing(version="2")[0])
     assert failed(other) == {"flagged_shift"}, "of another model: no distance of scores"

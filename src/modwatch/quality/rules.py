@@ -10,6 +10,12 @@ from modwatch.quality.thresholds import Thresholds
 #: what people talk about, so drift measures it and validation does not.
 VALIDATED_COLUMNS = tuple(name for name in OPTIONAL_COLUMNS if name != "groups")
 
+#: What scores are compared with.
+_COMPARED = (
+    "on the trailing days of this model version or, while there are too few, "
+    "on its held-out comments"
+)
+
 _SOURCE = "Fix these rows at the source and run the day again. They are kept in quarantine."
 
 
@@ -202,14 +208,14 @@ def score_day_rules(bounds: Thresholds) -> tuple[ValidationRule, ...]:
             "score_shift",
             (None, bounds.score_shift),
             f"PSI of at most {bounds.score_shift:g}",
-            "the probabilities are distributed as on the trailing days of this model version",
+            f"the probabilities are distributed as {_COMPARED}",
             "Check the language mix and the volume first, then sample the flagged comments.",
         ),
         _warning(
             "flagged_shift",
             (1 / bounds.flagged_ratio, bounds.flagged_ratio),
             f"{1 / bounds.flagged_ratio:.2f} to {bounds.flagged_ratio:.2f} times the usual share",
-            "the flagged share is close to that of the trailing days of this model version",
+            f"the flagged share is as {_COMPARED}",
             "Sample the flagged comments: look for a raid, a new topic or a failing model.",
         ),
     )

@@ -209,15 +209,18 @@ def _compared(
     psi = trailing_findings(today, days)["psi", "prob"]
     return {
         "score_shift": measure_of(psi, lambda value: f"PSI {value:.3f} against {against}"),
-        "flagged_shift": _flagged_shift(today, before, bounds),
+        "flagged_shift": _flagged_shift(today, before, bounds, against),
     }
 
 
-def _flagged_shift(today: Profile, before: Profile, bounds: Thresholds) -> Measure:
-    """Return the ratio of the flagged shares, with half a flag added so that it is finite."""
+def _flagged_shift(today: Profile, before: Profile, bounds: Thresholds, against: str) -> Measure:
+    """Return the ratio of the flagged shares, with half a flag added so that it is finite.
+
+    `against` says what `before` is.
+    """
     expected = before.flagged * today.scored / before.scored
     if max(expected, today.flagged) < bounds.min_flagged:
         return skipped(f"under {bounds.min_flagged} comments are flagged or expected to be")
     ratio = (today.flagged + 0.5) / today.scored / ((before.flagged + 0.5) / before.scored)
     now, usual = (percentage(part.flagged, part.scored) for part in (today, before))
-    return Measure(value=ratio, observed=f"{now} flagged, {usual} before")
+    return Measure(value=ratio, observed=f"{now} flagged, {usual} on {against}")

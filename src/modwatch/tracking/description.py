@@ -232,7 +232,7 @@ def _changed(day: date, estimates: DeployedEstimates) -> str:
     }
     changed = {name: moved for name, (count, moved) in compared.items() if count}
     if not changed:
-        return "Changes: nothing to compare with."
+        return "Changes: no earlier estimates to compare with."
     if not any(changed.values()):
         return f"Changes: none significant against {' or '.join(changed)}."
     parts = (
