@@ -1,6 +1,8 @@
-"""Ranges of UTC days."""
+"""UTC days: ranges of them, and which can be run."""
 
 import datetime
+
+from modwatch.errors import SettingsError
 
 _ONE_DAY = datetime.timedelta(days=1)
 
@@ -30,3 +32,24 @@ def before(day: datetime.date, count: int) -> list[datetime.date]:
     [5, 6]
     """
     return trailing(day - _ONE_DAY, count)
+
+
+def require_possible(day: datetime.date, first: datetime.date) -> None:
+    """Refuse a day that has not begun, or that is before the first day of the installation.
+
+    Raises:
+        SettingsError: the day cannot be run.
+
+    >>> require_possible(datetime.date(2026, 1, 5), datetime.date(2026, 1, 5))
+    """
+    today = datetime.datetime.now(datetime.UTC).date()
+    if day > today:
+        raise SettingsError(
+            f"{day} has not begun: today is {today} (UTC); run {today - _ONE_DAY}, the last whole "
+            "day, or an earlier one"
+        )
+    if day < first:
+        raise SettingsError(
+            f"{day} is before {first}, the first day (MODWATCH_FIRST_DAY); run a later day, or set "
+            f"MODWATCH_FIRST_DAY={day}"
+        )

@@ -1,5 +1,6 @@
 """The command line: it parses, calls, and turns an error into one sentence and a status."""
 
+import datetime
 import json
 import logging
 import re
@@ -22,6 +23,7 @@ from installation import (
 from receivers import webhook
 
 from modwatch.cli.main import _plan_table, main
+from modwatch.errors import SettingsError
 from modwatch.pipeline import daily
 from modwatch.resources import open_resources
 from modwatch.review.people import authenticate
@@ -76,6 +78,24 @@ def test_every_step_can_be_run_alone(
     for step in STEPS:
         assert main(["run", step, DAY]) == 0
         assert capsys.readouterr().out.startswith(f"{step}: ")
+
+
+@pytest.mark.parametrize("step", ["day", "ingest", "measure"])
+def test_days_that_cannot_be_are_refused(
+    step: str,
+    home: Installation,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("MODWATCH_FIRST_DAY", DAY)
+    assert main(["run", step, "2026-01-04"]) == 1
+    assert main(["run", step, "9999-12-31"]) == 1
+    early, late = capsys.readouterr().err.splitlines()
+    assert "2026-01-04 is before 2026-01-05, the first day" in early
+    assert "9999-12-31 has not begun" in late
+    settings = home.settings.model_copy(update={"first_day": MONDAY})
+    with open_resources(settings) as at, pytest.raises(SettingsError, match="is before 2026-01-05"):
+        daily.ingest(at, MONDAY - datetime.timedelta(days=1))
 
 
 def test_a_shard_is_scored_by_command(

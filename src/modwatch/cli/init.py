@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from modwatch.cli.arguments import add_command, day
+from modwatch.days import require_possible
 from modwatch.errors import NoChampionError, SettingsError
 from modwatch.settings import EMBEDDED, Settings, load_settings
 from modwatch.settings.file import DEFAULT, VARIABLE, Entry, apply_settings_file, render, write
@@ -128,6 +129,7 @@ def _init(options: argparse.Namespace) -> None:
     data = data.dated(reading.time_column, reading.form, reading.timezone)
     days = data.days(reading.time_column, reading.form, reading.timezone)
     chosen = options.day or _last_whole_day(days)
+    require_possible(chosen, min(days))
     source = _source_settings(data, sample, reading, options)
     entries = _entries(source, min(days), options)
     write(

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from modwatch import days
 from modwatch.cli import alerts, annotations, audit, benchmark, people, queue
 from modwatch.cli.arguments import add_command, day, number_between, open_resources
 from modwatch.cli.init import add_init
@@ -203,6 +204,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> None:
     with open_resources() as resources:
+        days.require_possible(options.day, resources.settings.first_day)
         for name in _DAY if options.step == "day" else (options.step,):
             print(f"{name}: {_STEPS[name](resources, options.day)}")
 

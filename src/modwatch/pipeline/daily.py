@@ -44,7 +44,12 @@ class Shard(TypedDict):
 
 
 def ingest(resources: "Resources", day: datetime.date) -> int:
-    """Read the day from the source, unchanged; return how many rows landed."""
+    """Read the day from the source, unchanged; return how many rows landed.
+
+    Raises:
+        SettingsError: the day has not begun, or is before the first day; no table was changed.
+    """
+    days.require_possible(day, resources.settings.first_day)
     return resources.lake.replace("landed", day, resources.source.read(day))
 
 
@@ -346,9 +351,12 @@ def verify_log(resources: "Resources", day: datetime.date) -> int:
 def raise_alerts(resources: "Resources", day: datetime.date) -> int:
     """Evaluate the alert rules up to the day; return how many new alerts were posted."""
     from modwatch.alerts.evaluation import evaluate
+    from modwatch.divergence.identities import read_identity_terms
+    from modwatch.monitoring.comment_groups import group_behind_fall
     from modwatch.tracking.client import alert_links
 
     settings = resources.settings
+    terms = read_identity_terms(settings.identity_terms)
     return evaluate(
         resources.lake,
         resources.checks,
@@ -358,6 +366,7 @@ def raise_alerts(resources: "Resources", day: datetime.date) -> int:
         channels=resources.alert_channels,
         window_days=settings.window_days,
         links=alert_links(settings.mlflow_url, settings.console_url, settings.airflow_url),
+        fallen_in=partial(group_behind_fall, resources.lake, policy=resources.policy, terms=terms),
     )
 
 

@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     )
     source: SourceSettings = Field(default_factory=CommunitySourceSettings)
     first_day: datetime.date = Field(
-        datetime.date(2010, 1, 1), description="First day of schedules and backfills"
+        datetime.date(2010, 1, 1), description="First day that is run, by schedules or by hand"
     )
     last_day: datetime.date | None = Field(
         None, description="Last day of the schedules; default: no end"
