@@ -102,6 +102,16 @@ def test_a_fall_overnight_is_one_critical_message_on_its_day_with_its_day() -> N
     assert "fell from 0.965 to 0.715" in receiver.heard[1].payload["title"]
 
 
+def test_a_day_without_an_estimate_has_the_headline_of_the_days_before() -> None:
+    receiver = Receiver()
+    receiver.evenings(range(26), estimates([0.965] * 20 + [0.715] * 3 + [None, None, 0.715]))
+    quality = next(cause for cause in receiver.causes if cause.name == "quality")
+    alerts = [quality.alert_on(day(number)) for number in (22, 23, 24)]
+    fell = "The model's accuracy fell from 0.965 to 0.715"
+    assert [alert and alert.headline for alert in alerts] == [fell] * 3
+    assert [bool(alert and alert.description) for alert in alerts] == [True, False, False]
+
+
 def test_the_window_says_nothing_while_it_contains_a_fall_that_was_told() -> None:
     """Its mean is low for two weeks after the recovery, too."""
     window = windows(FALLEN)

@@ -60,6 +60,23 @@ class Series:
         """Return the value of a day, if it has one."""
         return next((value for value in self.values if value.day == day), None)
 
+    def headline_on(self, day: datetime.date) -> str:
+        """Return what was found up to a day; one without a value of its own has the last one's.
+
+        What a rule on changes of level says is that of the last day with a change.
+        """
+        incident = self.active_on(day)
+        known = [
+            each
+            for each in self.values
+            if incident and incident.opened <= each.day <= day and self._is_told(each)
+        ]
+        value = known[-1] if known else self.on(day)
+        return describe_finding(self.rule, self.subject, value)
+
+    def _is_told(self, value: MetricValue) -> bool:
+        return value.change is not None if self.rule.watches_changes else value.value is not None
+
     def unrepaired(self, change: Transition, today: datetime.date) -> list[datetime.date]:
         """Return the days that data validation rejected, and that have not passed by its recovery.
 
@@ -109,7 +126,7 @@ class Cause:
             severity=leading.rule.severity,
             since=min(dated.day if dated else incident.since, day),
             description=describe_value(leading.rule, value) if value else "",
-            headline=describe_finding(leading.rule, leading.subject, value),
+            headline=leading.headline_on(day),
         )
 
 
@@ -289,12 +306,13 @@ def _messages(
         value = series[0].on(day)
         if change.kind == "escalated" and value and value.change:
             change = replace(change, since=value.change.day)  # what is worse may have begun later
+        ended = change.kind in ("recovered", "withdrawn")
         alert = incident_alert(
             cause.name,
             [(each.rule, each.subject, each.on(day)) for each in series],
             replace(change, day=day),
             sequence,
-            headline=facts.get("headline") if change.kind in ("recovered", "withdrawn") else None,
+            headline=(ended and facts.get("headline")) or series[0].headline_on(day),
             unrepaired=series[0].unrepaired(change, today),
         )
         members = {each.name: _member(each, day) for each in active}
@@ -314,7 +332,6 @@ def _news(
     series, found = next(((each, found) for each, found in known if found), (None, None))
     if series is None or found is None:
         return
-    whole = describe_finding(active[0].rule, active[0].subject, active[0].on(today))
     others = [(each.rule, each.subject, each.on(today)) for each in active if each is not series]
     alert = incident_alert(
         cause.name,
@@ -332,7 +349,7 @@ def _news(
     )
     extended = {
         **alert.facts,
-        "headline": whole,
+        "headline": active[0].headline_on(today),
         "news_since": found.since.isoformat(),
         "members": {each.name: _member(each, today) for each in active},
         "opened": notified.opened.isoformat(),
