@@ -89,6 +89,22 @@ def test_the_first_good_row_keeps_an_id(landed, validate):
     assert reasons(checked) == ["blank_text", "", "duplicate_id", ""]
 
 
+def test_duplicates_with_another_text_are_counted(landed, validate):
+    """A file that is delivered again with corrections contradicts itself."""
+    ids = ["a", "b", "a", "b", "a", "c"]
+    texts = ["as it was", "same", "corrected", "same", "corrected", "alone"]
+    day = landed(6, comment_id=ids, text=texts)
+
+    for batches in ([day], [day.slice(3), day.slice(0, 3)]):
+        (rule,) = (r for r in validate(*batches).result.results if r.name == "duplicate_id")
+        assert rule.observed == (
+            "3 of 6 rows (50.0 %), 2 with another text than the row that is kept"
+        )
+
+    (rule,) = (r for r in validate(day.slice(0, 2)).result.results if r.name == "duplicate_id")
+    assert rule.observed == "none"
+
+
 def test_the_order_of_batches_does_not_choose_who_keeps_an_id(landed, validate):
     first = landed(2, comment_id=["a", "b"])
     second = landed(2, start=2, comment_id=["b", "a"])

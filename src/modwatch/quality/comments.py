@@ -1,8 +1,8 @@
 """Validation of a day's comments."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from statistics import median
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from modwatch.metrics.profile import Profile, pooled
 from modwatch.metrics.volume import Volume, season
+from modwatch.quality.duplicates import DuplicateTexts
 from modwatch.quality.expectations import validate_day, validate_rows
 from modwatch.quality.measures import measure_of, skipped, too_few_days, trailing_findings
 from modwatch.quality.profiles import OPTIONAL_COLUMNS, profile_comments
@@ -79,7 +80,9 @@ def validate_comments(
     bounds = thresholds or Thresholds()
     facts = row_facts(landed(), day=day, earlier_ids=earlier_ids, own_scores=own_scores)
     invalid, row_results = _validate_rows(facts, bounds)
-    profile = profile_comments(landed(columns=["row", "text", *OPTIONAL_COLUMNS]), invalid)
+    texts = DuplicateTexts.of(facts.id_group, invalid.failing("duplicate_id"), invalid.reason == 0)
+    again = landed(columns=["row", "text", *OPTIONAL_COLUMNS])
+    profile = profile_comments(texts.reading(again), invalid)
     measures = _measures(profile, facts.schema_faults, trailing, bounds)
     shift = measures["volume_shift"]
     known = season(day, Volume(rows=profile.landed, ratio=shift.value), volumes)
@@ -94,7 +97,7 @@ def validate_comments(
         day=day,
         rows=profile.landed,
         valid=profile.comments,
-        results=(*validate_day(measures, day_rules), *row_results),
+        results=(*validate_day(measures, day_rules), *_with_texts(row_results, texts)),
         quarantined=invalid.counts(),
     )
     log.info(result.summary, extra={"event": "comments_checked", "status": result.status})
@@ -120,6 +123,15 @@ def _validate_rows(
     reason = np.where(problem > 0, problem, reason)
     invalid = InvalidRows(day=facts.day, reason=reason, reasons=reasons)
     return invalid, alone_results + id_results
+
+
+def _with_texts(results: Iterable[RuleResult], texts: DuplicateTexts) -> Iterator[RuleResult]:
+    """Yield the results; that on duplicate ids says how many have another text."""
+    for result in results:
+        if result.name == "duplicate_id" and (differ := texts.contradicting):
+            tail = f"{differ:,} with another text than the row that is kept"
+            result = replace(result, observed=f"{result.observed}, {tail}")
+        yield result
 
 
 def _id_frame(facts: RowFacts, rows: NDArray[np.int64]) -> pd.DataFrame:

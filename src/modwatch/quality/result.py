@@ -179,6 +179,16 @@ class InvalidRows:
         """How many rows are invalid."""
         return int(np.count_nonzero(self.reason))
 
+    def failing(self, reason: str) -> NDArray[np.bool_]:
+        """Return whether each row (n,) is invalid for that reason, one of `reasons`.
+
+        >>> rows = InvalidRows(day=date(2026, 1, 5), reason=np.array([0, 1]), reasons=("nul_byte",))
+        >>> rows.failing("nul_byte").tolist()
+        [False, True]
+        """
+        failing: NDArray[np.bool_] = self.reason == self.reasons.index(reason) + 1
+        return failing
+
     def counts(self) -> dict[str, int]:
         """Return invalid rows by reason, most frequent first, without reasons that have no row."""
         counts = np.bincount(self.reason, minlength=len(self.reasons) + 1)[1:]

@@ -93,7 +93,9 @@ def comment_id_rules() -> tuple[ValidationRule, ...]:
         _flag(
             "duplicate_id",
             "comment_id occurs once in the day; the first valid row keeps it",
-            "Look for a file that was delivered twice, or for a join that duplicates rows.",
+            "The first valid row is kept, the others are in quarantine. Look for a file that was "
+            "delivered twice, or for a join that duplicates rows. Where texts differ, send only "
+            "the version that counts, and run the day again.",
         ),
     )
 
