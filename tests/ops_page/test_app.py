@@ -106,9 +106,10 @@ def client(home: Installation) -> Iterator[TestClient]:
 
 def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestClient) -> None:
     page = client.get("/").text
-    head = page.partition("</h1>")[0]
-    assert "2026-01-05" in head
-    assert "critical since 2026-01-04" in head
+    head, _, rest = page.partition("</h1>")
+    assert '<span class="bad">1 critical incident is open, since 2026-01-04</span>' in head
+    newest = '2026-01-05: <span class="bad">critical since 2026-01-04</span>'
+    assert f"The newest day is {newest}, " in rest
     assert "The scores of &lt;script&gt; differ" in page
     assert "Most of it: platform=app: flagged 8.0 % → 37.0 %" in page
     assert "<p>psi is 0.31.</p>" in page
@@ -240,7 +241,7 @@ def test_without_mlflow_the_queue_is_shown(home: Installation) -> None:
         client = TestClient(create_ops_app(at, anybody, scored), follow_redirects=False)
         page = client.get("/").text
         assert "MLflow at http://127.0.0.1:9 cannot be reached" in page
-        assert "Not known whether the system is normal" in page
+        assert "Not known whether the newest day is normal" in page
         assert "None yet." not in page, "nobody knows"
         assert page.count("Not known: see above.") == 2, "the week and the audit"
         lane = overview(at.database)[0]

@@ -1,11 +1,11 @@
-"""What the page shows: the newest day, the week, open incidents, the queue and the last audit.
+"""What the page shows: the worst that is open, the newest day, the week, the queue, the last audit.
 
 Every part is read on its own: what cannot be reached is named, and the rest is shown.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from modwatch.alerts.actions import OpenIncident, open_incidents
@@ -27,6 +27,27 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
+class WorstOpen:
+    """The open incidents of the highest severity."""
+
+    #: critical | warning
+    severity: str
+    count: int
+    #: The first day of the oldest.
+    since: date
+
+    @property
+    def said(self) -> str:
+        """A sentence for the heading.
+
+        >>> WorstOpen(severity="critical", count=2, since=date(2026, 10, 20)).said
+        '2 critical incidents are open, since 2026-10-20'
+        """
+        are = "incident is" if self.count == 1 else "incidents are"
+        return f"{self.count:,} {self.severity} {are} open, since {self.since}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Overview:
     """The content of the page; the template uses every field."""
 
@@ -37,6 +58,8 @@ class Overview:
     incidents: Sequence[OpenIncident] | None
     #: How many more are open.
     more_incidents: int
+    #: None: neither a critical incident nor a warning is open, or that is not known.
+    worst: WorstOpen | None
     #: The states of the review queues, by name and reason. None: they could not be read.
     lanes: Sequence[LaneState] | None
     #: None before the first.
@@ -64,12 +87,21 @@ def read_overview(at: "Resources") -> Overview:
         week=None if published is None else published[0][: -_WEEK - 1 : -1],
         incidents=incidents and incidents[:_MOST_INCIDENTS],
         more_incidents=len((incidents or [])[_MOST_INCIDENTS:]),
+        worst=worst_open(incidents or []),
         lanes=_or_none(problems, lambda: overview(at.database)),
         audit=None if published is None else published[1],
         console_url=at.settings.console_url,
         airflow_url=at.settings.airflow_url,
         problems=list(dict.fromkeys(problems)),
     )
+
+
+def worst_open(incidents: Sequence[OpenIncident]) -> WorstOpen | None:
+    """Return the critical incidents, without one the warnings; None if there are neither."""
+    for severity in ("critical", "warning"):
+        if since := [each.since for each in incidents if each.severity == severity]:
+            return WorstOpen(severity=severity, count=len(since), since=min(since))
+    return None
 
 
 def _or_none(problems: list[str], read: Callable[[], _T]) -> _T | None:
@@ -83,10 +115,24 @@ def _or_none(problems: list[str], read: Callable[[], _T]) -> _T | None:
 
 def render_overview(shown: Overview, *, now: datetime | None = None) -> str:
     """Return the page as HTML text."""
+    now = (now or datetime.now(UTC)).astimezone(UTC)
     return render_html(
         "modwatch.ops_page",
         "overview.html",
         styled="modwatch.tracking",
         shown=shown,
-        now=f"{now or datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        days_late=_days_late(shown.newest.day, now.date()) if shown.newest else 0,
+        now=f"{now:%Y-%m-%d %H:%M} UTC",
     )
+
+
+def _days_late(day: date, today: date) -> int:
+    """Return how old a day is; 0 if it is not older than the day before.
+
+    >>> _days_late(date(2026, 11, 24), date(2026, 11, 25))
+    0
+    >>> _days_late(date(2026, 10, 20), date(2026, 11, 25))
+    36
+    """
+    age = (today - day).days
+    return age if age > 1 else 0
