@@ -5,6 +5,8 @@ import os
 import secrets
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -90,15 +92,26 @@ class AirflowHome:
     def _migrated(self) -> Path:
         return self.folder / "migrated"
 
-    def migrate(self, logs: Path) -> None:
-        """Bring Airflow's tables up to date; StackError when that fails."""
-        command = [_airflow(), "db", "migrate"]
+    def migrate(self, logs: Path, *, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Bring Airflow's tables up to date; `meanwhile` is called five times a second.
+
+        Raises:
+            StackError: that failed.
+        """
         logs.mkdir(parents=True, exist_ok=True)
-        with (logs / "airflow-migrate.log").open("wb") as log:
-            ended = subprocess.run(
-                command, env={**os.environ, **self.env}, stdout=log, stderr=log, check=False
-            )
-        if ended.returncode:
+        env = {**os.environ, **self.env}
+        with (
+            (logs / "airflow-migrate.log").open("wb") as log,
+            subprocess.Popen([_airflow(), "db", "migrate"], env=env, stdout=log, stderr=log) as run,
+        ):
+            try:
+                while run.poll() is None:
+                    meanwhile()
+                    time.sleep(0.2)
+            except BaseException:
+                run.kill()
+                raise
+        if run.returncode:
             raise StackError(f"The migration of Airflow's database failed; see {log.name}")
         self._migrated.write_text(_version())
 

@@ -22,7 +22,7 @@ from modwatch.stack.airflow import AirflowHome
 from modwatch.stack.ports import require_free_ports
 from modwatch.stack.postgres import postgres_pid
 from modwatch.stack.processes import counted
-from modwatch.stack.progress import time_left
+from modwatch.stack.progress import Wait, time_left
 from modwatch.stack.record import StackFolder, end_leftovers
 from modwatch.stack.supervisor import Neighbour, Service, Stack
 
@@ -97,14 +97,21 @@ def running(
         say("starting MLflow, the review console and Airflow")
         stack.start(_mlflow(settings.mlflow_url, for_psycopg2(databases.mlflow), folder.home))
         if not airflow.is_migrated:
-            say(f"preparing Airflow's database; {time_left(_USUAL_MIGRATION)}")
-            airflow.migrate(folder.logs)
+            _migrate(airflow, folder.logs, say)
         for service in (_console(settings.console_url), *airflow.services()):
             stack.start(service)
         stack.wait_ready("mlflow")
         yield RunningInstallation(settings=load_settings(), stack=stack, airflow=airflow)
         say("stopping")
     say("everything is stopped")
+
+
+def _migrate(airflow: AirflowHome, logs: Path, say: Callable[[str], None]) -> None:
+    """Bring Airflow's tables up to date, and say every ten seconds that this takes its time."""
+    doing = "preparing Airflow's database"
+    wait = Wait(say, usual=_USUAL_MIGRATION)
+    say(f"{doing}; {wait.left()}")
+    airflow.migrate(logs, meanwhile=lambda: wait.show(lambda: doing))
 
 
 def for_psycopg2(url: str) -> str:
