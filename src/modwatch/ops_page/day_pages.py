@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from modwatch.addresses import DayPage
+from modwatch.addresses import DAY_PAGES, DayPage
 from modwatch.errors import ModwatchError
 from modwatch.resources import Resources
 from modwatch.tracking.view import day_run_url
@@ -51,15 +51,41 @@ def day_router(at: Resources, find_run: FindRun) -> APIRouter:
     }
 
     @router.get("/days/{day}/{page}")
-    def show(day: datetime.date, page: DayPage) -> Response:
+    def show(day: str, page: str) -> Response:
         try:
-            answer = pages[page](day)
+            answer = pages[_page_named(page)](_day_named(day))
+        except _NoAddressError as error:
+            answer = said(str(error), status=404)
         except ModwatchError as error:
             answer = said(str(error), status=503)
         answer.headers["Cache-Control"] = "no-store"
         return answer
 
     return router
+
+
+class _NoAddressError(Exception):
+    """An address is that of no page; the message says what one looks like."""
+
+
+def _day_named(text: str) -> datetime.date:
+    try:
+        return datetime.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=datetime.UTC).date()
+    except ValueError:
+        raise _NoAddressError(
+            "The address names no day: write a day of the calendar as YYYY-MM-DD, such as "
+            "days/2026-01-31/validation, or open a day from the overview."
+        ) from None
+
+
+def _page_named(text: str) -> DayPage:
+    found = next((page for page in DAY_PAGES if page == text), None)
+    if found is None:
+        raise _NoAddressError(
+            f"A day has no page of this name; it has {', '.join(DAY_PAGES)}. Open one from the "
+            "overview."
+        )
+    return found
 
 
 def missing(day: datetime.date, what: str) -> HTMLResponse:
