@@ -230,8 +230,10 @@ def test_the_page_in_airflow_is_there_at_once(job: DailyJob, admin: BrowserConte
         with admin.expect_page() as opened:
             choose(page, "Modwatch", 0, "mouse")
         shown = opened.value
-        assert shown.get_by_role("heading", level=1).inner_text().startswith(str(WEDNESDAY))
-        assert shown.title() == "Modwatch: rejected"
+        heading = shown.get_by_role("heading", level=1).inner_text()
+        assert re.search(r"^\d+ critical incidents? (is|are) open, since 2026-01-0\d$", heading)
+        assert shown.title() == f"Modwatch: {heading}"
+        assert f"The newest day is {WEDNESDAY}: rejected" in shown.inner_text("body")
         took = shown.evaluate("performance.getEntriesByType('navigation')[0].responseEnd")
         assert took < 3_000, "milliseconds, on a machine that is busy with the job"
         shown.get_by_role("link", name="Airflow", exact=True).last.click()
