@@ -47,6 +47,7 @@ from scipy.stats import beta, norm
 
 from modwatch.alerts.causes import evaluate_rules
 from modwatch.alerts.incidents import MetricValue, incidents
+from modwatch.alerts.metrics import flagged_share_excess
 from modwatch.alerts.rules import load_rules
 from modwatch.metrics.changes import MINIMUM_BEFORE
 from modwatch.metrics.distance import Effect, population_stability_index, share_change
@@ -291,6 +292,10 @@ def healthy(rng: np.random.Generator, days: int) -> list[MetricValue]:
             parts = flagged[day], volume[day], flagged[past].sum(), volume[past].sum()
             effect = share_change(*(int(part) for part in parts))
             found.append(_drift(when, "flagged_share_change", "flagged", effect, "trailing"))
+            parts = flagged[day], volume[day], flagged[:WINDOW].sum(), volume[:WINDOW].sum()
+            effect = share_change(*(int(part) for part in parts))
+            change = _drift(when, "flagged_share_change", "flagged", effect, "fixed")
+            found.append(flagged_share_excess(change, float(flagged[day] / volume[day])))
     return found
 
 

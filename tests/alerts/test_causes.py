@@ -322,6 +322,22 @@ def test_drift_of_scores_and_flagged_share_and_warnings_are_one_incident() -> No
     assert alert.rule == "scores_shifted"
 
 
+def test_a_day_on_which_every_comment_is_flagged_is_critical_at_once() -> None:
+    """Also the first day, which has no days before it."""
+    shared = {"day": day(0), "reference": "fixed", "n": 900}
+    values = [
+        MetricValue(metric="psi", feature="prob", value=6.3, low=6.1, high=6.5, **shared),
+        MetricValue(
+            metric="flagged_share_excess", feature="flagged", value=0.91, low=0.9, **shared
+        ),
+    ]
+    receiver = Receiver()
+    receiver.evening(0, values)
+    assert receiver.events == [("scores", "opened", 0)]
+    assert receiver.heard[0].payload["facts"]["severity"] == "critical"
+    assert "The scores hardly resemble" in receiver.heard[0].payload["text"]
+
+
 def test_rules_without_a_cause_open_an_incident_for_each_subject() -> None:
     receiver = Receiver()
     values = [

@@ -91,6 +91,33 @@ def test_drift_keeps_feature_and_reference(at: Resources) -> None:
     assert (found.low, found.high) == pytest.approx((0.2, 0.35))
 
 
+@pytest.mark.parametrize(
+    ("share", "change", "excess"),
+    [
+        (1.0, 0.913, (0.913, 0.813)),  # all comments are flagged, and 8.7 % are usual
+        (0.45, 0.31, (0.31, 0.21)),
+        (0.45, 0.29, (0.0, 0.0)),  # 16 % are usual: not three times as many
+        (0.05, -0.04, (0.0, 0.0)),
+        (None, None, (None, None)),
+    ],
+)
+def test_what_is_flagged_beyond_three_times_the_reference(
+    at: Resources, share: float | None, change: float | None, excess: tuple[float | None, ...]
+) -> None:
+    put(
+        at,
+        "drift",
+        estimate("flagged_share_change", change, feature="flagged", reference="trailing"),
+        estimate("flagged_share_change", change, feature="flagged", reference="fixed"),
+        estimate("flagged_share", share, feature="flagged"),
+    )
+    values = metric_values(at.lake, at.checks, MONDAY, MONDAY)
+    [found] = [each for each in values if each.metric == "flagged_share_excess"]
+    assert found.subject == "flagged,fixed"
+    assert (found.value, found.low) == (pytest.approx(excess[0]), pytest.approx(excess[1]))
+    assert (found.status == "insufficient") == (share is None)
+
+
 def test_a_number_that_is_none_is_none(at: Resources) -> None:
     put(at, "measurements", {**estimate("accuracy"), "value": math.nan, "low": -math.inf})
     [found] = metric_values(at.lake, at.checks, MONDAY, MONDAY)

@@ -231,6 +231,19 @@ def test_an_incident_lasts_as_long_as_the_fault(
         assert day(last) < found.recovered <= day(last + 3), name
 
 
+def test_another_distribution_is_an_incident_at_once_and_a_weekend_is_not(
+    lake: Lake, checks: CheckStore
+) -> None:
+    for number in range(21):
+        put_held_out(lake, day(number))
+        run(lake, checks, [(day(number), weekly(number))])
+    assert not found_incidents(lake, "scores_shifted_far")
+    put_held_out(lake, day(21))
+    run(lake, checks, [(day(21), profile(21, mean=0.8))])
+    (found,) = found_incidents(lake, "scores_shifted_far")
+    assert (found.since, found.opened) == (day(21), day(21))
+
+
 def test_an_accepted_level_ends_the_incident_and_is_the_reference(
     lake: Lake, checks: CheckStore
 ) -> None:

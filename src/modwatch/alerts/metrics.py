@@ -4,6 +4,7 @@ import datetime
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, get_args
 
 from modwatch.alerts.incidents import MetricValue
@@ -14,6 +15,9 @@ from modwatch.quality.store import CheckStore
 
 #: An older witness of the decision log is missing: one is written every day.
 WITNESS_HOURS = 1.0
+
+#: A flagged share that is more than this many times that of its reference is far from it.
+FAR = 3.0
 
 #: Whether validation warned, by suite.
 _WARNED = {"comments": "checks_warned", "scores": "score_checks_warned"}
@@ -42,6 +46,7 @@ def metric_values(
         window_accuracy, …                 `window_measurements`, the same over the trailing window
         group_…_difference                 `comment_groups`, by attribute and group
         psi, volume_ratio, cbpe_…, …       `drift`, by feature and reference
+        flagged_share_excess               from `drift`: `flagged_share_excess`
         checks_rejected                    the day's validation results: 1 or 0
         checks_warned, score_checks_warned the same of the comments, and of the scores
         log_problems, log_witness_missing  `log_verifications`: how many, and 1 or 0
@@ -127,8 +132,35 @@ def _groups(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[M
 
 
 def _drift(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+    shares, changes = dict[datetime.date, float | None](), list[MetricValue]()
     for row in _rows(lake, "drift", first, last, [*_SHARED, "feature", "reference"]):
-        yield _metric_value(row, feature=row["feature"], reference=row["reference"])
+        value = _metric_value(row, feature=row["feature"], reference=row["reference"])
+        if value.metric == "flagged_share":
+            shares[value.day] = value.value
+        if (value.metric, value.reference) == ("flagged_share_change", "fixed"):
+            changes.append(value)
+        yield value
+    yield from (flagged_share_excess(each, shares.get(each.day)) for each in changes)
+
+
+def flagged_share_excess(change: MetricValue, share: float | None) -> MetricValue:
+    """Return by how much more is flagged than in a reference, if it is `FAR` times as much; else 0.
+
+    Args:
+        change: of the flagged share, against the reference.
+        share: the flagged share of the day.
+
+    >>> change = MetricValue(day=datetime.date(2026, 1, 5), metric="flagged_share_change",
+    ...                      value=0.3, low=0.27, high=0.33, n=900)
+    >>> flagged_share_excess(change, 0.4).low, flagged_share_excess(change, 0.5).low
+    (0.27, 0.0)
+    """
+    named = replace(change, metric="flagged_share_excess")
+    if share is None or change.value is None:
+        return replace(named, value=None, low=None, high=None, status="insufficient")
+    if share > FAR * (share - change.value):
+        return named
+    return replace(named, value=0.0, low=0.0, high=0.0)
 
 
 def _validation(

@@ -43,6 +43,7 @@ _STATES = {
 _METRICS = {
     "completion": "The labelled share of the routed comments",
     "flagged_share_change": "The change of the flagged share",
+    "flagged_share_excess": "The rise of a flagged share that more than tripled",
     "missing_share_change": "The change of the share of empty values",
     "psi": "The population stability index",
     "queue_age_oldest_hours": "The waiting time of the oldest comment, in hours,",
