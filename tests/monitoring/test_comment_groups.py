@@ -1,5 +1,7 @@
 """Groups of comments, compared every day and published."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -36,14 +38,14 @@ def rows_of(home, scope, day=MONDAY):
         return at.lake.table("comment_groups", day, scope=scope).to_pandas()
 
 
-def change_comments(at, **columns):
+def change_comments(at, day=MONDAY, /, **columns):
     """Replace columns of the comments; each value is a function of the row's number."""
-    table = at.lake.table("comments", MONDAY)
+    table = at.lake.table("comments", day)
     for name, of in columns.items():
         field = table.schema.field(name)
         values = pa.array([of(row) for row in range(len(table))], field.type)
         table = table.set_column(table.schema.get_field_index(name), field, values)
-    at.lake.replace("comments", MONDAY, table.to_batches())
+    at.lake.replace("comments", day, table.to_batches())
 
 
 @pytest.fixture
@@ -223,3 +225,34 @@ def test_rows_of_scores_that_left_since_are_not_counted(home):
     after = rows_of(home, "day").drop_duplicates(["attribute", "group"])
     both = before.merge(after, on=["attribute", "group"], suffixes=("", "_after"))
     assert np.all(both["comments_after"] < both["comments"])
+
+
+def test_behind_a_fall_the_days_since_are_compared_with_those_before(home, monkeypatch):
+    """Thirty labels a day are too few to name a group; what is compared is."""
+    home.run(*TO_THE_QUEUE, day=TUESDAY)
+    with open_resources(home.settings) as at:
+        change_comments(at, TUESDAY, platform=lambda row: f"p{row % 2}")
+    review(home)
+    home.run("collect_labels", "measure", day=TUESDAY)
+    asked = {}
+    real = comment_groups.fallen_group
+    with open_resources(home.settings) as at:
+        behind = partial(comment_groups.group_behind_fall, at.lake, policy=at.policy, terms={})
+        monkeypatch.setattr(
+            comment_groups,
+            "fallen_group",
+            lambda *tables, **options: (
+                asked.update(tables=tables, **options) or real(*tables, **options)
+            ),
+        )
+        assert behind(MONDAY, MONDAY, 0.3) is None
+        assert asked == {}, "there are no days before"
+        assert behind(TUESDAY, TUESDAY, 0.3) is None
+        size = at.lake.count("scores", TUESDAY, role="champion")
+        sizes = [at.lake.count("labels", day) for day in (MONDAY, TUESDAY)]
+    platforms = [
+        table.query("attribute == 'platform' and metric == 'accuracy'") for table in asked["tables"]
+    ]
+    assert (asked["comments"], asked["fall"]) == (size, 0.3)
+    assert [list(each["group"]) for each in platforms] == [["p0", "p1"]] * 2
+    assert [each["n"].sum() for each in platforms] == sizes

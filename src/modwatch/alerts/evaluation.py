@@ -18,7 +18,7 @@ from modwatch.alerts.delivery import Channels, post_all
 from modwatch.alerts.messages.incidents import ActiveAlert, most_severe_first
 from modwatch.alerts.metrics import ANNOTATOR_METRICS, annotator_values, metric_values
 from modwatch.alerts.rules import AlertRule
-from modwatch.alerts.segments import leading_segment, with_segment
+from modwatch.alerts.segments import FallenIn, leading_segment, with_segment
 from modwatch.days import trailing
 from modwatch.lake.delta import Lake
 from modwatch.lake.schemas import ALERTS
@@ -61,11 +61,13 @@ def evaluate(
     channels: Channels,
     window_days: int,
     links: Links,
+    fallen_in: FallenIn | None = None,
 ) -> int:
     """Evaluate the rules up to `day` and post the alerts that follow; return how many are new.
 
     Days after `day` that were evaluated before are evaluated again. The active alerts of each day
-    of the window are written to the table `alerts`. `links` is called only for new alerts.
+    of the window are written to the table `alerts`. `links` is called only for new alerts, and
+    `fallen_in` only for those of a fall of accuracy.
     """
     last = outbox.latest(database, _TOPIC)
     today = _last_day(lake, "measurements", day, last)
@@ -93,7 +95,7 @@ def evaluate(
         "Alert rules evaluated.",
         extra={"event": "alerts.evaluated", "dt": str(day), "until": str(today), "new": len(new)},
     )
-    return _posted(database, channels, [with_segment(lake, each) for each in new], links)
+    return _posted(database, channels, [with_segment(lake, each, fallen_in) for each in new], links)
 
 
 def evaluate_annotators(

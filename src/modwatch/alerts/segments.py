@@ -1,10 +1,12 @@
 """Where a change of the scores is: the segment that most of it is in, added to its message."""
 
 import datetime
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, Protocol
 
+from modwatch.alerts.rules import LEVEL_CHANGES
 from modwatch.lake.delta import Lake
+from modwatch.metrics.estimation.group_falls import FallenGroup
 from modwatch.review.outbox.messages import OutboxMessage
 
 #: Features and metrics that depend on the scores of a day.
@@ -16,22 +18,47 @@ _ABOUT_FLAGS = {"flagged"}
 _EVENTS = ("opened", "escalated")
 
 
-def with_segment(lake: Lake, message: OutboxMessage) -> OutboxMessage:
-    """Return a message that an incident of scores has opened, or is worse, with its segment.
+class FallenIn(Protocol):
+    """Finds the group of comments that a fall of accuracy is in."""
+
+    def __call__(
+        self, since: datetime.date, until: datetime.date, fall: float, /
+    ) -> FallenGroup | None:
+        """Return the group; None: the fall is spread over all comments, or labels are too few."""
+
+
+def with_segment(
+    lake: Lake, message: OutboxMessage, fallen_in: FallenIn | None = None
+) -> OutboxMessage:
+    """Return a message that an incident of scores or accuracy has opened, or is worse, with where.
 
     The message is as it was if it is about anything else, or if no segment of its day stands out.
     """
     facts = message.payload["facts"]
     if facts["event"] not in _EVENTS:
         return message
-    about = str(facts.get("metric", "")), str(facts.get("subject", ""))
-    leading = leading_segment(lake, message.dt, *about)
-    if leading is None:
+    segment = _segment(lake, message, fallen_in)
+    if segment is None:
         return message
-    segment = {name: value for name, value in leading.items() if name not in ("dt", "leading")}
-    text = f"{message.payload['text']}\nMost of it: {leading['sentence']}."
+    text = f"{message.payload['text']}\nMost of it: {segment['sentence']}."
     told = {**message.payload, "text": text, "facts": {**facts, "segment": segment}}
     return replace(message, payload=told)
+
+
+def _segment(
+    lake: Lake, message: OutboxMessage, fallen_in: FallenIn | None
+) -> dict[str, Any] | None:
+    """Return the segment of what a message is about; it has at least a name and a sentence."""
+    facts = message.payload["facts"]
+    metric, subject = str(facts.get("metric", "")), str(facts.get("subject", ""))
+    if metric in LEVEL_CHANGES.values() and fallen_in is not None and facts["value"]:
+        since = datetime.date.fromisoformat(facts["since"])
+        group = fallen_in(since, message.dt, -float(facts["value"]))
+        return None if group is None else {**asdict(group), "sentence": group.sentence()}
+    leading = leading_segment(lake, message.dt, metric, subject)
+    if leading is None:
+        return None
+    return {name: value for name, value in leading.items() if name not in ("dt", "leading")}
 
 
 def leading_segment(

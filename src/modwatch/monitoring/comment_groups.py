@@ -12,22 +12,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from modwatch import days
 from modwatch.divergence.identities import Terms, identity_mentions
 from modwatch.errors import DesignError
 from modwatch.lake.day_scores import DayScores, day_scores
 from modwatch.lake.delta import Lake
 from modwatch.lake.frames import as_batch
 from modwatch.lake.schemas import COMMENT_GROUPS
+from modwatch.metrics.estimation.group_falls import FallenGroup, fallen_group
 from modwatch.metrics.estimation.groups import Group, compare_scores, measure_groups
 from modwatch.monitoring import tables
 from modwatch.monitoring.measurement import gold_answers
-from modwatch.monitoring.windows import Window
+from modwatch.monitoring.windows import Window, windows
 from modwatch.routing.policy import RoutingPolicy
 
 Mask = NDArray[np.bool_]
 
 #: Comments that a group requires, and groups of an attribute that are compared: the largest.
 MINIMUM_COMMENTS, MOST_GROUPS = 100, 12
+
+#: Days before a fall of accuracy that the days since then are compared with.
+REFERENCE_DAYS = 14
 
 _ATTRIBUTES = ("platform", "language", "identity")
 
@@ -58,19 +63,53 @@ def compare_window(lake: Lake, window: Window, policy: RoutingPolicy, terms: Ter
     made = lake.table("comment_groups", window.last, columns=["digest"], scope="window").column(0)
     if len(made) and made[0].as_py() == digest:
         return
-    days, found = [], []
-    for day in window.days:
+    table, _ = _measured(lake, window.days, policy, terms)
+    _replace(lake, window.last, "window", table, digest=digest)
+
+
+def group_behind_fall(
+    lake: Lake,
+    since: datetime.date,
+    until: datetime.date,
+    fall: float,
+    *,
+    policy: RoutingPolicy,
+    terms: Terms,
+) -> FallenGroup | None:
+    """Return the group that a fall of accuracy is in, by the labels since then and before.
+
+    Of the days `since` … `until` and of the `REFERENCE_DAYS` before those count of which half of
+    the labels are in. It takes a second a group.
+
+    Args:
+        fall: by how much the accuracy of all comments has fallen, in (0, 1].
+    """
+    spans = days.between(since, until), days.before(since, REFERENCE_DAYS)
+    after, before = windows(lake, spans)
+    if not after.days or not before.days:
+        return None
+    (now, comments), (past, _) = (
+        _measured(lake, window.days, policy, terms) for window in (after, before)
+    )
+    return fallen_group(past, now, comments=comments, fall=fall) if comments else None
+
+
+def _measured(
+    lake: Lake, chosen: Sequence[datetime.date], policy: RoutingPolicy, terms: Terms
+) -> tuple[pd.DataFrame, int]:
+    """Return the groups of these days by their labels, and how many comments there are in all."""
+    labelled, found = [], []
+    for day in chosen:
         scores = day_scores(lake, day)
         try:
             grouped = tables.grouped_day(lake, day, scores, toxic_share=policy.toxic_share)
         except DesignError:  # routed by another policy: its strata are not known any more
             continue
-        days.append(grouped)
+        labelled.append(grouped)
         found.append(_groups(lake, day, scores, terms))
     members = ((group, [day.mask(group) for day in found]) for group in _largest(found))
-    known = gold_answers(lake, window.days)
-    table = measure_groups(days, members, known=known)
-    _replace(lake, window.last, "window", table, digest=digest)
+    table = measure_groups(labelled, members, known=gold_answers(lake, chosen))
+    return table, sum(day.size for day in found)
 
 
 @dataclass(frozen=True, kw_only=True)
