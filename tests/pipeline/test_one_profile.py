@@ -55,7 +55,7 @@ def test_validation_and_drift_show_the_same_numbers(install: Callable[..., Insta
     }
     flagged = drift["flagged_share", "flagged"]
     before = flagged - drift["flagged_share_change", "flagged"]
-    shares = f"{percentage(flagged, 1)} flagged, {percentage(before, 1)} before"
+    shares = f"{percentage(flagged, 1)} flagged, {percentage(before, 1)} on 3 trailing days"
     assert rules["flagged_shift"].observed == shares
     shown = (
         f"{drift['volume_ratio', 'comments']:.2f} times the trailing median",
