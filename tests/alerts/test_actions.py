@@ -2,8 +2,10 @@
 
 import datetime
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from installation import Installation
@@ -57,8 +59,13 @@ def told(server: Webhook) -> list[str]:
     return [request.json["event"] for request in server.requests]
 
 
+def level(at: Resources, incident: str, **given: Any) -> None:
+    """Accept a level; days are measured from number 0 on."""
+    accept(at.database, at.alert_channels, incident, person="lea", first=day(0), **given)
+
+
 def accepted(at: Resources, last: int, note: str = "new platform") -> None:
-    accept(at.database, at.alert_channels, "quality", person="lea", note=note, day=day(last))
+    level(at, "quality", note=note, day=day(last))
     deliver(at.database, at.alert_channels)
 
 
@@ -171,10 +178,26 @@ def test_a_level_from_the_future_or_without_a_reason_is_refused(at: Resources) -
     with pytest.raises(IncidentError, match="note must have"):
         accepted(at, 22, note="")
     with pytest.raises(IncidentError, match="is later than"):
-        accept(
-            at.database, (), "quality", person="lea", note="why", day=day(22), level_since=day(23)
-        )
+        level(at, "quality", note="why", day=day(22), level_since=day(23))
     assert [each.name for each in open_incidents(at.database)] == ["quality"]
+
+
+@pytest.mark.parametrize(
+    ("first", "since", "reason"),
+    [
+        (0, -1, f"is before {day(0)}, the first measured day; name {day(0)} or a later day"),
+        (-50, -12, f"more than 31 days before the incident began on {day(20)}; name {day(-11)}"),
+    ],
+)
+def test_a_level_long_before_the_incident_is_refused(
+    first: int, since: int, reason: str, at: Resources
+) -> None:
+    fall(at)
+    given = {"person": "lea", "note": "why", "first": day(first), "day": day(22)}
+    with pytest.raises(IncidentError, match=re.escape(reason)):
+        accept(at.database, (), "quality", **given, level_since=day(since))
+    accept(at.database, (), "quality", **given, level_since=day(since + 1))
+    assert open_incidents(at.database) == []
 
 
 def test_an_accepted_shift_of_scores_is_told_of_again_after_a_good_day(
@@ -185,7 +208,7 @@ def test_an_accepted_shift_of_scores_is_told_of_again_after_a_good_day(
         put(at, number, 0.5)
     judge(at, 1)
     assert told(server) == ["opened"]
-    accept(at.database, at.alert_channels, "scores", person="lea", note="new topic", day=day(1))
+    level(at, "scores", note="new topic", day=day(1))
     for number in range(2, 6):
         put(at, number, 0.5)
         assert daily_new(at, number) == 0

@@ -33,6 +33,8 @@ _TODAY = cast(func.timezone("UTC", func.now()), Date)
 _LAST_ID = select(func.coalesce(func.max(message_table.c.id), 0)).scalar_subquery()
 _FORGOTTEN_AFTER = datetime.timedelta(days=30)
 _ONE_DAY = datetime.timedelta(days=1)
+#: How long before an incident the level that it leaves as the new normal may have begun.
+_LONGEST_LEVEL = datetime.timedelta(days=31)
 _MAX_NAME, _MAX_NOTE = 80, 1000
 
 
@@ -122,6 +124,7 @@ def accept(
     *,
     person: str,
     note: str,
+    first: datetime.date,
     day: datetime.date,
     level_since: datetime.date | None = None,
 ) -> None:
@@ -133,7 +136,8 @@ def accept(
 
     Raises:
         IncidentError: the incident is not active, the note is missing, or `level_since` is later
-            than `day`.
+            than `day`, before `first`, the first measured day, or more than 31 days before the
+            incident.
     """
     _checked("note", note, _MAX_NOTE)
     last = _last_message(database, incident)
@@ -143,6 +147,8 @@ def accept(
     since, effective = level_since or active.since, max(day, active.opened) + _ONE_DAY
     if since >= effective:
         raise IncidentError(f"--level-since {since} is later than {day}, the last evaluated day")
+    if level_since is not None:
+        _check_level(level_since, first, active.since)
     record(
         database,
         Action(
@@ -160,6 +166,21 @@ def accept(
         alert, max(day, last.dt), topic=last.topic, series=incident, sequence=sequence
     )
     post(database, channels, message)
+
+
+def _check_level(
+    level_since: datetime.date, first: datetime.date, incident_since: datetime.date
+) -> None:
+    """Refuse a level since a day that was not measured, or long before the incident."""
+    earliest = max(first, incident_since - _LONGEST_LEVEL)
+    if level_since >= earliest:
+        return
+    reason = (
+        f"before {first}, the first measured day"
+        if level_since < first
+        else f"more than {_LONGEST_LEVEL.days} days before the incident began on {incident_since}"
+    )
+    raise IncidentError(f"--level-since {level_since} is {reason}; name {earliest} or a later day")
 
 
 def acceptances(database: Engine) -> Acceptances:

@@ -159,6 +159,7 @@ def _accept(options: argparse.Namespace) -> None:
             options.incident,
             person=options.by,
             note=options.note,
+            first=measured[0],
             day=measured[-1],
             level_since=options.level_since,
         )
