@@ -97,6 +97,24 @@ def test_lists_end_at_a_limit_and_count_the_rest(
             main(["alerts", *words])
 
 
+def test_the_list_says_what_the_newest_day_says_and_what_was_told_at_first(
+    home: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_resources() as at:
+        rows = at.lake.table("measurements", LAST).to_pylist()
+        for number in range(1, 9):
+            day = LAST + datetime.timedelta(days=number)
+            ends = {"value": 0.8, "low": 0.75, "high": 0.84}
+            moved = [{**row, "dt": day, **ends} for row in rows]
+            batch = pa.RecordBatch.from_pylist(moved, schema=MEASUREMENTS)
+            at.lake.replace("measurements", day, [batch])
+            daily.raise_alerts(at, day)
+    assert run(capsys, "list")[1] == (
+        "quality: [critical] The model's accuracy fell from 0.960 to 0.800, since 2026-03-21; "
+        f"at first: {TITLE}\n"
+    )
+
+
 def test_a_second_acknowledgement_names_the_first_and_both_are_kept(
     home: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:

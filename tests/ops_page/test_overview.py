@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,15 @@ def test_nothing_is_green_while_incidents_are_not_known() -> None:
     assert title == "Modwatch: not known"
     assert "Not known whether incidents are open" in heading
     assert '<span class="">normal</span>' in below
+
+
+def test_an_incident_is_shown_as_it_is_now_and_as_it_was_told_at_first() -> None:
+    told = replace(incident("critical"), first_headline="fell to 0.777", headline="fell to 0.859")
+    shown = page([replace(told, newest_value="0.859 (0.824 to 0.890)", evaluated=DAY)], now=NEXT)
+    assert "fell to 0.859<br><small>At first: fell to 0.777</small>" in shown
+    assert "<p>2026-10-20: 0.859 (0.824 to 0.890).</p>" in shown
+    same = page([replace(told, first_headline="fell to 0.859")], now=NEXT)
+    assert "At first" not in same
 
 
 def test_without_a_day_the_heading_says_so() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sqlalchemy import Date, Engine, Row, Select, cast, func, insert, or_, select
+from sqlalchemy import Date, Engine, Row, Select, cast, func, insert, or_, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from modwatch.alerts.causes import Acceptances, active_incident
@@ -63,10 +63,17 @@ class OpenIncident:
     """An incident that receivers see as active, and what people have done about it."""
 
     name: str
+    #: What the last message says; of `current_incidents`, what the newest evaluation says.
     headline: str
     severity: str
     since: datetime.date
     opened: datetime.date
+    #: What the message says with which it opened.
+    first_headline: str = ""
+    #: What the newest evaluation says of the value, and its day; empty and None where it is about
+    #: something else, such as a failed task.
+    newest_value: str = ""
+    evaluated: datetime.date | None = None
     #: Where most of a change of the scores is, as a sentence; empty: nowhere, or no such change.
     segment: str = ""
     #: The text of the last message, and the pages that it links, by name.
@@ -75,6 +82,11 @@ class OpenIncident:
     acknowledged_by: str | None = None
     assignee: str | None = None
     silent_until: datetime.date | None = None
+
+    @property
+    def at_first(self) -> str:
+        """The headline with which it opened, if it is another now; else empty."""
+        return self.first_headline if self.first_headline != self.headline else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +292,8 @@ def _done(row: Row[Any]) -> Entry:
 def _active_messages() -> Select[Any]:
     """Return the query of the last message of every active incident.
 
-    Its column `opening` is the id of the message with which the incident opened.
+    Its columns `opening` and `first_payload` are the id and the payload of the message with which
+    the incident opened.
     """
     message, earlier = message_table.c, message_table.alias()
     last = (
@@ -290,16 +303,23 @@ def _active_messages() -> Select[Any]:
         .order_by(message.topic, message.series, message.sequence.desc())
         .subquery()
     )
-    opening = (
-        select(func.max(earlier.c.id))
+    openings = (
+        select(earlier)
         .where(earlier.c.topic == last.c.topic, earlier.c.series == last.c.series)
         .where(earlier.c.payload["facts"]["event"].astext.in_(_OPENING))
-        .scalar_subquery()
+        .order_by(earlier.c.id.desc())
+        .limit(1)
+        .lateral()
     )
     recent = last.c.created_at > func.now() - _FORGOTTEN_AFTER
-    return select(last, opening.label("opening")).where(
-        last.c.payload["facts"]["event"].astext.in_(_ACTIVE),
-        or_(last.c.topic != "failure", recent),
+    first = openings.c.id.label("opening"), openings.c.payload.label("first_payload")
+    return (
+        select(last, *first)
+        .outerjoin_from(last, openings, true())
+        .where(
+            last.c.payload["facts"]["event"].astext.in_(_ACTIVE),
+            or_(last.c.topic != "failure", recent),
+        )
     )
 
 
@@ -329,7 +349,8 @@ def _open_incident(
     severity = facts.get("severity", "critical")
     return OpenIncident(
         name=row.series,
-        headline=facts.get("headline") or payload["title"].removeprefix(f"[{severity}] "),
+        headline=_headline(payload),
+        first_headline=_headline(row.first_payload) if row.first_payload else "",
         severity=severity,
         since=day(facts["since"]) if facts.get("since") else row.dt,
         opened=day(facts["opened"]) if facts.get("opened") else row.dt,
@@ -340,6 +361,13 @@ def _open_incident(
         assignee=assigned and assigned.assignee,
         silent_until=until,
     )
+
+
+def _headline(payload: Mapping[str, Any]) -> str:
+    """Return the headline of a message, or its title where it has none."""
+    facts = payload["facts"]
+    severity = facts.get("severity", "critical")
+    return str(facts.get("headline") or payload["title"].removeprefix(f"[{severity}] "))
 
 
 def _last_message(database: Engine, incident: str) -> OutboxMessage:

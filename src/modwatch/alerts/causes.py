@@ -205,7 +205,7 @@ def watch(
             explaining = [each for name in rule.unless for each in known.get(name, [])]
             lag = window_days if rule.metric.startswith("window_") else 1
             unexplained = _unexplained(series, explaining, lag)
-            ends = [day for day, _ in (accepted or {}).get(_cause_name(rule, subject), ())]
+            ends = [day for day, _ in (accepted or {}).get(cause_name(rule, subject), ())]
             found = reconciled_incidents(rule, unexplained, told, ends)
             known.setdefault(rule.name, []).append(
                 Series(rule=rule, subject=subject, values=series, incidents=found)
@@ -252,7 +252,7 @@ def new_messages(
 def _by_cause(series: Iterable[Series]) -> list[Cause]:
     groups: dict[str, list[Series]] = {}
     for each in series:
-        groups.setdefault(_cause_name(each.rule, each.subject), []).append(each)
+        groups.setdefault(cause_name(each.rule, each.subject), []).append(each)
     return [
         Cause(
             name=name,
@@ -263,7 +263,7 @@ def _by_cause(series: Iterable[Series]) -> list[Cause]:
     ]
 
 
-def _cause_name(rule: AlertRule, subject: str) -> str:
+def cause_name(rule: AlertRule, subject: str) -> str:
     """Return the cause of a rule; what is watched for every feature is one a feature."""
     if rule.cause is None:
         return series_name(rule.name, subject)

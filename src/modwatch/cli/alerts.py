@@ -72,13 +72,14 @@ def _add_limit(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from modwatch.alerts.actions import open_incidents
+    from modwatch.alerts.current import current_incidents
 
-    with open_resources() as resources:
-        found = open_incidents(resources.database)
+    with open_resources() as at:
+        found = current_incidents(at.database, at.lake, at.alert_rules)
     for each in found[: options.limit]:
         parts = [
             f"{each.name}: [{each.severity}] {each.headline}, since {each.since}",
+            f"at first: {each.at_first}" if each.at_first else "",
             f"acknowledged by {each.acknowledged_by}" if each.acknowledged_by else "",
             f"assigned to {each.assignee}" if each.assignee else "",
             f"silent until {each.silent_until}" if each.silent_until else "",

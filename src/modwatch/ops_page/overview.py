@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from modwatch.alerts.actions import OpenIncident, open_incidents
+from modwatch.alerts.actions import OpenIncident
+from modwatch.alerts.current import current_incidents
 from modwatch.errors import ModwatchError
 from modwatch.html import render_html
 from modwatch.review.reporting.workload import LaneState, overview
@@ -82,7 +83,7 @@ def read_overview(at: "Resources") -> Overview:
     url = at.settings.mlflow_url
     # Together: MLflow that is down is waited for once.
     published = _or_none(problems, lambda: (published_history(url), latest_audit(url)))
-    incidents = _or_none(problems, lambda: open_incidents(at.database))
+    incidents = _or_none(problems, lambda: current_incidents(at.database, at.lake, at.alert_rules))
     return Overview(
         week=None if published is None else published[0][: -_WEEK - 1 : -1],
         incidents=incidents and incidents[:_MOST_INCIDENTS],
