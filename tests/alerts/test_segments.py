@@ -28,7 +28,12 @@ APP = FallenGroup(
 
 
 def message(**facts: object) -> OutboxMessage:
-    known = {"event": "opened", "metric": "accuracy_change", "since": "2026-03-02", "value": -0.06}
+    known = {
+        "event": "opened",
+        "metric": "accuracy_change",
+        "since": "2026-03-02",
+        "figure": {"value": -0.06},
+    }
     return OutboxMessage(
         topic="incident",
         series="quality",
@@ -55,8 +60,13 @@ def test_the_group_is_told_and_kept(lake: Lake) -> None:
 
 @pytest.mark.parametrize(
     "facts",
-    [{"event": "recovered"}, {"metric": "accuracy"}, {"metric": "psi", "subject": "language"}],
-    ids=["recovered", "a level", "another metric"],
+    [
+        {"event": "recovered"},
+        {"metric": "accuracy"},
+        {"metric": "psi", "subject": "language"},
+        {"figure": None},
+    ],
+    ids=["recovered", "a level", "another metric", "no value"],
 )
 def test_other_messages_ask_nothing(lake: Lake, facts: dict[str, object]) -> None:
     plain = message(**facts)

@@ -51,9 +51,12 @@ def _segment(
     """Return the segment of what a message is about; it has at least a name and a sentence."""
     facts = message.payload["facts"]
     metric, subject = str(facts.get("metric", "")), str(facts.get("subject", ""))
-    if metric in LEVEL_CHANGES.values() and fallen_in is not None and facts["value"]:
+    if metric in LEVEL_CHANGES.values():
+        change = (facts.get("figure") or {}).get("value")
+        if fallen_in is None or not change:
+            return None
         since = datetime.date.fromisoformat(facts["since"])
-        group = fallen_in(since, message.dt, -float(facts["value"]))
+        group = fallen_in(since, message.dt, -float(change))
         return None if group is None else {**asdict(group), "sentence": group.sentence()}
     leading = leading_segment(lake, message.dt, metric, subject)
     if leading is None:

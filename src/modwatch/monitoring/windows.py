@@ -73,6 +73,8 @@ def _look(lake: Lake, day: datetime.date) -> _Day:
     if digest is None:
         return _Day()
     model = lake.table("routing_design", day, columns=["model_version"]).column(0)
+    if not len(model):
+        return _Day()
     return _Day(model_version=str(model[0]), ripe=_is_ripe(lake, day), digest=digest)
 
 
