@@ -33,6 +33,9 @@ demo: install
 # The linters run beside each other; -O prints the output of each as a whole.
 LINTERS := lint-format lint-style lint-types lint-imports
 
+# One more than cores, since many tests wait for servers; at most four.
+TEST_WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4)))
+
 # One thread a process: tests run beside each other, and BLAS would start one for every core.
 test unit-tests: export OMP_NUM_THREADS := 1
 # PyTorch takes six seconds in each worker, and a model is trained.
@@ -51,7 +54,7 @@ check:
 test:
 	@$(MAKE) --no-print-directory install
 	@$(MAKE) --no-print-directory -j 4 -O $(LINTERS) docs
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint-format:
 	@$(BIN)/ruff format --check .

@@ -9,6 +9,7 @@ _EXTRA_OF = {
     "airflow": "airflow",
     "argon2": "console",
     "babel": "console",
+    "celery": "celery",
     "fastapi": "console",
     "great_expectations": "pipeline",
     "h11": "console",

@@ -372,7 +372,7 @@ def test_one_annotator_is_reported_without_groups():
         (b"", "is empty; it needs a row of column names"),
         (b"item,annotator,label,label\na,b,1,0\n", "has several columns label"),
         ("item,annotator,label\na,é,1\nb,f,0\n".encode("latin-1"), "1 rows are not UTF-8"),
-        (b"item;annotator;label\na;b;1\n", "has no column item, annotator, label"),
+        (b"item annotator label\na b 1\n", "has no column item, annotator, label"),
     ],
 )
 def test_files_that_are_no_tables_are_refused(tmp_path, content, match):

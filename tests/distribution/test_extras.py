@@ -46,7 +46,7 @@ def command(extras: list[str], *arguments: str) -> "tuple[int, str, str]":
         ("models,mlflow,pipeline", ["models", "scoring"]),
         ("serving", ["scoring", "serving.app", "serving.opening", "serving.server", "models"]),
         ("ray", ["serving"]),
-        ("airflow,pipeline", ["orchestration"]),
+        ("airflow,celery,pipeline", ["orchestration"]),
     ],
 )
 def test_an_extra_brings_what_its_packages_import(extras: str, packages: list[str]) -> None:
