@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from modwatch.audits.store import AuditStore
     from modwatch.audits.witnesses import Witnesses
+    from modwatch.divergence.identities import Terms
     from modwatch.metrics.profile import Profile
     from modwatch.monitoring.references import ReferencePlan
     from modwatch.review.embedded import EmbeddedServer
@@ -124,6 +125,13 @@ class Resources:
             roots=read_roots(at.timestamp_roots) if at.timestamp_roots else (),
             authority=at.timestamp_url.get_secret_value() if at.timestamp_url else "",
         )
+
+    @cached_property
+    def identity_terms(self) -> "Terms":
+        """The words of each identity, for comments whose source names no groups."""
+        from modwatch.divergence.identities import read_identity_terms
+
+        return read_identity_terms(self.settings.identity_terms)
 
     @cached_property
     def source(self) -> Source:

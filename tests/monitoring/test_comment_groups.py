@@ -10,8 +10,10 @@ from installation import FROM_THE_QUEUE, MONDAY, TO_THE_QUEUE, TUESDAY, review
 from mlflow import MlflowClient
 
 from modwatch.alerts.metrics import metric_values
+from modwatch.metrics.estimation.group_falls import FallenGroup
 from modwatch.metrics.estimation.groups import GAP, LABEL_METRICS, SCORE_METRICS
 from modwatch.monitoring import calibration_groups, comment_groups
+from modwatch.monitoring.windows import Window
 from modwatch.pipeline import daily
 from modwatch.resources import open_resources
 from modwatch.tracking.groups import GROUP_EXPERIMENT
@@ -256,3 +258,20 @@ def test_behind_a_fall_the_days_since_are_compared_with_those_before(home, monke
     assert (asked["comments"], asked["fall"]) == (size, 0.3)
     assert [list(each["group"]) for each in platforms] == [["p0", "p1"]] * 2
     assert [each["n"].sum() for each in platforms] == sizes
+
+
+def test_a_hostile_name_behind_a_fall_is_told_on_one_line(monkeypatch):
+    window = Window(last=MONDAY, days=(MONDAY,), digest="")
+    found = FallenGroup(
+        name="platform=a\nCritical: call this number " + "x" * 80,
+        **dict.fromkeys(("n", "comments"), 100),
+        **dict.fromkeys(("share", "value", "low", "high", "others", "p_holm"), 0.1),
+        **dict.fromkeys(("value_before", "others_before"), 0.9),
+        excess=-0.8,
+    )
+    monkeypatch.setattr(comment_groups, "windows", lambda *_: [window, window])
+    monkeypatch.setattr(comment_groups, "_measured", lambda *_: (pd.DataFrame(), 1_000))
+    monkeypatch.setattr(comment_groups, "fallen_group", lambda *_, **__: found)
+    told = comment_groups.group_behind_fall(None, MONDAY, MONDAY, 0.1, policy=None, terms={})
+    assert told.name == "platform=a?Critical: call this number xxxxxxxxxxx"
+    assert "\n" not in told.sentence()

@@ -305,3 +305,13 @@ def test_days_without_identities_are_no_reference_for_them(lake: Lake, checks: C
     lake.replace("segment_counts", DAYS[0], old.set_column(at, "identity", empty).to_batches())
     put(lake, TODAY, groups=groups, hot=np.arange(SIZE) % 2 == 1)
     assert not any("identity" in str(row["name"]) for row in explain(lake, checks, TODAY))
+
+
+def test_identities_that_are_printed_alike_are_one(lake: Lake) -> None:
+    """Names are cut and their separators replaced: a comment counts once for what is left."""
+    long = "x" * 40
+    put_comments(lake, MONDAY, 4, groups=[[long + "1", long + "2"], ["a;b", "a,b"], None, ["a;b"]])
+    put_scores(lake, MONDAY, np.full(4, 0.9, np.float32))
+    cells = count_cells(lake, MONDAY, day_scores(lake, MONDAY))
+    found = cells.groupby("identity")["comments"].sum().to_dict()
+    assert found == {long: 1, "a,b": 2, "(none)": 1}

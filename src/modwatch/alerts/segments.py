@@ -1,4 +1,4 @@
-"""Where a change of the scores is: the segment that most of it is in, added to its message."""
+"""Where a change of scores or accuracy is: the segment that most of it is in, for its message."""
 
 import datetime
 from dataclasses import asdict, replace

@@ -64,7 +64,7 @@ def season(day: datetime.date, today: Volume, past: Mapping[datetime.date, Volum
     """
     if not today.ratio or DIFFERS <= today.ratio <= 1 / DIFFERS:
         return ""
-    return _new_weekend(day, today, past) or _year_before(day, today.ratio, past)
+    return _new_weekend(day, today.rows, today.ratio, past) or _year_before(day, today.ratio, past)
 
 
 def year_before(day: datetime.date) -> tuple[datetime.date, datetime.date]:
@@ -79,16 +79,18 @@ def year_before(day: datetime.date) -> tuple[datetime.date, datetime.date]:
     return same_date, day - datetime.timedelta(weeks=52)
 
 
-def _new_weekend(day: datetime.date, today: Volume, past: Mapping[datetime.date, Volume]) -> str:
-    if day.weekday() < _SATURDAY or not today.ratio or today.ratio > 1:
+def _new_weekend(
+    day: datetime.date, rows: int, ratio: float, past: Mapping[datetime.date, Volume]
+) -> str:
+    if day.weekday() < _SATURDAY or ratio > 1:
         return ""
     weeks = (day - datetime.timedelta(weeks=week) for week in range(1, WEEKS + 1))
     seen = [past[each].rows for each in weeks if each in past]
     if len(seen) >= MINIMUM_DAYS:
         return ""
-    usual = today.rows / today.ratio
+    usual = rows / ratio
     expected = min(median(seen), usual) if seen else WEEKEND_SHARE * usual
-    if today.rows < DIFFERS * expected:
+    if rows < DIFFERS * expected:
         return ""
     return f"a weekend day of which {len(seen)} of {MINIMUM_DAYS} are known"
 

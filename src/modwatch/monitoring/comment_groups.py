@@ -4,7 +4,7 @@ import datetime
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,9 @@ MINIMUM_COMMENTS, MOST_GROUPS = 100, 12
 REFERENCE_DAYS = 14
 
 _ATTRIBUTES = ("platform", "language", "identity")
+
+#: Longest name of a value, which messages quote, in characters.
+LONGEST_NAME = 40
 
 
 def compare_day(lake: Lake, day: datetime.date, terms: Terms) -> int:
@@ -91,7 +94,20 @@ def group_behind_fall(
     (now, comments), (past, _) = (
         _measured(lake, window.days, policy, terms) for window in (after, before)
     )
-    return fallen_group(past, now, comments=comments, fall=fall) if comments else None
+    found = fallen_group(past, now, comments=comments, fall=fall) if comments else None
+    if found is None:
+        return None
+    attribute, _, value = found.name.partition("=")
+    return replace(found, name=f"{attribute}={printable(value)}")
+
+
+def printable(name: str) -> str:
+    """Return a value of the source as it may stand in a message, on one line.
+
+    >>> printable("a\\nb")
+    'a?b'
+    """
+    return "".join(c if c.isprintable() else "?" for c in name[:LONGEST_NAME])
 
 
 def _measured(

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from operator import itemgetter
 from types import MappingProxyType
 from typing import get_args
 
@@ -32,7 +31,7 @@ from modwatch.metrics.segments import (
     explain_shift,
     leading,
 )
-from modwatch.monitoring.comment_groups import identities
+from modwatch.monitoring.comment_groups import LONGEST_NAME, identities, printable
 from modwatch.monitoring.references import ReferencePlan, trailing_days
 from modwatch.quality.profiles import category_names
 from modwatch.quality.schema import absent
@@ -61,9 +60,6 @@ KEPT_IDENTITIES = 20
 
 #: Segments that are kept of a day, for each measure.
 MOST_SEGMENTS = 20
-
-#: Longest name of a value, which messages quote, in characters.
-_LONGEST_NAME = 40
 
 #: What an id of a thread looks like: letters and digits in parts, with few words.
 _ID = re.compile(r"[A-Za-z0-9]+(?:[._:/#-]+[A-Za-z0-9]+)*")
@@ -166,7 +162,7 @@ def _factors(batch: pa.RecordBatch) -> pd.DataFrame:
     }
     bands = length_bands(pc.utf8_length(batch.column("text")).to_numpy())
     columns = {
-        name: np.array([_printable(each) for each in values.dictionary.to_pylist()], object)[
+        name: np.array([printable(each) for each in values.dictionary.to_pylist()], object)[
             values.indices.to_numpy()
         ]
         for name, values in named.items()
@@ -174,17 +170,16 @@ def _factors(batch: pa.RecordBatch) -> pd.DataFrame:
     return pd.DataFrame({**columns, "length": np.array(LENGTH_BANDS, object)[bands]})
 
 
-def _printable(name: str) -> str:
-    """Return a value of the source as it may stand in a message, on one line."""
-    return "".join(c if c.isprintable() else "?" for c in name[:_LONGEST_NAME])
-
-
 def _identities(batch: pa.RecordBatch, terms: Terms) -> NDArray[np.object_]:
     """Return the identities (n,) that each comment of a batch mentions, or `NONE`."""
+    mentioned: dict[str, NDArray[np.bool_]] = {}
+    for name, inside in identities(batch, terms):
+        if name:  # as it is printed, so that no comment mentions one twice
+            label = printable(name).replace(SEPARATOR[0], ",")
+            mentioned[label] = mentioned.get(label, False) | inside
     found = np.full(batch.num_rows, "", object)
-    for name, inside in sorted(identities(batch, terms), key=itemgetter(0)):
-        if name:
-            found[inside] += SEPARATOR + _printable(name).replace(SEPARATOR[0], ",")
+    for label in sorted(mentioned):
+        found[mentioned[label]] += SEPARATOR + label
     return np.array([each.removeprefix(SEPARATOR) or NONE for each in found], object)
 
 
@@ -237,7 +232,7 @@ class _Threads:
 
 def _thread_name(thread: str, texts: set[str]) -> str:
     """Return the id of a thread if it looks like one, else its digest."""
-    short = len(thread) <= _LONGEST_NAME and len(_WORD.findall(thread)) <= _MOST_WORDS
+    short = len(thread) <= LONGEST_NAME and len(_WORD.findall(thread)) <= _MOST_WORDS
     if short and thread not in texts and _ID.fullmatch(thread):
         return thread
     return f"sha256:{hashlib.sha256(thread.encode(errors='surrogatepass')).hexdigest()[:12]}"

@@ -304,11 +304,10 @@ def compare_groups(resources: "Resources", day: datetime.date) -> int:
     On Sundays they are also compared by the model's errors, by the labels of the window, where
     these suffice: that takes a second a group.
     """
-    from modwatch.divergence.identities import read_identity_terms
     from modwatch.monitoring import comment_groups
     from modwatch.monitoring.windows import windows
 
-    terms = read_identity_terms(resources.settings.identity_terms)
+    terms = resources.identity_terms
     if day.isoweekday() == _LABELS_COMPARED_ON:
         (window,) = windows(resources.lake, [_window(resources, day)])
         comment_groups.compare_window(resources.lake, window, resources.policy, terms)
@@ -321,7 +320,6 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
     The segments are ranked that explain a change of the flagged share, or of the mean score.
     The queue metrics of the window's other days are updated: they have changed since.
     """
-    from modwatch.divergence.identities import read_identity_terms
     from modwatch.monitoring import drift, segments
 
     lake, database = resources.lake, resources.database
@@ -330,7 +328,7 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
     findings = drift.day_findings(
         lake, database, day, references=_references(resources, day), policy=resources.policy
     )
-    terms = read_identity_terms(resources.settings.identity_terms)
+    terms = resources.identity_terms
     segments.explain_day(lake, resources.checks, day, plan=resources.reference_plan, terms=terms)
     return lake.replace("drift", day, [drift.drift_rows(day, findings)])
 
@@ -351,12 +349,11 @@ def verify_log(resources: "Resources", day: datetime.date) -> int:
 def raise_alerts(resources: "Resources", day: datetime.date) -> int:
     """Evaluate the alert rules up to the day; return how many new alerts were posted."""
     from modwatch.alerts.evaluation import evaluate
-    from modwatch.divergence.identities import read_identity_terms
     from modwatch.monitoring.comment_groups import group_behind_fall
     from modwatch.tracking.client import alert_links
 
     settings = resources.settings
-    terms = read_identity_terms(settings.identity_terms)
+    terms = resources.identity_terms
     return evaluate(
         resources.lake,
         resources.checks,
